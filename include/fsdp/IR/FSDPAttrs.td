@@ -1,0 +1,93 @@
+//===- FSDPAttrs.td - Attributes of the fsdp dialect -------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_FSDPATTRS_TD
+#define FSDP_IR_FSDPATTRS_TD
+
+include "fsdp/IR/FSDPDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of ranks combine", [
+    I32EnumAttrCase<"sum", 0>,
+    I32EnumAttrCase<"avg", 1>
+  ]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+def FSDP_ReductionAttr : EnumAttr<FSDP_Dialect, FSDP_ReductionKind, "reduction">;
+
+def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
+    I32EnumAttrCase<"constant", 0>,
+    I32EnumAttrCase<"normal", 1>,
+    I32EnumAttrCase<"uniform", 2>
+  ]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+// Printed in its shortest exact form.
+def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
+  let cppStorageType = "::llvm::APFloat";
+  let comparator = "$_lhs.bitwiseIsEqual($_rhs)";
+  let parser = [{
+    [&]() -> ::mlir::FailureOr<::llvm::APFloat> {
+      double value;
+      if ($_parser.parseFloat(value))
+        return ::mlir::failure();
+      return ::llvm::APFloat(value);
+    }()
+  }];
+  let printer = "$_printer.printFloat($_self)";
+}
+
+class FSDP_Attr<string name, string attrMnemonic> : AttrDef<FSDP_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
+  let summary = "initial values of a parameter";
+  let description = [{
+    `constant`: every element is `a`. `normal`: mean `a`, standard deviation `b`.
+    `uniform`: in [`a`, `b`). Element i of a parameter is the same number for every
+    number of ranks (Philox keyed by seed, parameter name and i).
+
+    Example: `#fsdp.init<normal, 0.0, 0.02>`
+  }];
+  let parameters = (ins EnumParameter<FSDP_InitKind>:$kind,
+                        FSDP_DoubleParameter:$a, FSDP_DoubleParameter:$b);
+  let assemblyFormat = "`<` $kind `,` $a `,` $b `>`";
+}
+
+def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
+  let summary = "one parameter of a unit and its place in the flat buffer";
+  let description = [{
+    `offset` is in elements, from the start of the unit's flat buffer.
+    Example: `#fsdp.param<"h.0.ln_1.weight", tensor<768xf32>, 0, trainable = true, decay = false, init = <constant, 1.0, 0.0>>`
+  }];
+  let parameters = (ins StringRefParameter<"its name">:$name,
+                        "::mlir::RankedTensorType":$type,
+                        "int64_t":$offset,
+                        "bool":$trainable, "bool":$decay,
+                        "::mlir::fsdp::InitAttr":$init);
+  let assemblyFormat = [{
+    `<` $name `,` $type `,` $offset `,` `trainable` `=` $trainable `,`
+    `decay` `=` $decay `,` `init` `=` $init `>`
+  }];
+}
+
+def FSDP_AxisAttr : FSDP_Attr<"Axis", "axis"> {
+  let summary = "one axis of a mesh";
+  let description = [{
+    A name and its factors, outermost first: `#fsdp.axis<"shard", [2, 4]>` has 8 ranks.
+  }];
+  let parameters = (ins StringRefParameter<"its name">:$name,
+                        ArrayRefParameter<"int64_t">:$factors);
+  let assemblyFormat = "`<` $name `,` `[` $factors `]` `>`";
+  let extraClassDeclaration = [{ int64_t getSize() const; }];
+}
+
+#endif // FSDP_IR_FSDPATTRS_TD

@@ -1,0 +1,71 @@
+//===- FSDPDialect.td - The fsdp dialect -------------------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_FSDPDIALECT_TD
+#define FSDP_IR_FSDPDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def FSDP_Dialect : Dialect {
+  let name = "fsdp";
+  let cppNamespace = "::mlir::fsdp";
+  let summary = "Fully sharded training: units, collectives, kernels, programs";
+  let description = [{
+    The local, per-rank view of one training step. Values are plain tensors, so
+    upstream passes still apply; what the dialect adds is *where a parameter
+    lives* and *what crosses ranks*.
+
+    ```
+        import     shard          differentiate        fuse          plan
+      fsdp.param  fsdp.unit      fsdp.reduce_scatter  fsdp.dispatch  fsdp.program
+      attributes  fsdp.unshard   fsdp.unshard again                  fsdp.launch
+    ```
+
+    Life of a parameter: every rank owns one of S equal slices ("the shard") of
+    each unit's flat buffer. `fsdp.unshard` makes the parameters of the unit
+    whole, its adjoint `fsdp.reduce_scatter` brings the gradient back to a
+    shard, and the optimizer updates the shard in place.
+
+    Discardable attributes of functions and their arguments:
+
+    | attribute | on | meaning |
+    |---|---|---|
+    | `fsdp.param = "name"` | argument (after Import) | a parameter |
+    | `fsdp.frozen` | the same | no gradient, no optimizer state |
+    | `fsdp.init = #fsdp.init<...>` | the same | how it starts |
+    | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
+    | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
+    | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
+    | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum` |
+    | `fsdp.block` | argument (after Update) | the step block |
+    | `fsdp.rank` | argument (after Update) | the rank block |
+    | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
+    | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
+    | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
+    | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::linalg::LinalgDialect"];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral paramAttr = "fsdp.param";
+    static constexpr ::llvm::StringLiteral frozenAttr = "fsdp.frozen";
+    static constexpr ::llvm::StringLiteral initAttr = "fsdp.init";
+    static constexpr ::llvm::StringLiteral batchAttr = "fsdp.batch";
+    static constexpr ::llvm::StringLiteral limitAttr = "fsdp.limit";
+    static constexpr ::llvm::StringLiteral unitAttr = "fsdp.unit";
+    static constexpr ::llvm::StringLiteral stateAttr = "fsdp.state";
+    static constexpr ::llvm::StringLiteral blockAttr = "fsdp.block";
+    static constexpr ::llvm::StringLiteral rankAttr = "fsdp.rank";
+    static constexpr ::llvm::StringLiteral updatesAttr = "fsdp.updates";
+    static constexpr ::llvm::StringLiteral programAttr = "fsdp.program";
+    static constexpr ::llvm::StringLiteral meshAttr = "fsdp.mesh";
+    static constexpr ::llvm::StringLiteral microBatchesAttr = "fsdp.micro_batches";
+  }];
+}
+
+#endif // FSDP_IR_FSDPDIALECT_TD

@@ -1,0 +1,159 @@
+//===- FSDPShardingOps.td - Meshes, units, collectives -----*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_FSDPSHARDINGOPS_TD
+#define FSDP_IR_FSDPSHARDINGOPS_TD
+
+include "fsdp/IR/FSDPBase.td"
+
+def FSDP_TokenType : FSDP_Type<"Token", "token"> {
+  let summary = "a collective in flight";
+}
+
+def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
+  let summary = "the device mesh";
+  let description = [{
+    Axes outermost first. Ranks are numbered row-major over the axes.
+
+    Constraints: (C1) at least one axis, names distinct; (C2) every factor ≥ 1.
+
+    ```mlir
+    fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FSDP_AxisAttr, "axes">:$axes);
+  let assemblyFormat = "$sym_name $axes attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Ranks along the axis called `name`; 1 when there is none.
+    int64_t getAxisSize(::llvm::StringRef name);
+    int64_t getNumRanks();
+  }];
+}
+
+def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
+  let summary = "parameters that are gathered and reduced together";
+  let description = [{
+    The flat buffer of a unit has `shards × shard_size` elements; slice r of
+    `shard_size` elements is the shard of rank r of the shard axis. Shard layout
+    = gather layout = parameter views, so nothing is ever copied between them.
+
+    ```
+      flat   | p0 | p1      .| p2   .. pad |      '.' alignment gap
+      rank   |     0     |     1     |          shard_size elements each
+    ```
+
+    Constraints: (C1) all parameters have the unit's dtype; (C2) they lie in the
+    flat buffer, in order, without overlap; (C3) names are distinct.
+
+    `reshard`: gathered again in the backward (true) or kept from the forward.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
+                       TypeAttr:$dtype, BoolAttr:$reshard,
+                       TypedArrayAttrBase<FSDP_ParamAttr, "parameters">:$params);
+  let assemblyFormat = [{
+    $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard $params attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements of the whole flat buffer.
+    int64_t getFlatSize() { return getShards() * getShardSize(); }
+    ::mlir::fsdp::ParamAttr getParam(unsigned index) {
+      return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);
+    }
+    unsigned getNumParams() { return getParams().size(); }
+  }];
+}
+
+def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "make all parameters of a unit whole";
+  let description = [{
+    Gathers the shards of `unit` and returns every parameter, in the unit's
+    order. `site` tells one gather from another (0: forward, 1: backward), so
+    that gathering again is not folded into the first.
+
+    Constraints: (C1) `unit` names an `fsdp.unit`; (C2) one result per
+    parameter, of its shape; all of one element type (the gather dtype);
+    (C3) the operand is 1-D and its size divides the unit's flat size.
+
+    ```mlir
+    %w, %b = fsdp.unshard %shard @"h.0" site 0 : tensor<640xf32> -> tensor<4x8xf32>, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$shard, FlatSymbolRefAttr:$unit,
+                       DefaultValuedAttr<I64Attr, "0">:$site);
+  let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$params);
+  let assemblyFormat = "$shard $unit `site` $site attr-dict `:` type($shard) `->` type($params)";
+}
+
+def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "reduce a unit's gradients over ranks, keep this rank's shard";
+  let description = [{
+    The adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter
+    `params[i]`; parameters that are not listed, and the padding, contribute zero.
+    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n.
+
+    Constraints: (C1) `unit` names an `fsdp.unit`; (C2) `params` is strictly
+    increasing and in range; (C3) each operand has its parameter's shape, all of
+    one element type (the reduce dtype); (C4) the result's size divides the flat size.
+  }];
+  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
+                       DenseI64ArrayAttr:$params, FSDP_ReductionAttr:$reduction);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
+  let assemblyFormat = [{
+    $unit $reduction `params` $params `(` $grads `)` attr-dict `:` functional-type($grads, $shard)
+  }];
+}
+
+def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "this rank's slice of a unit's whole parameters";
+  let description = [{
+    The inverse of `fsdp.unshard`. Constraints: as of `fsdp.unshard`, with
+    operands and results exchanged.
+  }];
+  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$params, FlatSymbolRefAttr:$unit);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
+  let assemblyFormat = "$unit `(` $params `)` attr-dict `:` functional-type($params, $shard)";
+}
+
+class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
+    : FSDP_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "reduce a tensor over the ranks of some mesh axes";
+  let description = [{
+    Contributions are added in rank order, starting from +0; `avg` then
+    multiplies by 1/n. Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of
+    `axes` is one of its axes, none twice.
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
+                       StrArrayAttr:$axes, FSDP_ReductionAttr:$reduction);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$input $mesh $axes $reduction attr-dict `:` type($input)";
+}
+
+def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
+  let summary = "concatenate 1-D tensors of the ranks of some mesh axes";
+  let description = [{
+    Constraints: (C1), (C2) as of `fsdp.all_reduce`; (C3) the result has n times
+    the elements of the operand, n the number of ranks.
+  }];
+  let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
+  let results = (outs 1DTensorOf<[AnyType]>:$result);
+  let assemblyFormat = "$input $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType]> {
+  let summary = "the value of rank `root` of a group, on all its ranks";
+  let description = [{
+    Constraints: (C1), (C2) as of `fsdp.all_reduce`; (C3) `root` is a rank of the group.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$root);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
+}
+
+#endif // FSDP_IR_FSDPSHARDINGOPS_TD

@@ -1,0 +1,42 @@
+//===- Dialect.cpp - Registration of the fsdp dialect -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+#include "fsdp/IR/FSDPDialect.cpp.inc"
+#include "fsdp/IR/FSDPEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "fsdp/IR/FSDPAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "fsdp/IR/FSDPTypes.cpp.inc"
+
+void FSDPDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fsdp/IR/FSDPAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "fsdp/IR/FSDPTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "fsdp/IR/FSDPOps.cpp.inc"
+      >();
+}
+
+int64_t AxisAttr::getSize() const {
+  int64_t size = 1;
+  for (int64_t factor : getFactors())
+    size *= factor;
+  return size;
+}

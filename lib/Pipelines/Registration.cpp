@@ -1,0 +1,20 @@
+//===- Registration.cpp - Dialects and passes of the project ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Pipelines/Registration.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+
+using namespace mlir;
+
+void fsdp::registerDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<FSDPDialect>();
+}
+
+void fsdp::registerPasses() {}

@@ -1,0 +1,25 @@
+import os
+import sys
+
+import lit.formats
+
+config.name = "fsdp"
+config.test_format = lit.formats.ShTest(True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fsdp_obj_root, "test")
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.fsdp_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
+)
+config.environment["FSDP_SOURCE"] = config.fsdp_src_root
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%S_ROOT", config.fsdp_src_root))
+
+# Third-party model IR beside the checkout; tests that need it are unsupported without it.
+models = os.environ.get("FSDP_MODELS", os.path.join(config.fsdp_src_root, "..", "shared", "models"))
+if os.path.isdir(models):
+    config.available_features.add("third-party-models")
+    config.substitutions.append(("%models", os.path.abspath(models)))
+if lit_config.params.get("all"):
+    config.available_features.add("all")
