@@ -1,0 +1,110 @@
+/*===- Sha256.c - SHA-256 (FIPS 180-4) ----------------------------*- C -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The standard's text, step by step: 64-byte blocks, a schedule of 64 words,
+// 64 rounds on eight words of state, and the length in bits at the end.
+//
+//===----------------------------------------------------------------------===*/
+
+#include "fsdprt/sha256.h"
+#include "fsdprt/artifact_header.h"
+#include <string.h>
+
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+static const uint32_t roundConstants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t rotateRight(uint32_t value, int by) { return value >> by | value << (32 - by); }
+
+static void schedule(const uint8_t *block, uint32_t words[64]) {
+  for (int i = 0; i < 16; ++i)
+    words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 | (uint32_t)block[4 * i + 2] << 8 |
+               block[4 * i + 3];
+  for (int i = 16; i < 64; ++i) {
+    uint32_t a = words[i - 15], b = words[i - 2];
+    uint32_t s0 = rotateRight(a, 7) ^ rotateRight(a, 18) ^ a >> 3;
+    uint32_t s1 = rotateRight(b, 17) ^ rotateRight(b, 19) ^ b >> 10;
+    words[i] = words[i - 16] + s0 + words[i - 7] + s1;
+  }
+}
+
+static void compress(uint32_t state[8], const uint8_t *block) {
+  uint32_t words[64], v[8];
+  schedule(block, words);
+  memcpy(v, state, sizeof v);
+  for (int i = 0; i < 64; ++i) {
+    uint32_t s1 = rotateRight(v[4], 6) ^ rotateRight(v[4], 11) ^ rotateRight(v[4], 25);
+    uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
+    uint32_t t1 = v[7] + s1 + choice + roundConstants[i] + words[i];
+    uint32_t s0 = rotateRight(v[0], 2) ^ rotateRight(v[0], 13) ^ rotateRight(v[0], 22);
+    uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+    memmove(v + 1, v, 7 * sizeof v[0]);
+    v[4] += t1;
+    v[0] = t1 + s0 + majority;
+  }
+  for (int i = 0; i < 8; ++i)
+    state[i] += v[i];
+}
+
+void fsdprt_sha256_begin(fsdprt_sha256 *hash) {
+  /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */
+  static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  memcpy(hash->state, initial, sizeof initial);
+  hash->bytes = 0;
+}
+
+void fsdprt_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size) {
+  const uint8_t *bytes = (const uint8_t *)data;
+  size_t waiting = hash->bytes % 64;
+  hash->bytes += size;
+  if (waiting + size < 64) {
+    if (size)
+      memcpy(hash->block + waiting, bytes, size);
+    return;
+  }
+  if (waiting) {
+    memcpy(hash->block + waiting, bytes, 64 - waiting);
+    compress(hash->state, hash->block);
+    bytes += 64 - waiting;
+    size -= 64 - waiting;
+  }
+  for (; size >= 64; bytes += 64, size -= 64)
+    compress(hash->state, bytes);
+  if (size)
+    memcpy(hash->block, bytes, size);
+}
+
+void fsdprt_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]) {
+  static const uint8_t padding[64] = {0x80};
+  uint64_t bits = hash->bytes * 8;
+  uint8_t length[8];
+  for (int i = 0; i < 8; ++i)
+    length[i] = (uint8_t)(bits >> (56 - 8 * i));
+  fsdprt_sha256_update(hash, padding, 1 + (119 - hash->bytes % 64) % 64);
+  fsdprt_sha256_update(hash, length, sizeof length);
+  for (int i = 0; i < 32; ++i)
+    digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void fsdprt_sha256_artifact(const void *file, size_t size, uint8_t digest[32]) {
+  static const uint8_t zeros[FSDPRT_ARTIFACT_HASH_SIZE];
+  const uint8_t *bytes = (const uint8_t *)file;
+  const size_t behind = FSDPRT_ARTIFACT_HASH_OFFSET + FSDPRT_ARTIFACT_HASH_SIZE;
+  fsdprt_sha256 hash;
+  fsdprt_sha256_begin(&hash);
+  fsdprt_sha256_update(&hash, bytes, FSDPRT_ARTIFACT_HASH_OFFSET);
+  fsdprt_sha256_update(&hash, zeros, sizeof zeros);
+  fsdprt_sha256_update(&hash, bytes + behind, size - behind);
+  fsdprt_sha256_end(&hash, digest);
+}
