@@ -20,58 +20,16 @@
 #ifndef FSDP_CODEGEN_CODEGEN_H
 #define FSDP_CODEGEN_CODEGEN_H
 
+#include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Codegen/CpuTarget.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include <string>
-#include <vector>
 
 namespace mlir::fsdp {
 
-/// Names of attributes on kernels (see docs/Pipeline.md §6) and phase functions.
-inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
-inline constexpr StringLiteral kindAttr = "fsdp.kind";
-inline constexpr StringLiteral outAttr = "fsdp.out";
-inline constexpr StringLiteral inoutAttr = "fsdp.inout";
+/// Names of attributes on phase functions.
 inline constexpr StringLiteral extentAttr = "fsdp.extent";
 inline constexpr StringLiteral tileAttr = "fsdp.tile";
-
-/// One pass over [0, extent) in chunks that begin at multiples of tile. All
-/// workers finish a phase before the next begins.
-struct PhaseInfo {
-  std::string symbol;
-  int64_t extent = 1;
-  int64_t tile = 1;
-};
-
-/// What the launcher of a kernel must know.
-struct KernelInfo {
-  std::string name;
-  SmallVector<PhaseInfo> phases;
-  /// Least bytes and "may be written" of each binding, in the order of the
-  /// kernel's arguments (without the shared scratch).
-  SmallVector<int64_t> bindingBytes;
-  SmallVector<bool> writes;
-  /// Scratch that all workers of a launch share; when it is not 0, its address is an
-  /// additional last binding.
-  int64_t sharedBytes = 0;
-  /// Scratch of each worker (the workspace argument).
-  int64_t workerBytes = 0;
-};
-
-/// A shared object without undefined symbols (the oracle's may need libm).
-struct Image {
-  std::vector<char> elf;
-  std::vector<KernelInfo> kernels;
-  /// Features of the CPU that the code uses, in the spelling of /proc/cpuinfo.
-  std::vector<std::string> isa;
-};
-
-/// The storage type of an element: what a memref of a binding holds. i1 takes a
-/// byte (0 or 1), index 8 bytes; all others stand for themselves.
-Type getStorageType(Type element);
-/// Bytes of a tensor or memref of static shape in memory.
-int64_t getStorageBytes(ShapedType type);
 
 /// Fills name, bindingBytes and writes of `info` from the kernel's signature;
 /// fails with a diagnostic on a kernel that breaks the contract of Pipeline.md §6.

@@ -1,0 +1,23 @@
+//===- KernelImage.cpp - How bindings lie in memory -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/KernelImage.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+Type fsdp::getStorageType(Type element) {
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  if (element.isIndex())
+    return IntegerType::get(element.getContext(), 64);
+  return element;
+}
+
+int64_t fsdp::getStorageBytes(ShapedType type) {
+  int64_t bits = getStorageType(type.getElementType()).getIntOrFloatBitWidth();
+  return type.getNumElements() * llvm::divideCeil(bits, 8);
+}
