@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -17,4 +18,6 @@ void fsdp::registerDialects(DialectRegistry &registry) {
   registry.insert<FSDPDialect>();
 }
 
-void fsdp::registerPasses() {}
+void fsdp::registerPasses() {
+  registerFSDPFusePasses();
+}

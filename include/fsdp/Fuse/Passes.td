@@ -1,0 +1,69 @@
+//===- Passes.td - Passes of the Fuse stage ----------------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_FUSE_PASSES_TD
+#define FSDP_FUSE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::FuncOp"> {
+  let summary = "Write raised ops as linalg.generic";
+  let description = [{
+    - Requires: static shapes.
+    - Ensures: no `linalg.softmax`, `fsdp.gather_rows`, `fsdp.cross_entropy` or
+      `fsdp.cross_entropy_grad`, and no named linalg op but `linalg.contract` and
+      `linalg.fill`. Sums of types narrower than f32 are in f32.
+    - Keeps: values, up to the rounding of intermediate results.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numDecomposed", "num-decomposed", "Ops written as generics">];
+}
+
+def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
+  let summary = "Group tensor ops into dispatches, one kernel each";
+  let description = [{
+    - Requires: what `fsdp-decompose-named-ops` ensures.
+    - Ensures: tensor computation only in `fsdp.dispatch` (attribute `kind`: map, row,
+      column, contract, scatter, scalar, copy); outside of them collectives,
+      contiguous views, the micro-batch loop. Constants, fills, strided views and
+      cheap broadcasts are inside the dispatches that use them.
+    - Keeps: values and the order of collectives.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let options = [
+    Option<"window", "window", "unsigned", /*default=*/"48",
+           "An op joins a producer's dispatch over at most this many ops of program order.">];
+  let statistics = [Statistic<"numDispatches", "num-dispatches", "Dispatches formed">,
+                    Statistic<"numGrouped", "num-grouped", "Ops that share a dispatch with another">];
+}
+
+def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
+  let summary = "Let dispatches write over operands that die";
+  let description = [{
+    - Requires: dispatches.
+    - Ensures: a result is in place of an operand of its type where the operand
+      has no later use and each of its elements is read only where the result's
+      is written; state arguments (`fsdp.updates`) first.
+    - Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numInplace", "num-inplace", "Results written over an operand">];
+}
+
+def VerifyFusedPass : Pass<"fsdp-verify-fused", "::mlir::func::FuncOp"> {
+  let summary = "Check what holds after the Fuse stage";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: only dispatches, collectives, contiguous views, the micro-batch loop,
+      index constants and the return stand in the function; every dispatch has at
+      most one contraction or scatter. Emits one error per offending op.
+    - Keeps: everything.
+  }];
+  let statistics = [Statistic<"numChecked", "num-checked", "Ops checked">];
+}
+
+#endif // FSDP_FUSE_PASSES_TD

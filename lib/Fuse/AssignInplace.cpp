@@ -1,0 +1,141 @@
+//===- AssignInplace.cpp - Results written over operands --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Lets a dispatch write a result over an operand that ends there.
+//
+//   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      when %p is not read again
+//
+// Result i may take operand j when
+//  1. their types are equal, and nothing reads the operand (or a view of its
+//     buffer) afterwards: no use later in the block or around it;
+//  2. an argument of the function is taken only by the result that updates it;
+//  3. inside, the operand is read by linalg ops at identity maps only, as is the
+//     result written: then no element is read after it is overwritten;
+//     an accumulator (the init of the op that makes the result) is always fine.
+//
+// O(uses). Results that must be in place and cannot be are copied by the plan.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Clusters.h"
+#include "fsdp/Fuse/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_ASSIGNINPLACEPASS
+#include "fsdp/Fuse/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The result that updates this argument, if it has one.
+static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (auto index = func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr))
+      if (index.getInt() == arg.getArgNumber())
+        return i;
+  return std::nullopt;
+}
+
+/// The value whose bytes `v` names.
+static Value rootOf(Value v) {
+  while (Operation *def = v.getDefiningOp()) {
+    if (!isContiguousView(def))
+      break;
+    v = def->getOperand(0);
+  }
+  return v;
+}
+
+/// Does anything behind `op` read the bytes of `root`?
+static bool isReadLater(Value root, Operation *op) {
+  for (Operation *user : root.getUsers()) {
+    if (isContiguousView(user)) {
+      if (isReadLater(user->getResult(0), op))
+        return true;
+      continue;
+    }
+    if (user == op)
+      continue;
+    Operation *top = op->getBlock()->findAncestorOpInBlock(*user);
+    if (!top || op->isBeforeInBlock(top))
+      return true;
+  }
+  return false;
+}
+
+/// Inside, are operand and result touched element by element at the same place?
+static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
+  Block &body = dispatch.getBody().front();
+  auto identity = [](linalg::LinalgOp op, OpOperand &use) {
+    return op && op.getMatchingIndexingMap(&use).isIdentity();
+  };
+  auto made = cast<YieldOp>(body.getTerminator()).getOperand(result);
+  auto producer = made.getDefiningOp<linalg::LinalgOp>();
+  if (!producer)
+    return false;
+  OpOperand *init = producer.getDpsInitOperand(cast<OpResult>(made).getResultNumber());
+  BlockArgument arg = body.getArgument(operand);
+  if (init->get() == arg && arg.hasOneUse())
+    return true; // an accumulator
+  if (!identity(producer, *init) || producer.getNumReductionLoops())
+    return false;
+  return llvm::all_of(arg.getUses(), [&](OpOperand &use) {
+    return identity(dyn_cast<linalg::GenericOp>(use.getOwner()), use);
+  });
+}
+
+/// May this value be overwritten at all?
+static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
+  if (auto arg = dyn_cast<BlockArgument>(root)) {
+    Operation *owner = arg.getOwner()->getParentOp();
+    if (isa<scf::ForOp>(owner)) // a loop-carried sum, written back by the yield
+      return arg.getArgNumber() > 0 && llvm::is_contained(
+          arg.getOwner()->getTerminator()->getOperands(), dispatch.getResult(result));
+    if (owner != func)
+      return false;
+    auto index = updatedBy(func, arg);
+    return index && func.getBody().front().getTerminator()->getOperand(*index) == dispatch.getResult(result);
+  }
+  return isa<DispatchOp, ReduceScatterOp, AllReduceOp, AllGatherOp, scf::ForOp>(root.getDefiningOp());
+}
+
+namespace {
+struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
+  bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result, func::FuncOp func) {
+    for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {
+      if (value.getType() != dispatch.getResult(result).getType() || llvm::is_contained(inplace, int64_t(index)))
+        continue;
+      Value root = rootOf(value);
+      bool twice = llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
+      // A loop-carried value lives in the loop's block; others must be of this one.
+      bool near = root.getParentBlock() == dispatch->getBlock();
+      if (twice || !near || !isOwned(root, dispatch, result, func) || isReadLater(root, dispatch) ||
+          !isElementwise(dispatch, result, index))
+        continue;
+      inplace[result] = index;
+      ++numInplace;
+      return true;
+    }
+    return false;
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isExternal())
+      return;
+    func.walk([&](DispatchOp dispatch) {
+      SmallVector<int64_t> inplace(dispatch.getInplace());
+      for (unsigned result = 0; result < dispatch.getNumResults(); ++result)
+        if (inplace[result] == -1)
+          assign(dispatch, inplace, result, func);
+      dispatch.setInplace(inplace);
+    });
+  }
+};
+} // namespace

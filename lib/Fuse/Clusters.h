@@ -1,0 +1,55 @@
+//===- Clusters.h - Which ops share a kernel --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_FUSE_CLUSTERS_H
+#define FSDP_LIB_FUSE_CLUSTERS_H
+
+#include "fsdp/IR/FSDP.h"
+
+namespace mlir::fsdp {
+
+/// The kinds of kernels (attribute `kind` of a dispatch).
+enum class ClusterKind { Map, Row, Column, Contract, Scatter, Scalar, Copy };
+StringRef stringify(ClusterKind kind);
+
+/// Ops of one block that become one kernel: they run over common leading
+/// parallel loops ("rows") and meet one another only at equal rows.
+struct Cluster {
+  SmallVector<Operation *> members; ///< in program order
+  ClusterKind kind = ClusterKind::Map;
+  SmallVector<int64_t> rows; ///< extents of the common loops
+  bool small = false;        ///< a handful of elements in all: no loops needed
+};
+
+/// Groups the tensor ops of `block`. Ops that only feed others (constants,
+/// fills, strided views, cheap broadcasts, scalars) are in no cluster: see isAuxiliary.
+class ClusterBuilder {
+public:
+  ClusterBuilder(Block &block, unsigned window);
+  ArrayRef<Cluster> getClusters() const { return clusters; }
+
+private:
+  void place(Operation *op);
+  bool join(Operation *op, unsigned cluster);
+  bool closesCycle(Operation *op, unsigned cluster);
+  SmallVector<unsigned> producers(Operation *op);
+
+  Block &block;
+  unsigned window;
+  SmallVector<Cluster> clusters;
+  DenseMap<Operation *, unsigned> clusterOf, position;
+};
+
+/// Is this op copied into each dispatch that uses it, rather than a member of one?
+bool isAuxiliary(Operation *op);
+/// Does this view name a range of its source's bytes, in order?
+bool isContiguousView(Operation *op);
+/// Values that `op` reads, captures of its regions included.
+SmallVector<Value> readValues(Operation *op);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_FUSE_CLUSTERS_H

@@ -1,0 +1,287 @@
+//===- DecomposeNamedOps.cpp - Raised ops as generics -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Writes each raised op as the generics that a row kernel is made of.
+//
+//   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
+//   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - x[n, t];  loss = Σ_n nll / N
+//   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
+//   gather_rows    y[i.., c] = table[ids[i..], c]
+//
+//  1. Walk the function; build the generics in place of each raised op.
+//  2. Generalise the other named linalg ops, except contract and fill.
+//
+// Sums are in f32 for narrower types. O(ops). Scatter-adds stay: a kernel of
+// their own knows how to keep their order in parallel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Fuse/Passes.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DECOMPOSENAMEDOPSPASS
+#include "fsdp/Fuse/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using utils::IteratorType;
+
+static constexpr double negativeInfinity = -std::numeric_limits<double>::infinity();
+
+/// v in the type `to`, rounded or widened.
+static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
+  unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
+  if (from < width)
+    return arith::ExtFOp::create(b, loc, to, v);
+  return from > width ? Value(arith::TruncFOp::create(b, loc, to, v)) : v;
+}
+
+static Value constant(OpBuilder &b, Location loc, Type type, double value) {
+  return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
+}
+
+static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
+
+namespace {
+using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
+
+/// Builds generics over rows that are reduced along one dimension. Their inputs
+/// are whole (all dimensions), one value per row, or one value in all.
+class RowBuilder {
+public:
+  RowBuilder(OpBuilder &b, Location loc, Value x, unsigned reduced)
+      : b(b), loc(loc), shape(cast<RankedTensorType>(x.getType()).getShape()), reduced(reduced),
+        wide(elementType(x).getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : elementType(x)) {
+    rowShape.assign(shape.begin(), shape.end());
+    rowShape.erase(rowShape.begin() + reduced);
+  }
+  /// One result per element.
+  Value map(ValueRange ins, Type type, Body body) { return make(ins, shape, empty(shape, type), false, body); }
+  /// One result per row, from values per row.
+  Value mapRows(ValueRange ins, Type type, Body body) {
+    return make(ins, rowShape, empty(rowShape, type), false, body);
+  }
+  /// One result per row, from elements, starting at `init`.
+  Value reduce(ValueRange ins, double init, Body body) {
+    Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, init), empty(rowShape, wide)).getResult(0);
+    return make(ins, shape, out, true, body);
+  }
+  /// Sum over all rows, as a rank-0 tensor.
+  Value total(Value perRow) {
+    int64_t rank = rowShape.size();
+    Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, 0), empty({}, wide)).getResult(0);
+    SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, b.getContext())};
+    SmallVector<IteratorType> iters(rank, IteratorType::reduction);
+    return generic(perRow, out, maps, iters, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+      return arith::AddFOp::create(b, l, a[1], a[0]);
+    });
+  }
+  Value empty(ArrayRef<int64_t> shape, Type type) { return tensor::EmptyOp::create(b, loc, shape, type); }
+  Type wideType() const { return wide; }
+
+private:
+  Value make(ValueRange ins, ArrayRef<int64_t> loops, Value out, bool reduces, Body body) {
+    AffineMap full = b.getMultiDimIdentityMap(loops.size());
+    AffineMap none = AffineMap::get(loops.size(), 0, b.getContext());
+    bool overRows = loops.size() == rowShape.size();
+    AffineMap row = overRows ? full : full.dropResult(reduced);
+    SmallVector<AffineMap> maps;
+    for (Value in : llvm::concat<Value>(SmallVector<Value>(ins), SmallVector<Value>{out})) {
+      size_t rank = cast<RankedTensorType>(in.getType()).getRank();
+      maps.push_back(rank == loops.size() ? full : rank == rowShape.size() ? row : none);
+    }
+    SmallVector<IteratorType> iters(loops.size(), IteratorType::parallel);
+    if (reduces)
+      iters[reduced] = IteratorType::reduction;
+    return generic(ins, out, maps, iters, body);
+  }
+  Value generic(ValueRange ins, Value out, ArrayRef<AffineMap> maps, ArrayRef<IteratorType> iters, Body body) {
+    auto op = linalg::GenericOp::create(b, loc, out.getType(), ins, out, maps, iters,
+                                        [&](OpBuilder &b, Location l, ValueRange args) {
+                                          linalg::YieldOp::create(b, l, body(b, l, args));
+                                        });
+    return op.getResult(0);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  SmallVector<int64_t> shape, rowShape;
+  unsigned reduced;
+  Type wide;
+};
+} // namespace
+
+static Value buildMax(RowBuilder &rows, Value x) {
+  return rows.reduce(x, negativeInfinity, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::MaximumFOp::create(b, l, convert(b, l, a[0], rows.wideType()), a[1]);
+  });
+}
+
+/// exp(x - shift), inside a body.
+static Value buildShiftedExp(OpBuilder &b, Location l, Value x, Value shift, Type wide) {
+  Value difference = arith::SubFOp::create(b, l, convert(b, l, x, wide), convert(b, l, shift, wide));
+  return math::ExpOp::create(b, l, difference);
+}
+
+static void decompose(linalg::SoftmaxOp op, OpBuilder &b) {
+  RowBuilder rows(b, op.getLoc(), op.getInput(), op.getDimension());
+  Type wide = rows.wideType(), element = elementType(op->getResult(0));
+  Value max = buildMax(rows, op.getInput());
+  Value exps = rows.map({op.getInput(), max}, wide, [&](OpBuilder &b, Location l, ValueRange a) {
+    return buildShiftedExp(b, l, a[0], a[1], wide);
+  });
+  Value sum = rows.reduce(exps, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::AddFOp::create(b, l, a[1], a[0]);
+  });
+  Value inverse = rows.mapRows(sum, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::DivFOp::create(b, l, constant(b, l, wide, 1), a[0]);
+  });
+  Value y = rows.map({exps, inverse}, element, [&](OpBuilder &b, Location l, ValueRange a) {
+    return convert(b, l, arith::MulFOp::create(b, l, a[0], a[1]), element);
+  });
+  op->getResult(0).replaceAllUsesWith(y);
+}
+
+/// Is this target one to skip?
+static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore) {
+  Value c = arith::ConstantOp::create(b, l, b.getIntegerAttr(target.getType(), ignore));
+  return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
+}
+
+/// The number of rows that count: a rank-0 tensor, or null when all do.
+static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
+  if (!ignore)
+    return {};
+  Type wide = rows.wideType();
+  return rows.total(rows.mapRows(targets, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value skip = buildIgnored(b, l, a[0], *ignore);
+    return arith::SelectOp::create(b, l, skip, constant(b, l, wide, 0), constant(b, l, wide, 1));
+  }));
+}
+
+/// lse[n] - x[n, t[n]], 0 in rows to skip.
+static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
+  Type wide = rows.wideType();
+  std::optional<int64_t> ignore = op.getIgnoreIndex();
+  return rows.mapRows({op.getTargets(), lse}, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value skip = ignore ? buildIgnored(b, l, a[0], *ignore) : Value(), target = a[0];
+    if (skip) {
+      Value zero = arith::ConstantOp::create(b, l, b.getIntegerAttr(target.getType(), 0));
+      target = arith::SelectOp::create(b, l, skip, zero, target);
+    }
+    Value n = linalg::IndexOp::create(b, l, 0);
+    Value t = arith::IndexCastOp::create(b, l, b.getIndexType(), target);
+    Value x = tensor::ExtractOp::create(b, l, op.getLogits(), ValueRange{n, t});
+    Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), convert(b, l, x, wide));
+    return skip ? Value(arith::SelectOp::create(b, l, skip, constant(b, l, wide, 0), v)) : v;
+  });
+}
+
+static void decompose(CrossEntropyOp op, OpBuilder &b) {
+  RowBuilder rows(b, op.getLoc(), op.getLogits(), 1);
+  Type wide = rows.wideType(), lseType = elementType(op.getLse()), lossType = elementType(op.getLoss());
+  Value max = buildMax(rows, op.getLogits());
+  Value sum = rows.reduce({op.getLogits(), max}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::AddFOp::create(b, l, a[2], buildShiftedExp(b, l, a[0], a[1], wide));
+  });
+  Value lse = rows.mapRows({max, sum}, lseType, [&](OpBuilder &b, Location l, ValueRange a) {
+    Value v = arith::AddFOp::create(b, l, a[0], math::LogOp::create(b, l, a[1]));
+    return convert(b, l, v, lseType);
+  });
+  SmallVector<Value> ins{rows.total(buildNegativeLogLikelihood(rows, op, lse))};
+  if (Value count = buildCount(rows, op.getTargets(), op.getIgnoreIndex()))
+    ins.push_back(count);
+  double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
+  SmallVector<AffineMap> maps(ins.size() + 1, AffineMap::get(0, 0, b.getContext()));
+  Value out = rows.empty({}, lossType);
+  auto loss = linalg::GenericOp::create(b, op.getLoc(), out.getType(), ins, out, maps, ArrayRef<IteratorType>(),
+                                        [&](OpBuilder &b, Location l, ValueRange a) {
+                                          Value n = ins.size() == 2 ? a[1] : constant(b, l, wide, all);
+                                          Value v = arith::DivFOp::create(b, l, a[0], n);
+                                          linalg::YieldOp::create(b, l, convert(b, l, v, lossType));
+                                        });
+  op.getLoss().replaceAllUsesWith(loss.getResult(0));
+  op.getLse().replaceAllUsesWith(lse);
+}
+
+static void decompose(CrossEntropyGradOp op, OpBuilder &b) {
+  RowBuilder rows(b, op.getLoc(), op.getLogits(), 1);
+  Type wide = rows.wideType(), element = elementType(op.getResult());
+  std::optional<int64_t> ignore = op.getIgnoreIndex();
+  SmallVector<Value> ins{op.getTargets(), op.getGloss()};
+  if (Value count = buildCount(rows, op.getTargets(), ignore))
+    ins.push_back(count);
+  double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
+  Value scale = rows.mapRows(ins, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value n = ins.size() == 3 ? a[2] : constant(b, l, wide, all);
+    Value v = arith::DivFOp::create(b, l, convert(b, l, a[1], wide), n);
+    if (!ignore)
+      return v;
+    return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0), v);
+  });
+  ins = {op.getLogits(), op.getTargets(), op.getLse(), scale};
+  Value grad = rows.map(ins, element, [&](OpBuilder &b, Location l, ValueRange a) {
+    Value p = buildShiftedExp(b, l, a[0], a[2], wide);
+    Value v = arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
+    Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
+    Value minus = arith::SubFOp::create(b, l, p, constant(b, l, wide, 1));
+    Value d = arith::SelectOp::create(b, l, hit, minus, p);
+    return convert(b, l, arith::MulFOp::create(b, l, d, a[3]), element);
+  });
+  op.getResult().replaceAllUsesWith(grad);
+}
+
+static void decompose(GatherRowsOp op, OpBuilder &b) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  unsigned rank = type.getRank();
+  AffineMap full = b.getMultiDimIdentityMap(rank);
+  Value empty = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
+  SmallVector<IteratorType> iters(rank, IteratorType::parallel);
+  auto rows = linalg::GenericOp::create(
+      b, op.getLoc(), type, op.getIds(), empty, ArrayRef<AffineMap>{full.dropResult(rank - 1), full}, iters,
+      [&](OpBuilder &b, Location l, ValueRange a) {
+        Value id = arith::IndexCastOp::create(b, l, b.getIndexType(), a[0]);
+        Value column = linalg::IndexOp::create(b, l, rank - 1);
+        Value x = tensor::ExtractOp::create(b, l, op.getTable(), ValueRange{id, column});
+        linalg::YieldOp::create(b, l, x);
+      });
+  op.getResult().replaceAllUsesWith(rows.getResult(0));
+}
+
+namespace {
+struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) { ops.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (Operation *op : ops) {
+      rewriter.setInsertionPoint(op);
+      bool raised = llvm::TypeSwitch<Operation *, bool>(op)
+                        .Case<linalg::SoftmaxOp, CrossEntropyOp, CrossEntropyGradOp, GatherRowsOp>([&](auto named) {
+                          decompose(named, rewriter);
+                          rewriter.eraseOp(op);
+                          return true;
+                        })
+                        .Default(false);
+      if (!raised && failed(generalize(op, rewriter)))
+        return signalPassFailure();
+      numDecomposed += raised;
+    }
+  }
+
+  LogicalResult generalize(Operation *op, IRRewriter &rewriter) {
+    auto named = dyn_cast<linalg::LinalgOp>(op);
+    if (!named || isa<linalg::GenericOp, linalg::ContractOp, linalg::FillOp>(op))
+      return success();
+    ++numDecomposed;
+    if (succeeded(linalg::generalizeNamedOp(rewriter, named)))
+      return success();
+    return op->emitError("cannot be written as linalg.generic");
+  }
+};
+} // namespace

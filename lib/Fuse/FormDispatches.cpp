@@ -1,0 +1,158 @@
+//===- FormDispatches.cpp - One dispatch per kernel -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Turns each cluster of ops into an `fsdp.dispatch`.
+//
+//   %e = tensor.empty                      %y = fsdp.dispatch (%x) {kind = "row"} {
+//   %f = linalg.fill %zero, %e             ^bb0(%a):
+//   %s = linalg.generic %x -> %f     =>      %e, %f, %s, %y as on the left, on %a
+//   %y = linalg.generic %x, %s               fsdp.yield %y
+//                                          }
+//
+//  1. Group the ops of each block (Clusters.cpp).
+//  2. For each cluster: clone its members, and the auxiliary ops they need, into a
+//     dispatch. Operands are what remains, in order of first use; results are the
+//     members' values with a use outside.
+//  3. Erase the originals, sort the block topologically, drop what is dead.
+//
+// O(ops · window). Equal clusters come out letter for letter equal, so that equal
+// layers share their kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Clusters.h"
+#include "fsdp/Fuse/Passes.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FORMDISPATCHESPASS
+#include "fsdp/Fuse/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// What goes into one dispatch.
+class DispatchBuilder {
+public:
+  explicit DispatchBuilder(const Cluster &cluster) : cluster(cluster) {
+    members.insert(cluster.members.begin(), cluster.members.end());
+  }
+  LogicalResult build();
+
+private:
+  LogicalResult collect(Operation *op);
+  bool hasOutsideUse(Value v);
+
+  const Cluster &cluster;
+  llvm::SmallPtrSet<Operation *, 8> members;
+  llvm::SetVector<Operation *> body; // members and auxiliary ops, definitions first
+  llvm::SetVector<Value> operands;
+};
+} // namespace
+
+LogicalResult DispatchBuilder::collect(Operation *op) {
+  if (body.contains(op))
+    return success();
+  for (Value v : readValues(op)) {
+    Operation *def = v.getDefiningOp();
+    if (def && (members.contains(def) || isAuxiliary(def))) {
+      if (failed(collect(def)))
+        return failure();
+      continue;
+    }
+    if (!isa<RankedTensorType>(v.getType()))
+      return op->emitError("reads a value of type ")
+             << v.getType() << " that no kernel can compute; compute it from tensors of static shape";
+    operands.insert(v);
+  }
+  body.insert(op);
+  return success();
+}
+
+bool DispatchBuilder::hasOutsideUse(Value v) {
+  return llvm::any_of(v.getUsers(), [&](Operation *user) {
+    Operation *top = cluster.members.front()->getBlock()->findAncestorOpInBlock(*user);
+    return !top || !members.contains(top);
+  });
+}
+
+LogicalResult DispatchBuilder::build() {
+  for (Operation *op : cluster.members)
+    if (failed(collect(op)))
+      return failure();
+  SmallVector<Value> results;
+  for (Operation *op : cluster.members)
+    for (Value v : op->getResults())
+      if (hasOutsideUse(v))
+        results.push_back(v);
+  if (results.empty())
+    return success(); // dead
+  Operation *last = cluster.members.back();
+  OpBuilder b(last);
+  b.setInsertionPointAfter(last);
+  SmallVector<int64_t> inplace(results.size(), -1);
+  auto dispatch = DispatchOp::create(b, last->getLoc(), ValueRange(results).getTypes(), operands.getArrayRef(),
+                                     b.getDenseI64ArrayAttr(inplace));
+  dispatch->setAttr("kind", b.getStringAttr(stringify(cluster.kind)));
+  Block *block = b.createBlock(&dispatch.getBody());
+  IRMapping mapping;
+  for (Value v : operands)
+    mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
+  for (Operation *op : body)
+    b.clone(*op, mapping);
+  SmallVector<Value> yielded;
+  for (Value v : results)
+    yielded.push_back(mapping.lookup(v));
+  YieldOp::create(b, last->getLoc(), yielded);
+  for (auto [from, to] : llvm::zip_equal(results, dispatch.getResults()))
+    from.replaceUsesWithIf(to, [&](OpOperand &use) {
+      Operation *top = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      return !top || !members.contains(top);
+    });
+  return success();
+}
+
+/// Erases ops of the block, last first, that nothing reads.
+static void eraseDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+namespace {
+struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPass> {
+  using FormDispatchesPassBase::FormDispatchesPassBase;
+
+  LogicalResult formIn(Block &block) {
+    ClusterBuilder builder(block, window);
+    for (const Cluster &cluster : builder.getClusters()) {
+      if (failed(DispatchBuilder(cluster).build()))
+        return failure();
+      ++numDispatches;
+      numGrouped += cluster.members.size() > 1 ? cluster.members.size() : 0;
+    }
+    sortTopologically(&block);
+    eraseDead(block);
+    return success();
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isExternal())
+      return;
+    SmallVector<Block *> blocks{&func.getBody().front()};
+    func.walk([&](scf::ForOp loop) { blocks.push_back(loop.getBody()); });
+    for (Block *block : llvm::reverse(blocks)) // inner ones first
+      if (failed(formIn(*block)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,23 @@
+//===- Pipeline.cpp - The Fuse stage ----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Fuse/Pipeline.h"
+#include "fsdp/Fuse/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createDecomposeNamedOpsPass());
+  // Merges the chains that a loss and its gradient both need. Fills may be
+  // shared here: each dispatch gets a copy of its own.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
+  pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
+  pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
+}

@@ -1,0 +1,121 @@
+// RUN: fsdp-opt %s --fsdp-form-dispatches --split-input-file --verify-roundtrip | FileCheck %s
+
+// A layer norm is one row kernel: the reductions and the map meet at rows.
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+#one = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func @norm
+// CHECK: %[[Y:.*]] = fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [-1] {kind = "row"}
+// CHECK: tensor.empty
+// CHECK: linalg.fill
+// CHECK-COUNT-3: linalg.generic
+// CHECK: fsdp.yield %{{.*}} : tensor<8x16xf32>
+// CHECK: return %[[Y]]
+func.func @norm(%x: tensor<8x16xf32>, %w: tensor<16xf32>) -> tensor<8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x16xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.addf %o, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<8xf32>
+  %m = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%s : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.constant 16.0 : f32
+    %1 = arith.divf %a, %n : f32
+    linalg.yield %1 : f32
+  } -> tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row, #col, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m, %w : tensor<8x16xf32>, tensor<8xf32>, tensor<16xf32>) outs(%e2 : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):
+    %1 = arith.subf %a, %b : f32
+    %2 = arith.mulf %1, %c : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}
+
+// -----
+
+// A map over the whole result of a contraction joins it; the contraction's own
+// result leaves as well when something else reads it. A column sum stays apart.
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func @linear
+// CHECK: %[[D:.*]]:2 = fsdp.dispatch(%{{.*}}, %{{.*}}, %{{.*}}) inplace [-1, -1] {kind = "contract"}
+// CHECK: linalg.contract
+// CHECK: linalg.generic
+// CHECK: %[[S:.*]] = fsdp.dispatch(%[[D]]#0) inplace [-1] {kind = "column"}
+// CHECK: return %[[D]]#1, %[[S]]
+func.func @linear(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %b: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %h = linalg.contract indexing_maps = [#mk, #kn, #mn]
+      ins(%x, %w : tensor<8x16xf32>, tensor<16x4xf32>) outs(%f : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%h, %b : tensor<8x4xf32>, tensor<4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %1 = arith.addf %a, %c : f32
+    %2 = math.tanh %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x4xf32>
+  %e2 = tensor.empty() : tensor<4xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%h : tensor<8x4xf32>) outs(%f2 : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.addf %o, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %y, %s : tensor<8x4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// The second map would make a cycle through the contraction: it opens a kernel
+// of its own. A strided slice moves into its user, a leading one stays a view.
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-LABEL: func @cycle
+// CHECK: tensor.extract_slice %{{.*}}[8, 0] [8, 16]
+// CHECK: %[[A:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "map"}
+// CHECK: %[[C:.*]] = fsdp.dispatch(%[[A]], %{{.*}}) inplace [-1] {kind = "contract"}
+// CHECK: tensor.extract_slice %{{.*}}[0, 8] [8, 8]
+// CHECK: linalg.contract
+// CHECK: arith.addf
+// CHECK: fsdp.yield
+// CHECK-NOT: fsdp.dispatch
+func.func @cycle(%x: tensor<16x16xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %half = tensor.extract_slice %x[8, 0] [8, 16] [1, 1] : tensor<16x16xf32> to tensor<8x16xf32>
+  %e = tensor.empty() : tensor<8x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%half : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %1 = math.exp %i : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x16xf32>
+  %q = tensor.extract_slice %a[0, 8] [8, 8] [1, 1] : tensor<8x16xf32> to tensor<8x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %e2 = tensor.empty() : tensor<8x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = linalg.contract indexing_maps = [#mk, #nk, #mn]
+      ins(%q, %w : tensor<8x8xf32>, tensor<8x8xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e2 : tensor<8x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %1 = arith.addf %i, %j : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
