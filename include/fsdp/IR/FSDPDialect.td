@@ -46,6 +46,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
+    | `fsdp.seed = N` | module | seed of initial values, where a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -65,6 +66,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral programAttr = "fsdp.program";
     static constexpr ::llvm::StringLiteral meshAttr = "fsdp.mesh";
     static constexpr ::llvm::StringLiteral microBatchesAttr = "fsdp.micro_batches";
+    static constexpr ::llvm::StringLiteral seedAttr = "fsdp.seed";
   }];
 }
 

@@ -1,0 +1,283 @@
+//===- HuggingFace.cpp - Read a Hugging Face config.json --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Parse the file; `model_type` picks the family and its defaults.
+//  2. Read every key that shapes the model, in the spellings of transformers 4
+//     (rope_theta, rope_scaling) and 5 (rope_parameters).
+//  3. What is left must be on the list of keys that do not touch the maths;
+//     anything else is refused by name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HuggingFace.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::modelgen;
+using llvm::Twine;
+
+/// Keys about tokenizers, generation, heads for other tasks, book-keeping.
+static bool leavesMathsAlone(StringRef key) {
+  static const llvm::StringSet<> names = {
+      "architectures", "auto_map", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward",
+      "cross_attention_hidden_size", "diversity_penalty", "do_sample", "dtype", "early_stopping",
+      "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "finetuning_task", "gradient_checkpointing",
+      "id2label", "is_decoder", "label2id", "length_penalty", "max_length", "max_window_layers", "min_length",
+      "model_type", "n_ctx", "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels",
+      "num_return_sequences", "prefix", "pretraining_tp", "problem_type", "remove_invalid_values",
+      "reorder_and_upcast_attn", "repetition_penalty", "return_dict", "return_dict_in_generate", "suppress_tokens",
+      "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "top_k",
+      "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache"};
+  return names.contains(key) || key.starts_with("_") || key.starts_with("summary_") || key.starts_with("output_") ||
+         key.starts_with("forced_") || key.ends_with("_token_id");
+}
+
+static std::string print(const llvm::json::Value &value) { return llvm::formatv("{0}", value); }
+
+namespace {
+/// One JSON object, of which every key must be accounted for.
+class Section {
+public:
+  Section(const llvm::json::Object &object, StringRef name, HuggingFaceResult &result)
+      : object(object), name(name), result(result) {}
+
+  void error(const Twine &message) { result.errors.push_back((name + ": " + message).str()); }
+  void note(const Twine &message) { result.notes.push_back((name + ": " + message).str()); }
+
+  /// The value of `key`; null when it is absent or null.
+  const llvm::json::Value *take(StringRef key) {
+    seen.insert(key);
+    const llvm::json::Value *value = object.get(key);
+    return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
+  }
+
+  void read(StringRef key, int64_t &target) { readAs(key, target, "an integer", &llvm::json::Value::getAsInteger); }
+  void read(StringRef key, double &target) { readAs(key, target, "a number", &llvm::json::Value::getAsNumber); }
+  void read(StringRef key, bool &target) { readAs(key, target, "true or false", &llvm::json::Value::getAsBoolean); }
+  void read(StringRef key, std::optional<int64_t> &target) {
+    int64_t value = 0;
+    if (take(key)) {
+      read(key, value);
+      target = value;
+    }
+  }
+  std::string readText(StringRef key, StringRef otherwise) {
+    const llvm::json::Value *value = take(key);
+    if (!value)
+      return otherwise.str();
+    if (auto text = value->getAsString())
+      return text->str();
+    error("'" + key + "': expected a string, found " + print(*value));
+    return otherwise.str();
+  }
+
+  /// A key of which only one value is supported.
+  void expect(StringRef key, bool supported, StringRef why) {
+    bool value = supported;
+    read(key, value);
+    if (value != supported)
+      error("'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
+  }
+
+  /// Everything that has not been taken.
+  void refuseOthers(ArrayRef<std::string> ignored) {
+    SmallVector<StringRef> others;
+    for (const auto &entry : object)
+      if (!seen.contains(entry.first) && !leavesMathsAlone(entry.first) && !llvm::is_contained(ignored, entry.first))
+        others.push_back(entry.first);
+    llvm::sort(others);
+    for (StringRef key : others)
+      error("unknown key '" + key + "' = " + print(*object.get(key)) +
+            " may change the maths; if it does not, give --ignore-key=" + key);
+  }
+
+private:
+  template <typename T, typename R>
+  void readAs(StringRef key, T &target, StringRef expected, std::optional<R> (llvm::json::Value::*get)() const) {
+    const llvm::json::Value *value = take(key);
+    if (!value)
+      return;
+    if (auto found = (value->*get)())
+      target = *found;
+    else
+      error("'" + key + "': expected " + expected + ", found " + print(*value));
+  }
+
+  const llvm::json::Object &object;
+  std::string name;
+  HuggingFaceResult &result;
+  llvm::StringSet<> seen;
+};
+} // namespace
+
+static void readActivation(Section &file, StringRef key, Activation &target) {
+  if (!file.take(key))
+    return;
+  std::string name = file.readText(key, "");
+  auto kind = llvm::StringSwitch<std::optional<Activation>>(name)
+                  .Cases({"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}, Activation::GeluTanh)
+                  .Cases({"gelu", "gelu_python"}, Activation::GeluErf)
+                  .Cases({"silu", "swish"}, Activation::Silu)
+                  .Case("relu", Activation::Relu)
+                  .Default(std::nullopt);
+  if (kind)
+    target = *kind;
+  else
+    file.error("'" + key + "': unknown function '" + name + "'; expected gelu_new, gelu, silu or relu");
+}
+
+/// Dropout is for training alone and has no part in the function.
+static void noteDropout(Section &file, StringRef key) {
+  double rate = 0;
+  file.read(key, rate);
+  if (rate != 0)
+    file.note("'" + key + "' = " + Twine(llvm::formatv("{0}", rate).str()) + ": dropout is left out of the model");
+}
+
+static void readGPT2(Section &file, ModelConfig &config) {
+  for (StringRef key : {"n_layer", "num_hidden_layers"})
+    file.read(key, config.layers);
+  for (StringRef key : {"n_embd", "hidden_size"})
+    file.read(key, config.hidden);
+  for (StringRef key : {"n_head", "num_attention_heads"})
+    file.read(key, config.heads);
+  for (StringRef key : {"n_positions", "max_position_embeddings"})
+    file.read(key, config.positions);
+  file.read("n_inner", config.intermediate);
+  file.read("layer_norm_epsilon", config.epsilon);
+  file.read("scale_attn_weights", config.scaleScores);
+  file.read("scale_attn_by_inverse_layer_idx", config.scaleScoresByLayer);
+  file.expect("add_cross_attention", false, "cross-attention is not supported");
+  readActivation(file, "activation_function", config.activation);
+  for (StringRef key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
+    noteDropout(file, key);
+}
+
+/// rope_scaling of transformers 4, or rope_parameters of 5, which holds rope_theta too.
+static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingFaceResult &result) {
+  const llvm::json::Value *value = file.take(key);
+  if (!value)
+    return;
+  const llvm::json::Object *object = value->getAsObject();
+  if (!object) {
+    file.error("'" + key + "': expected an object, found " + print(*value));
+    return;
+  }
+  Section rope(*object, ("config.json: '" + key + "'").str(), result);
+  std::string type = rope.readText("rope_type", rope.readText("type", "default"));
+  RopeScaling &scaling = config.scaling;
+  rope.read("rope_theta", config.ropeTheta);
+  if (type == "linear" || type == "llama3") {
+    scaling.kind = type == "linear" ? RopeScaling::Kind::Linear : RopeScaling::Kind::Llama3;
+    rope.read("factor", scaling.factor);
+    if (!object->get("factor"))
+      rope.error("expected 'factor' beside type '" + type + "'");
+  } else if (type != "default") {
+    rope.error("unsupported type '" + type + "'; expected default, linear or llama3");
+    return;
+  }
+  if (type == "llama3") {
+    rope.read("low_freq_factor", scaling.lowFreqFactor);
+    rope.read("high_freq_factor", scaling.highFreqFactor);
+    rope.read("original_max_position_embeddings", scaling.originalPositions);
+  }
+  rope.refuseOthers({});
+}
+
+static void readLlama(Section &file, StringRef type, ModelConfig &config, HuggingFaceResult &result) {
+  config.intermediate = 11008;
+  if (type == "mistral") {
+    config.kvHeads = 8;
+    config.intermediate = 14336;
+    config.positions = 131072;
+  } else if (type == "qwen2") {
+    config.vocab = 151936;
+    config.intermediate = 22016;
+    config.positions = 32768;
+    config.qkvBias = true;
+  }
+  file.read("num_hidden_layers", config.layers);
+  file.read("hidden_size", config.hidden);
+  file.read("num_attention_heads", config.heads);
+  file.read("num_key_value_heads", config.kvHeads);
+  file.read("head_dim", config.headDim);
+  file.read("intermediate_size", config.intermediate);
+  file.read("max_position_embeddings", config.positions);
+  file.read("rms_norm_eps", config.epsilon);
+  readActivation(file, "hidden_act", config.activation);
+  noteDropout(file, "attention_dropout");
+
+  file.read("rope_theta", config.ropeTheta);
+  readRope(file, "rope_scaling", config, result);
+  readRope(file, "rope_parameters", config, result);
+  if (type == "llama") {
+    file.read("attention_bias", config.qkvBias);
+    config.outBias = config.qkvBias;
+    file.read("mlp_bias", config.mlpBias);
+  }
+  if (type == "qwen2")
+    file.expect("use_sliding_window", false, "attention to a sliding window is not supported");
+  if (type == "qwen2" || (type == "mistral" && !file.take("sliding_window")))
+    file.take("sliding_window"); // of no effect
+}
+
+static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceResult &result) {
+  SmallString<256> name = path;
+  if (llvm::sys::fs::is_directory(path))
+    llvm::sys::path::append(name, "config.json");
+  auto buffer = llvm::MemoryBuffer::getFile(name);
+  if (buffer)
+    return std::move(*buffer);
+  result.errors.push_back(("cannot read '" + name + "': " + buffer.getError().message()).str());
+  return nullptr;
+}
+
+HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored) {
+  HuggingFaceResult result;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = readFile(path, result);
+  if (!buffer)
+    return result;
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(buffer->getBuffer());
+  if (!parsed) {
+    result.errors.push_back(("config.json: " + Twine(llvm::toString(parsed.takeError()))).str());
+    return result;
+  }
+  const llvm::json::Object *object = parsed->getAsObject();
+  if (!object) {
+    result.errors.push_back("config.json: expected an object");
+    return result;
+  }
+
+  Section file(*object, "config.json", result);
+  std::string type = file.readText("model_type", "");
+  bool llama = type == "llama" || type == "mistral" || type == "qwen2";
+  if (type != "gpt2" && !llama) {
+    file.error("unsupported 'model_type' '" + type + "'; expected gpt2, llama, mistral or qwen2");
+    return result;
+  }
+  result.config = ModelConfig::defaults(llama ? Family::Llama : Family::GPT2);
+  file.read("vocab_size", result.config.vocab);
+  file.read("initializer_range", result.config.initRange);
+  file.read("tie_word_embeddings", result.config.tied);
+  file.expect("is_encoder_decoder", false, "only decoders are supported");
+  if (const llvm::json::Value *pruned = file.take("pruned_heads"))
+    if (!pruned->getAsObject() || !pruned->getAsObject()->empty())
+      file.error("'pruned_heads': pruned heads are not supported");
+  if (llama)
+    readLlama(file, type, result.config, result);
+  else
+    readGPT2(file, result.config);
+  file.refuseOthers(ignored);
+  return result;
+}

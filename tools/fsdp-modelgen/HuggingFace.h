@@ -1,0 +1,28 @@
+//===- HuggingFace.h - Read a Hugging Face config.json ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_MODELGEN_HUGGINGFACE_H
+#define FSDP_MODELGEN_HUGGINGFACE_H
+
+#include "ModelConfig.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir::fsdp::modelgen {
+
+struct HuggingFaceResult {
+  ModelConfig config;
+  std::vector<std::string> errors; // why the file is refused
+  std::vector<std::string> notes;  // what is left out on purpose
+};
+
+/// Reads `path`, a file or a folder that holds config.json. Unset keys have the
+/// defaults of the model type; keys that are neither understood, nor known to
+/// leave the maths alone, nor in `ignored`, are errors.
+HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
+
+} // namespace mlir::fsdp::modelgen
+
+#endif // FSDP_MODELGEN_HUGGINGFACE_H

@@ -1,0 +1,56 @@
+//===- ModelConfig.h - What a generated model is made of --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_MODELGEN_MODELCONFIG_H
+#define FSDP_MODELGEN_MODELCONFIG_H
+
+#include "mlir/Support/LLVM.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp::modelgen {
+
+enum class Family { GPT2, Llama };
+enum class DType { F32, F64, BF16 };
+enum class Activation { GeluTanh, GeluErf, Silu, Relu };
+
+/// How rotation frequencies are stretched beyond the positions trained on.
+struct RopeScaling {
+  enum class Kind { None, Linear, Llama3 };
+  Kind kind = Kind::None;
+  double factor = 1, lowFreqFactor = 1, highFreqFactor = 4;
+  int64_t originalPositions = 8192;
+};
+
+/// Sizes in elements. What is unset follows from the rest (`resolve`).
+struct ModelConfig {
+  Family family = Family::GPT2;
+  DType dtype = DType::F32;
+  int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, positions = 0, batch = 1;
+  std::optional<int64_t> kvHeads, headDim, intermediate, seq, seed;
+  Activation activation = Activation::GeluTanh;
+  double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
+  RopeScaling scaling;
+  bool tied = false;                                       // the head reads the embedding
+  bool qkvBias = false, outBias = false, mlpBias = false;  // Llama; GPT-2 has every bias
+  bool scaleScores = true, scaleScoresByLayer = false;     // GPT-2
+
+  /// GPT-2 124M or Llama 7B, as Hugging Face defines them.
+  static ModelConfig defaults(Family family);
+
+  /// Fills in what is unset; says what does not fit together, one message per fault.
+  std::vector<std::string> resolve();
+
+  /// Query heads that share one key/value head.
+  int64_t groups() const { return heads / *kvHeads; }
+  int64_t tokens() const { return batch * *seq; }
+};
+
+} // namespace mlir::fsdp::modelgen
+
+#endif // FSDP_MODELGEN_MODELCONFIG_H

@@ -1,0 +1,25 @@
+//===- Options.h - The command line of fsdp-modelgen ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_MODELGEN_OPTIONS_H
+#define FSDP_MODELGEN_OPTIONS_H
+
+#include "ModelConfig.h"
+
+namespace mlir::fsdp::modelgen {
+
+struct Request {
+  ModelConfig config;
+  std::string output; // a path, or "-" for stdout
+};
+
+/// Reads the command line; none when it is refused, with the messages on stderr.
+/// --help and --version end the program.
+std::optional<Request> parseCommandLine(int argc, char **argv);
+
+} // namespace mlir::fsdp::modelgen
+
+#endif // FSDP_MODELGEN_OPTIONS_H

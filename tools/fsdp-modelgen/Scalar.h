@@ -1,0 +1,75 @@
+//===- Scalar.h - Arithmetic on one element, written as formulas --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A thin handle on an SSA float, so that the body of a linalg op reads like the
+// formula it stands for:
+//
+//   Scalar gate = x / (exp(-x) + 1.0);
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_MODELGEN_SCALAR_H
+#define FSDP_MODELGEN_SCALAR_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::fsdp::modelgen {
+
+class Scalar {
+public:
+  Scalar(OpBuilder &builder, Location loc, Value value) : builder(&builder), loc(loc), value(value) {}
+
+  Value get() const { return value; }
+  Scalar constant(double number) const {
+    auto type = cast<FloatType>(value.getType());
+    return with(arith::ConstantOp::create(*builder, loc, builder->getFloatAttr(type, number)));
+  }
+  template <typename Op>
+  Scalar apply() const {
+    return with(Op::create(*builder, loc, value));
+  }
+  template <typename Op>
+  Scalar apply(Scalar other) const {
+    return with(Op::create(*builder, loc, value, other.value));
+  }
+  /// This where loop `low` is at most loop `high` of the enclosing linalg op, else `otherwise`.
+  Scalar whereAtMost(unsigned low, unsigned high, Scalar otherwise) const {
+    Value inside = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::ule,
+                                         linalg::IndexOp::create(*builder, loc, low),
+                                         linalg::IndexOp::create(*builder, loc, high));
+    return with(arith::SelectOp::create(*builder, loc, inside, value, otherwise.value));
+  }
+
+  friend Scalar operator+(Scalar a, Scalar b) { return a.apply<arith::AddFOp>(b); }
+  friend Scalar operator-(Scalar a, Scalar b) { return a.apply<arith::SubFOp>(b); }
+  friend Scalar operator*(Scalar a, Scalar b) { return a.apply<arith::MulFOp>(b); }
+  friend Scalar operator/(Scalar a, Scalar b) { return a.apply<arith::DivFOp>(b); }
+  friend Scalar operator-(Scalar a) { return a.apply<arith::NegFOp>(); }
+  friend Scalar operator+(Scalar a, double b) { return a + a.constant(b); }
+  friend Scalar operator*(Scalar a, double b) { return a * a.constant(b); }
+  friend Scalar operator/(Scalar a, double b) { return a / a.constant(b); }
+
+private:
+  Scalar with(Value result) const { return Scalar(*builder, loc, result); }
+
+  OpBuilder *builder;
+  Location loc;
+  Value value;
+};
+
+inline Scalar exp(Scalar x) { return x.apply<math::ExpOp>(); }
+inline Scalar tanh(Scalar x) { return x.apply<math::TanhOp>(); }
+inline Scalar erf(Scalar x) { return x.apply<math::ErfOp>(); }
+inline Scalar rsqrt(Scalar x) { return x.apply<math::RsqrtOp>(); }
+inline Scalar min(Scalar x, Scalar y) { return x.apply<arith::MinimumFOp>(y); }
+inline Scalar max(Scalar x, Scalar y) { return x.apply<arith::MaximumFOp>(y); }
+
+} // namespace mlir::fsdp::modelgen
+
+#endif // FSDP_MODELGEN_SCALAR_H
