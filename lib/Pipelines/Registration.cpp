@@ -7,6 +7,7 @@
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Shard/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
@@ -19,5 +20,6 @@ void fsdp::registerDialects(DialectRegistry &registry) {
 }
 
 void fsdp::registerPasses() {
+  registerFSDPShardPasses();
   registerFSDPFusePasses();
 }

@@ -1,0 +1,32 @@
+//===- MeshSpec.h - A device mesh in words ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_SHARD_MESHSPEC_H
+#define FSDP_SHARD_MESHSPEC_H
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace mlir {
+namespace fsdp {
+
+/// Sizes of the axes, each as factors (outermost first).
+struct MeshSpec {
+  SmallVector<int64_t> replicate = {1};
+  SmallVector<int64_t> shard = {1};
+};
+
+/// Ranks of the largest mesh that is accepted.
+constexpr int64_t kMaxRanks = 1 << 20;
+
+/// Reads `[replicate=R,]shard=S` in any order, sizes being `4` or `2x4`.
+/// What is wrong is said through `emitError`.
+FailureOr<MeshSpec> parseMeshSpec(StringRef text,
+                                  function_ref<InFlightDiagnostic()> emitError);
+
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_SHARD_MESHSPEC_H

@@ -1,0 +1,100 @@
+//===- Passes.td - Passes of the Shard stage ---------------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_SHARD_PASSES_TD
+#define FSDP_SHARD_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
+  let summary = "Group parameters into units and lay each out as one flat buffer";
+  let description = [{
+    Declares the device mesh (`@mesh`, and `@solo` for the unsharded reference)
+    and one `fsdp.unit` per group of parameters that is gathered together:
+
+    - a **layer**: parameters whose names share a prefix that ends in a number
+      (`h.3.`, `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
+    - the **root** unit: everything else. It is never resharded after the forward;
+    - frozen parameters, and parameters of another element type, are split off
+      into units of their own (`@"h.3.frozen"`, `@root.f32`).
+
+    Within a unit, parameters with weight decay (rank 2 and more) come first. Every
+    offset is a multiple of 16 elements. `shard_size` is the S-th part of the
+    unit, rounded up to 64 elements (1024 in units above 64 Ki elements): any S works.
+
+    - Requires: a function `@loss` as after Import; no mesh and no unit yet.
+    - Ensures: every parameter lies in exactly one unit, used or not.
+    - Keeps: `@loss`.
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", "\"shard=1\"",
+           "Ranks per axis, 'replicate=2,shard=4'; an axis may be factored, 'shard=2x4'.">,
+    Option<"strategy", "sharding-strategy", "std::string", "\"full_shard\"",
+           "Where parameters, gradients and optimizer state live: full_shard.">,
+    Option<"policy", "auto-wrap-policy", "std::string", "\"transformer\"",
+           "How units are found: 'transformer' (a unit per layer) or 'none' (one unit).">,
+    Option<"layerPattern", "transformer-layer", "std::string", "\"\"",
+           "Prefixes that make a layer, 'encoder.block.*,decoder.block.*'; "
+           "* matches within one component of a name. Default: found by numbers.">,
+    Option<"minNumParams", "min-num-params", "int64_t", "0",
+           "Merge neighbouring layers until a unit has at least this many elements.">,
+    Option<"reshard", "reshard-after-forward", "bool", "true",
+           "Gather layers again in the backward instead of keeping them.">,
+    Option<"remarks", "remarks", "bool", "false", "Print one remark per unit.">
+  ];
+  let statistics = [
+    Statistic<"numUnits", "units", "Units formed">,
+    Statistic<"numParams", "parameters", "Parameters laid out">,
+    Statistic<"numPadding", "padding-bytes", "Bytes of padding over all shards of all units">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+}
+
+def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
+  let summary = "Pass shards instead of parameters and gather them before their use";
+  let description = [{
+    ```mlir
+    func.func @loss(%w: tensor<4x8xf32> {fsdp.param = "w", ...}, %x: ...)
+    // becomes
+    func.func @loss(%s: tensor<64xf32> {fsdp.unit = @root}, %x: ...) attributes {fsdp.program = "step", ...} {
+      %w = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<4x8xf32>
+    ```
+
+    and once more as `@reference`, whose arguments are the whole flat buffers and
+    which runs alone (`@solo`) over the micro-batches of all ranks.
+
+    - Requires: `fsdp-form-units`.
+    - Ensures: one shard argument per unit, in the order of the units, before the
+      batch; one gather per unit that is used, right before its first use.
+    - Keeps: the computation, and the order of the batch arguments.
+  }];
+  let options = [
+    Option<"gradAccum", "grad-accum", "int64_t", "1",
+           "Micro-batches per rank and step whose gradients are accumulated.">
+  ];
+  let statistics = [
+    Statistic<"numGathers", "gathers", "Gathers inserted in the step">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+}
+
+def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "Check what Shard promises";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: a mesh and its solo; every unit has the mesh's shards, aligned
+      offsets and parameters with decay first; the programs `step` and `reference`
+      take one shard per unit, in order, of the right size, then the batch; each
+      shard is read by at most one `fsdp.unshard`, of site 0; no parameter
+      argument is left.
+    - Keeps: everything.
+  }];
+  let statistics = [
+    Statistic<"numChecked", "checked-units", "Units checked, once per program">
+  ];
+}
+
+#endif // FSDP_SHARD_PASSES_TD

@@ -1,0 +1,37 @@
+//===- Pipeline.h - The Shard stage -----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_SHARD_PIPELINE_H
+#define FSDP_SHARD_PIPELINE_H
+
+#include <cstdint>
+#include <string>
+
+namespace mlir {
+class OpPassManager;
+
+namespace fsdp {
+
+/// What a user says about sharding. Strings are checked by the passes, which
+/// report what is wrong with them.
+struct ShardOptions {
+  std::string mesh = "shard=1";        ///< `[replicate=R,]shard=S`
+  std::string strategy = "full_shard"; ///< `--sharding-strategy`
+  std::string policy = "transformer";  ///< `--auto-wrap-policy`
+  std::string layerPattern;            ///< `--transformer-layer`
+  int64_t minNumParams = 0;            ///< `--min-num-params`
+  bool reshardAfterForward = true;     ///< `--reshard-after-forward`
+  int64_t gradAccum = 1;               ///< `--grad-accum`
+  bool remarks = false;                ///< one remark per unit
+};
+
+/// Model contract in, sharded forward out; ends in `fsdp-verify-sharded`.
+void buildShardPipeline(OpPassManager &pm, const ShardOptions &options);
+
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_SHARD_PIPELINE_H

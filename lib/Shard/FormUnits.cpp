@@ -1,0 +1,386 @@
+//===- FormUnits.cpp - Group parameters into flat buffers -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   @loss(wte, h.0.w, h.0.b, h.1.w, ln_f.w)      fsdp.unit @root  wte, ln_f.w
+//                                           =>   fsdp.unit @h.0   h.0.w, h.0.b
+//                                                fsdp.unit @h.1   h.1.w
+//
+//  1. Read the parameters of @loss and the place of their first use.
+//  2. Ask the wrap policy for the layer of each (WrapPolicy.cpp).
+//  3. A draft per (layer, frozen, element type); drafts of the root first, then
+//     by first use, unused ones last. Merge neighbours that are too small.
+//  4. Name them, lay them out (Layout.cpp), declare meshes and units.
+//
+// O(parameters + uses + units log units). @loss is not changed:
+// InsertUnshard.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Shard/Layout.h"
+#include "fsdp/Shard/MeshSpec.h"
+#include "fsdp/Shard/Passes.h"
+#include "fsdp/Shard/WrapPolicy.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FORMUNITSPASS
+#include "fsdp/Shard/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Where one kind of tensor lives along a mesh axis.
+enum class Placement { Replicated, Sharded };
+
+/// One row of the table of sharding strategies. Along the axis `replicate`
+/// everything is replicated.
+struct Strategy {
+  StringLiteral name;
+  Placement parameters, gradients, state; ///< along the axis `shard`
+};
+constexpr Strategy kStrategies[] = {
+    {"full_shard", Placement::Sharded, Placement::Sharded, Placement::Sharded},
+};
+
+struct Parameter {
+  StringRef name;
+  RankedTensorType type;
+  InitAttr init;
+  bool frozen;
+  int64_t firstUse; ///< number of the op; the maximum when there is none
+  StringRef layer;  ///< empty: root
+};
+
+/// A unit that is about to be.
+struct Draft {
+  StringRef layer;
+  bool frozen;
+  Type dtype;
+  SmallVector<const Parameter *> params;
+  unsigned number = 0; ///< in the order of the arguments
+  int64_t firstUse = std::numeric_limits<int64_t>::max();
+  int64_t size = 0;
+
+  bool isRoot() const { return layer.empty(); }
+  void add(const Parameter &param) {
+    params.push_back(&param);
+    firstUse = std::min(firstUse, param.firstUse);
+    size += param.type.getNumElements();
+  }
+};
+
+/// What distinguishes units; empty parts are left out of the name.
+using DraftKey = std::tuple<StringRef, /*frozen=*/unsigned, Type>;
+
+struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
+  using FormUnitsPassBase::FormUnitsPassBase;
+  void runOnOperation() override;
+
+private:
+  FailureOr<int64_t> readOptions(MeshSpec &spec);
+  FailureOr<func::FuncOp> findLoss();
+  LogicalResult collect(func::FuncOp loss);
+  LogicalResult collect(func::FuncOp loss, BlockArgument arg);
+  LogicalResult assignLayers(func::FuncOp loss);
+  SmallVector<Draft> formDrafts();
+  void mergeSmall(SmallVector<Draft> &drafts);
+  LogicalResult declareUnit(SymbolTable &symbols, OpBuilder &builder,
+                            Location loc, StringRef name, const Draft &draft,
+                            int64_t shards);
+
+  SmallVector<Parameter> parameters;
+};
+
+} // namespace
+
+/// Checks the options that are words; the number of shards of a unit.
+FailureOr<int64_t> FormUnitsPass::readOptions(MeshSpec &spec) {
+  auto emitError = [&] { return mlir::emitError(getOperation().getLoc()); };
+  auto parsed = parseMeshSpec(mesh, emitError);
+  if (failed(parsed))
+    return failure();
+  spec = *parsed;
+  if (policy != "transformer" && policy != "none") {
+    emitError() << "auto-wrap-policy: expected 'transformer' or 'none', found '"
+                << policy.getValue() << "'";
+    return failure();
+  }
+  if (policy == "none" && !layerPattern.empty()) {
+    emitError() << "transformer-layer needs auto-wrap-policy 'transformer', "
+                   "found 'none'";
+    return failure();
+  }
+  if (minNumParams < 0) {
+    emitError() << "min-num-params: expected at least 0, found "
+                << minNumParams.getValue();
+    return failure();
+  }
+  const Strategy *row = llvm::find_if(
+      kStrategies, [&](const Strategy &s) { return s.name == strategy; });
+  if (row == std::end(kStrategies)) {
+    InFlightDiagnostic diag = emitError() << "sharding-strategy: expected ";
+    llvm::interleave(
+        kStrategies, [&](const Strategy &s) { diag << "'" << s.name << "'"; },
+        [&] { diag << " or "; });
+    return diag << ", found '" << strategy << "'";
+  }
+  return row->parameters == Placement::Sharded ? llvm::product_of(spec.shard)
+                                               : 1;
+}
+
+/// The function to shard, in a module that is not sharded yet.
+FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
+  ModuleOp module = getOperation();
+  for (Operation &op : module.getOps())
+    if (isa<MeshOp, UnitOp>(op)) {
+      InFlightDiagnostic diag = mlir::emitError(
+          module.getLoc(), "expected a module that is not sharded yet");
+      diag.attachNote(op.getLoc()) << "found this declaration";
+      return diag;
+    }
+  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  if (!loss)
+    return mlir::emitError(module.getLoc(),
+                           "expected a function '@loss', as Import leaves it");
+  if (!loss.getBody().hasOneBlock())
+    return loss.emitError("expected a body of one block");
+  return loss;
+}
+
+/// Number of the first op of the function's block that uses `value`, itself or
+/// in a region.
+static int64_t findFirstUse(Value value, Block &body,
+                            const DenseMap<Operation *, int64_t> &numbers) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (Operation *user : value.getUsers())
+    first = std::min(first, numbers.lookup(body.findAncestorOpInBlock(*user)));
+  return first;
+}
+
+/// Elements of a tensor; failure above `kMaxUnitSize`.
+static FailureOr<int64_t> countElements(RankedTensorType type) {
+  int64_t count = 1;
+  for (int64_t dim : type.getShape())
+    if (llvm::MulOverflow(count, dim, count) || count > kMaxUnitSize)
+      return failure();
+  return count;
+}
+
+LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
+  unsigned index = arg.getArgNumber();
+  auto name = loss.getArgAttrOfType<StringAttr>(index, FSDPDialect::paramAttr);
+  auto fail = [&] {
+    return mlir::emitError(arg.getLoc())
+           << "parameter '" << name.getValue() << "': ";
+  };
+  auto type = dyn_cast<RankedTensorType>(arg.getType());
+  if (!type || !type.hasStaticShape() || !isa<FloatType>(type.getElementType()))
+    return fail() << "expected a tensor of static shape and floating-point "
+                     "elements, found "
+                  << arg.getType()
+                  << "; pass what is not trained as a batch argument";
+  if (failed(countElements(type)))
+    return fail() << "expected at most 2^48 elements, found " << type;
+  auto init = loss.getArgAttrOfType<InitAttr>(index, FSDPDialect::initAttr);
+  if (!init)
+    return fail() << "expected initial values in '" << FSDPDialect::initAttr
+                  << "', as in #fsdp.init<normal, 0.0, 0.02>";
+  parameters.push_back({name, type, init,
+                        !!loss.getArgAttr(index, FSDPDialect::frozenAttr),
+                        /*firstUse=*/0, /*layer=*/{}});
+  return success();
+}
+
+LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
+  Block &body = loss.getBody().front();
+  DenseMap<Operation *, int64_t> numbers;
+  for (auto [number, op] : llvm::enumerate(body))
+    numbers[&op] = number;
+  llvm::StringMap<Location> seen;
+  for (BlockArgument arg : loss.getArguments()) {
+    auto name = loss.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FSDPDialect::paramAttr);
+    if (!name)
+      continue;
+    auto [it, isNew] = seen.try_emplace(name, arg.getLoc());
+    if (!isNew) {
+      InFlightDiagnostic diag =
+          mlir::emitError(arg.getLoc())
+          << "expected one argument per parameter, found a second one for "
+          << name << "; tied parameters are one argument used twice";
+      diag.attachNote(it->second) << "the first one is here";
+      return diag;
+    }
+    if (failed(collect(loss, arg)))
+      return failure();
+    parameters.back().firstUse = findFirstUse(arg, body, numbers);
+  }
+  if (parameters.empty())
+    return loss.emitError("expected at least one argument with '")
+           << FSDPDialect::paramAttr << "': there is nothing to train";
+  return success();
+}
+
+LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss) {
+  if (policy == "none")
+    return success();
+  auto named = llvm::map_to_vector(parameters, [](const Parameter &p) {
+    return NamedParam{p.name, p.type.getRank()};
+  });
+  SmallVector<StringRef> layers;
+  if (layerPattern.empty()) {
+    layers = findLayers(named);
+    if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
+      loss.emitRemark("no layer found in the names of the parameters ('")
+          << parameters.front().name
+          << "'): the model is one unit, gathered whole; name the parameters "
+             "or give transformer-layer";
+  } else {
+    auto matched = matchLayers(named, layerPattern, [&] {
+      return mlir::emitError(getOperation().getLoc());
+    });
+    if (failed(matched))
+      return failure();
+    layers = std::move(*matched);
+  }
+  for (auto [param, layer] : llvm::zip_equal(parameters, layers))
+    param.layer = layer;
+  return success();
+}
+
+SmallVector<Draft> FormUnitsPass::formDrafts() {
+  llvm::MapVector<DraftKey, Draft> byKey;
+  for (const Parameter &param : parameters) {
+    Type dtype = param.type.getElementType();
+    auto [it, isNew] = byKey.try_emplace({param.layer, param.frozen, dtype});
+    if (isNew) {
+      it->second.layer = param.layer;
+      it->second.frozen = param.frozen;
+      it->second.dtype = dtype;
+      it->second.number = byKey.size();
+    }
+    it->second.add(param);
+  }
+  auto drafts = llvm::map_to_vector(
+      byKey, [](auto &entry) { return std::move(entry.second); });
+  llvm::sort(drafts, [](const Draft &a, const Draft &b) {
+    return std::tuple(!a.isRoot(), a.firstUse, a.number) <
+           std::tuple(!b.isRoot(), b.firstUse, b.number);
+  });
+  return drafts;
+}
+
+/// Adds each layer to the one before it while that one is below the limit.
+void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
+  SmallVector<Draft> merged;
+  for (Draft &draft : drafts) {
+    // The open unit of this kind, if there is one.
+    auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
+      return !d.isRoot() && d.frozen == draft.frozen && d.dtype == draft.dtype;
+    });
+    if (draft.isRoot() || open == merged.rend() || open->size >= minNumParams) {
+      merged.push_back(std::move(draft));
+      continue;
+    }
+    for (const Parameter *param : draft.params)
+      open->add(*param);
+  }
+  drafts = std::move(merged);
+}
+
+/// `h.0`, `root.frozen`, and with the element type where another unit of the
+/// same layer is larger: `h.0.bf16`.
+static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
+  std::string name = draft.isRoot() ? "root" : draft.layer.str();
+  if (draft.frozen)
+    name += ".frozen";
+  for (const Draft &other : drafts) {
+    if (&other == &draft || other.layer != draft.layer ||
+        other.frozen != draft.frozen)
+      continue;
+    if (std::tuple(other.size, &draft) > std::tuple(draft.size, &other)) {
+      llvm::raw_string_ostream(name) << "." << draft.dtype;
+      break;
+    }
+  }
+  return name;
+}
+
+LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
+                                         OpBuilder &builder, Location loc,
+                                         StringRef name, const Draft &draft,
+                                         int64_t shards) {
+  if (draft.size > kMaxUnitSize)
+    return mlir::emitError(loc)
+           << "unit '" << name << "': expected at most 2^48 elements, found "
+           << draft.size;
+  auto decays = [](const Parameter *p) { return p->type.getRank() >= 2; };
+  UnitLayout layout =
+      layOutUnit(llvm::map_to_vector(
+                     draft.params,
+                     [&](const Parameter *p) {
+                       return ParamExtent{p->type.getNumElements(), decays(p)};
+                     }),
+                 shards);
+  SmallVector<Attribute> params;
+  for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
+    const Parameter *p = draft.params[index];
+    params.push_back(ParamAttr::get(&getContext(), p->name, p->type, offset,
+                                    !p->frozen, decays(p), p->init));
+  }
+  auto unit =
+      UnitOp::create(builder, loc, name, shards, layout.shardSize, draft.dtype,
+                     reshard && !draft.isRoot(), builder.getArrayAttr(params));
+  symbols.insert(unit); // renames it when the name is taken
+  int64_t bits = draft.dtype.getIntOrFloatBitWidth();
+  numUnits += 1;
+  numParams += params.size();
+  numPadding += layout.padding * bits / 8;
+  if (remarks)
+    mlir::emitRemark(loc) << "unit '" << name << "': " << params.size()
+                          << " parameters, " << shards << " x "
+                          << layout.shardSize << " elements of " << draft.dtype
+                          << ", " << layout.padding << " of them padding";
+  return success();
+}
+
+static void declareMesh(OpBuilder &builder, Location loc, StringRef name,
+                        ArrayRef<AxisAttr> axes) {
+  SmallVector<Attribute> list(axes.begin(), axes.end());
+  MeshOp::create(builder, loc, name, builder.getArrayAttr(list));
+}
+
+void FormUnitsPass::runOnOperation() {
+  parameters.clear();
+  MeshSpec spec;
+  FailureOr<int64_t> shards = readOptions(spec);
+  if (failed(shards))
+    return signalPassFailure();
+  FailureOr<func::FuncOp> loss = findLoss();
+  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss)))
+    return signalPassFailure();
+  SmallVector<Draft> drafts = formDrafts();
+  mergeSmall(drafts);
+
+  MLIRContext *context = &getContext();
+  auto builder = OpBuilder(*loss);
+  Location loc = loss->getLoc();
+  declareMesh(builder, loc, "mesh",
+              {AxisAttr::get(context, "replicate", spec.replicate),
+               AxisAttr::get(context, "shard", spec.shard)});
+  declareMesh(builder, loc, "solo", AxisAttr::get(context, "shard", {1}));
+  SymbolTable symbols(getOperation());
+  for (const Draft &draft : drafts)
+    if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft,
+                           *shards)))
+      return signalPassFailure();
+}

@@ -1,0 +1,182 @@
+//===- InsertUnshard.cpp - Shards for arguments, gathers for uses -*- C++
+//-*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   before   @loss(w0, b0, w1, x)        ... use w0 ... use w1 ... use b0
+//   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
+//
+//  1. Clone @loss to @reference.
+//  2. In each, for every unit in order: a new argument (one shard; in the
+//     reference the whole buffer), and an unshard right before the first op
+//     that uses a parameter of the unit, itself or in a region.
+//  3. Erase the parameter arguments; mark the programs.
+//
+// O(parameters + uses). When to gather is up to the scheduler; gathering again
+// for the backward is up to Differentiate.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Shard/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_INSERTUNSHARDPASS
+#include "fsdp/Shard/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct InsertUnshardPass
+    : fsdp::impl::InsertUnshardPassBase<InsertUnshardPass> {
+  using InsertUnshardPassBase::InsertUnshardPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult checkArguments(func::FuncOp func);
+  LogicalResult convert(func::FuncOp func, bool whole);
+  bool insertUnshard(func::FuncOp func, UnitOp unit, Value shard,
+                     const llvm::StringMap<BlockArgument> &arguments);
+
+  SmallVector<UnitOp> units;
+};
+} // namespace
+
+/// Every parameter argument is the parameter of a unit and the other way round.
+LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
+  llvm::StringMap<RankedTensorType> declared;
+  for (UnitOp unit : units)
+    for (auto param : unit.getParams().getAsRange<ParamAttr>())
+      declared[param.getName()] = param.getType();
+  unsigned found = 0;
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FSDPDialect::paramAttr);
+    if (!name)
+      continue;
+    ++found;
+    if (declared.lookup(name) != arg.getType())
+      return mlir::emitError(arg.getLoc())
+             << "expected parameter " << name << " of type " << arg.getType()
+             << " in one unit; run fsdp-form-units on this module first";
+  }
+  if (found == 0)
+    return func.emitError("expected arguments with '")
+           << FSDPDialect::paramAttr << "'";
+  if (found != declared.size())
+    return func.emitError("expected an argument for each of ")
+           << declared.size() << " parameters of the units, found " << found;
+  return success();
+}
+
+/// The first op of the function's block that uses one of `values`, itself or in
+/// a region; null when there is none.
+static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
+  Operation *first = nullptr;
+  for (Value value : values)
+    for (Operation *user : value.getUsers()) {
+      Operation *op = body.findAncestorOpInBlock(*user);
+      if (!first || op->isBeforeInBlock(first))
+        first = op;
+    }
+  return first;
+}
+
+/// True when the unit is used and was gathered.
+bool InsertUnshardPass::insertUnshard(
+    func::FuncOp func, UnitOp unit, Value shard,
+    const llvm::StringMap<BlockArgument> &arguments) {
+  SmallVector<Value> params;
+  SmallVector<Type> types;
+  for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
+    params.push_back(arguments.lookup(param.getName()));
+    types.push_back(param.getType());
+  }
+  Operation *first = findFirstUser(params, func.getBody().front());
+  if (!first)
+    return false;
+  OpBuilder builder(first);
+  auto unshard =
+      UnshardOp::create(builder, first->getLoc(), types, shard,
+                        FlatSymbolRefAttr::get(unit.getSymNameAttr()),
+                        /*site=*/0);
+  for (auto [param, full] : llvm::zip_equal(params, unshard.getResults()))
+    param.replaceAllUsesWith(full);
+  return true;
+}
+
+/// Gives `func` one shard per unit (`whole`: one flat buffer per unit) in place
+/// of its parameters.
+LogicalResult InsertUnshardPass::convert(func::FuncOp func, bool whole) {
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument arg : func.getArguments())
+    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                      FSDPDialect::paramAttr))
+      arguments[name] = arg;
+
+  MLIRContext *context = &getContext();
+  for (auto [index, unit] : llvm::enumerate(units)) {
+    int64_t size = whole ? unit.getFlatSize() : unit.getShardSize();
+    auto type = RankedTensorType::get({size}, unit.getDtype());
+    NamedAttribute name(StringAttr::get(context, FSDPDialect::unitAttr),
+                        FlatSymbolRefAttr::get(unit.getSymNameAttr()));
+    if (failed(func.insertArgument(
+            index, type, DictionaryAttr::get(context, name), unit.getLoc())))
+      return failure();
+    bool used = insertUnshard(func, unit, func.getArgument(index), arguments);
+    if (used && !whole)
+      ++numGathers;
+  }
+  llvm::BitVector erased(func.getNumArguments());
+  for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
+    erased[i] = !!func.getArgAttr(i, FSDPDialect::paramAttr);
+  return func.eraseArguments(erased);
+}
+
+void InsertUnshardPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  units = llvm::to_vector(module.getOps<UnitOp>());
+  auto fail = [&](const Twine &message) {
+    mlir::emitError(module.getLoc(), message);
+    signalPassFailure();
+  };
+  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  auto mesh = module.lookupSymbol<MeshOp>("mesh");
+  if (!loss || !mesh || !module.lookupSymbol<MeshOp>("solo") || units.empty())
+    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' "
+                "and units; run fsdp-form-units first");
+  if (module.lookupSymbol("reference"))
+    return fail("expected no symbol '@reference' yet");
+  if (gradAccum < 1 || gradAccum > 1 << 20)
+    return fail("grad-accum: expected a number in [1, 1048576], found " +
+                Twine(gradAccum.getValue()));
+  if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
+    return signalPassFailure();
+
+  auto reference = cast<func::FuncOp>(loss->clone());
+  reference.setSymName("reference");
+  module.insert(std::next(loss->getIterator()), reference);
+  if (failed(convert(loss, /*whole=*/false)) ||
+      failed(convert(reference, /*whole=*/true)))
+    return signalPassFailure();
+
+  Builder builder(&getContext());
+  auto mark = [&](func::FuncOp func, StringRef program, StringRef meshName) {
+    func->setAttr(FSDPDialect::programAttr, builder.getStringAttr(program));
+    func->setAttr(FSDPDialect::meshAttr,
+                  FlatSymbolRefAttr::get(&getContext(), meshName));
+  };
+  mark(loss, "step", "mesh");
+  mark(reference, "reference", "solo");
+  if (gradAccum > 1)
+    loss->setAttr(FSDPDialect::microBatchesAttr,
+                  builder.getI64IntegerAttr(gradAccum));
+  reference->setAttr(FSDPDialect::microBatchesAttr,
+                     builder.getI64IntegerAttr(gradAccum * mesh.getNumRanks()));
+}

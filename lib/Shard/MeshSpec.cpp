@@ -1,0 +1,67 @@
+//===- MeshSpec.cpp - A device mesh in words --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Shard/MeshSpec.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Reads `2x4` into {2, 4}; every factor is in [1, kMaxRanks].
+static LogicalResult parseFactors(StringRef text,
+                                  SmallVectorImpl<int64_t> &factors) {
+  SmallVector<StringRef> parts;
+  text.split(parts, 'x');
+  factors.clear();
+  for (StringRef part : parts) {
+    int64_t factor;
+    if (part.getAsInteger(10, factor) || factor < 1 || factor > kMaxRanks)
+      return failure();
+    factors.push_back(factor);
+  }
+  return success();
+}
+
+FailureOr<MeshSpec>
+mlir::fsdp::parseMeshSpec(StringRef text,
+                          function_ref<InFlightDiagnostic()> emitError) {
+  MeshSpec mesh;
+  SmallVector<StringRef> axes, seen;
+  text.split(axes, ',');
+  for (StringRef axis : axes) {
+    auto [name, size] = axis.split('=');
+    if (name != "replicate" && name != "shard") {
+      emitError() << "mesh '" << text
+                  << "': expected axes 'replicate' and 'shard' as in "
+                     "'replicate=2,shard=4', found '"
+                  << axis << "'";
+      return failure();
+    }
+    if (llvm::is_contained(seen, name)) {
+      emitError() << "mesh '" << text << "': axis '" << name
+                  << "' is given twice";
+      return failure();
+    }
+    seen.push_back(name);
+    if (failed(parseFactors(size,
+                            name == "shard" ? mesh.shard : mesh.replicate))) {
+      emitError()
+          << "mesh '" << text << "': expected the size of axis '" << name
+          << "' to be a number of at least 1, or factors such as '2x4', found '"
+          << size << "'";
+      return failure();
+    }
+  }
+  int64_t ranks = 1;
+  for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard)) {
+    ranks *= factor;
+    if (ranks > kMaxRanks) {
+      emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
+                  << " ranks";
+      return failure();
+    }
+  }
+  return mesh;
+}

@@ -1,0 +1,170 @@
+//===- WrapPolicy.cpp - Which layer a parameter belongs to ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Names are all that is left of a model's modules, and they are enough:
+//
+//   transformer.h.3.attn.c_attn.weight      layer `transformer.h.3`
+//   encoder/h_3/attn/kernel                 layer `encoder/h_3`
+//   wte.weight, param.12, cst_48            no layer
+//
+//  1. A layer is a prefix up to the first component that is a number and is
+//     followed by another component (`param.12` alone is no layer).
+//  2. When that puts *all* parameters in one layer (a model wrapped in a list),
+//     look behind it for the next number.
+//  3. When no name has such a component, components that end in a number count
+//     (`h_3`, `fc2`), if at least two of the same stem hold a matrix each:
+//     `ln_1` and `ln_2` are no layers.
+//
+// O(total length of the names). Experts inside a layer stay in their layer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Shard/WrapPolicy.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr llvm::StringLiteral kSeparators = "./";
+
+/// End of the component that starts at `begin`.
+static size_t componentEnd(StringRef name, size_t begin) {
+  return std::min(name.find_first_of(kSeparators, begin), name.size());
+}
+
+static bool isNumber(StringRef component) {
+  return !component.empty() && llvm::all_of(component, llvm::isDigit);
+}
+
+static bool endsInNumber(StringRef component) {
+  return !component.empty() && llvm::isDigit(component.back());
+}
+
+/// The prefix of `name` up to the first component at or behind `from` that
+/// `accept` takes and that is not the last one; empty when there is none.
+static StringRef prefixUpTo(StringRef name, size_t from,
+                            function_ref<bool(StringRef)> accept) {
+  for (size_t begin = from; begin < name.size();) {
+    size_t end = componentEnd(name, begin);
+    if (end == name.size())
+      return {};
+    if (accept(name.slice(begin, end)))
+      return name.take_front(end);
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// Steps 1 and 2.
+static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
+  SmallVector<StringRef> layers;
+  for (size_t from = 0;;) {
+    auto next = llvm::map_to_vector(params, [&](const NamedParam &param) {
+      return prefixUpTo(param.name, from, isNumber);
+    });
+    bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
+    if (!anything)
+      return layers; // those found one number earlier
+    layers = next;
+    if (!llvm::all_equal(layers))
+      return layers;
+    from = layers.front().size() + 1;
+  }
+}
+
+/// Step 3.
+static SmallVector<StringRef> findSuffixed(ArrayRef<NamedParam> params) {
+  auto layers = llvm::map_to_vector(params, [&](const NamedParam &param) {
+    return prefixUpTo(param.name, 0, endsInNumber);
+  });
+  // Members of each stem, and those of them that hold a matrix.
+  llvm::StringMap<llvm::StringSet<>> members, withMatrix;
+  auto stemOf = [](StringRef layer) { return layer.rtrim("0123456789"); };
+  for (auto [param, layer] : llvm::zip_equal(params, layers)) {
+    members[stemOf(layer)].insert(layer);
+    if (param.rank >= 2)
+      withMatrix[stemOf(layer)].insert(layer);
+  }
+  for (StringRef &layer : layers) {
+    size_t count = members[stemOf(layer)].size();
+    if (count < 2 || withMatrix[stemOf(layer)].size() != count)
+      layer = {};
+  }
+  return layers;
+}
+
+SmallVector<StringRef> mlir::fsdp::findLayers(ArrayRef<NamedParam> params) {
+  if (params.empty())
+    return {};
+  SmallVector<StringRef> layers = findNumbered(params);
+  return layers.empty() ? findSuffixed(params) : layers;
+}
+
+/// The prefix of `name` that matches all components of a pattern.
+static StringRef matchPrefix(StringRef name,
+                             ArrayRef<llvm::GlobPattern> components) {
+  size_t begin = 0;
+  for (const llvm::GlobPattern &component : components) {
+    size_t end = componentEnd(name, begin);
+    if (begin >= name.size() || !component.match(name.slice(begin, end)))
+      return {};
+    begin = end + 1;
+  }
+  return name.take_front(begin - 1);
+}
+
+/// Splits `encoder.block.*` into the patterns of its components.
+static FailureOr<SmallVector<llvm::GlobPattern>>
+parsePattern(StringRef text, function_ref<InFlightDiagnostic()> emitError) {
+  SmallVector<llvm::GlobPattern> components;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = componentEnd(text, begin);
+    StringRef part = text.slice(begin, end);
+    auto glob = llvm::GlobPattern::create(part);
+    if (!glob || part.empty()) {
+      std::string why = "it has an empty component";
+      if (!glob)
+        why = llvm::toString(glob.takeError());
+      emitError() << "transformer-layer pattern '" << text
+                  << "' cannot be read: " << why;
+      return failure();
+    }
+    components.push_back(std::move(*glob));
+    begin = end + 1;
+  }
+  return components;
+}
+
+FailureOr<SmallVector<StringRef>>
+mlir::fsdp::matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
+                        function_ref<InFlightDiagnostic()> emitError) {
+  SmallVector<StringRef> layers(params.size()), texts;
+  patterns.split(texts, ',');
+  for (StringRef text : texts) {
+    auto components = parsePattern(text, emitError);
+    if (failed(components))
+      return failure();
+    bool matched = false;
+    for (auto [param, layer] : llvm::zip_equal(params, layers)) {
+      StringRef prefix = matchPrefix(param.name, *components);
+      matched |= !prefix.empty();
+      if (layer.empty())
+        layer = prefix;
+    }
+    if (matched)
+      continue;
+    InFlightDiagnostic diag = emitError() << "transformer-layer pattern '"
+                                          << text << "' matches no parameter";
+    if (!params.empty())
+      diag << "; names look like '" << params.front().name << "' and '"
+           << params.back().name << "'";
+    return diag;
+  }
+  return layers;
+}

@@ -1,0 +1,74 @@
+// RUN: fsdp-opt %s --fsdp-form-units -verify-diagnostics -split-input-file
+
+// expected-error@+1 {{expected a function '@loss', as Import leaves it}}
+module {
+  func.func @main() { return }
+}
+
+// -----
+
+// expected-error@+1 {{expected a body of one block}}
+func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
+
+// -----
+
+// expected-error@+1 {{expected at least one argument with 'fsdp.param': there is nothing to train}}
+func.func @loss(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'w': expected a tensor of static shape and floating-point elements, found 'tensor<?xf32>'}}
+func.func @loss(%w: tensor<?xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'q': expected a tensor of static shape and floating-point elements, found 'tensor<4xi8>'; pass what is not trained as a batch argument}}
+func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'w': expected initial values in 'fsdp.init', as in #fsdp.init<normal, 0.0, 0.02>}}
+func.func @loss(%w: tensor<4xf32> {fsdp.param = "w"}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'w': expected at most 2^48 elements, found 'tensor<4000000000x4000000000xf32>'}}
+func.func @loss(%w: tensor<4000000000x4000000000xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+// Two parameters that fit alone, not together.
+// expected-error@+1 {{unit 'h.0': expected at most 2^48 elements, found}}
+func.func @loss(%a: tensor<16777216x16777216xf32> {fsdp.param = "h.0.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
+                %b: tensor<1xf32> {fsdp.param = "h.0.b", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+func.func @loss(
+    // expected-note@+1 {{the first one is here}}
+    %a: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
+    // expected-error@+1 {{expected one argument per parameter, found a second one for "w"; tied parameters are one argument used twice}}
+    %b: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected a module that is not sharded yet}}
+module {
+  // expected-note@+1 {{found this declaration}}
+  fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+  func.func @loss() { return }
+}

@@ -1,0 +1,36 @@
+// Options that make no sense are refused with what was expected.
+
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=0" 2>&1 | FileCheck %s --check-prefix=ZERO
+// ZERO: error: mesh 'shard=0': expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '0'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2x" 2>&1 | FileCheck %s --check-prefix=FACTOR
+// FACTOR: error: mesh 'shard=2x': expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '2x'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=-1,shard=2" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// NEGATIVE: error: mesh 'replicate=-1,shard=2': expected the size of axis 'replicate' to be a number of at least 1
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=data=2" 2>&1 | FileCheck %s --check-prefix=AXIS
+// AXIS: error: mesh 'data=2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found 'data=2'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2,shard=2" 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: mesh 'shard=2,shard=2': axis 'shard' is given twice
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=1048576,shard=1048576" 2>&1 | FileCheck %s --check-prefix=HUGE
+// HUGE: error: mesh 'replicate=1048576,shard=1048576': expected at most 1048576 ranks
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=size" 2>&1 | FileCheck %s --check-prefix=POLICY
+// POLICY: error: auto-wrap-policy: expected 'transformer' or 'none', found 'size'
+// RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=ddp" 2>&1 | FileCheck %s --check-prefix=STRATEGY
+// STRATEGY: error: sharding-strategy: expected 'full_shard', found 'ddp'
+// RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
+// MIN: error: min-num-params: expected at least 0, found -5
+// RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=blocks.*" 2>&1 | FileCheck %s --check-prefix=NOTHING
+// NOTHING: error: transformer-layer pattern 'blocks.*' matches no parameter; names look like 'h.0.w' and 'h.1.w'
+// RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=h.[" 2>&1 | FileCheck %s --check-prefix=GLOB
+// GLOB: error: transformer-layer pattern 'h.[' cannot be read: invalid glob pattern, unmatched '['
+// RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=h..0" 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: error: transformer-layer pattern 'h..0' cannot be read: it has an empty component
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=none transformer-layer=h.*" 2>&1 | FileCheck %s --check-prefix=BOTH
+// BOTH: error: transformer-layer needs auto-wrap-policy 'transformer', found 'none'
+// RUN: not fsdp-opt %s --fsdp-form-units --fsdp-insert-unshard="grad-accum=0" 2>&1 | FileCheck %s --check-prefix=ACCUM
+// ACCUM: error: grad-accum: expected a number in [1, 1048576], found 0
+func.func @loss(
+    %a: tensor<4x4xf32> {fsdp.param = "h.0.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
+    %b: tensor<4x4xf32> {fsdp.param = "h.1.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {
+  %l = tensor.empty() : tensor<f32>
+  return %l : tensor<f32>
+}
