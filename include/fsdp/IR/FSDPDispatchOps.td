@@ -37,6 +37,7 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
     `(` $inputs `)` `inplace` $inplace attr-dict `:` functional-type($inputs, $outputs) $body
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, ReturnLike]> {

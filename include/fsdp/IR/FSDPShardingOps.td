@@ -116,6 +116,7 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$params, FlatSymbolRefAttr:$unit);
   let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
+  let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$unit `(` $params `)` attr-dict `:` functional-type($params, $shard)";
 }
 
@@ -132,6 +133,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultTyp
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
                        StrArrayAttr:$axes, FSDP_ReductionAttr:$reduction);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes $reduction attr-dict `:` type($input)";
 }
 
@@ -143,6 +145,7 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
   }];
   let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
   let results = (outs 1DTensorOf<[AnyType]>:$result);
+  let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
 
@@ -153,6 +156,7 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   }];
   let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$root);
   let results = (outs AnyRankedTensor:$result);
+  let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
 

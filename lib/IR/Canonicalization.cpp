@@ -1,0 +1,89 @@
+//===- Canonicalization.cpp - Simpler forms of the ops ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   shard(unshard(%s))                     ->  %s, of one unit
+//   all_reduce, all_gather, broadcast      ->  their operand, in a group of one rank
+//   dispatch with an operand nobody reads  ->  without it, unless it is written over
+//   dispatch that is given one value twice ->  given once
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
+  if (op.getParams().empty())
+    return failure();
+  auto unshard = op.getParams()[0].getDefiningOp<UnshardOp>();
+  if (!unshard || unshard.getUnit() != op.getUnit() || ValueRange(unshard.getParams()) != ValueRange(op.getParams()) ||
+      unshard.getShard().getType() != op.getShard().getType())
+    return failure();
+  rewriter.replaceOp(op, unshard.getShard());
+  return success();
+}
+
+/// Ranks that a collective joins; 0 when the mesh is not to be found.
+template <typename Op>
+static int64_t groupSize(Op op) {
+  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
+  if (!mesh)
+    return 0;
+  int64_t ranks = 1;
+  for (auto axis : op.getAxes().template getAsRange<StringAttr>())
+    ranks *= mesh.getAxisSize(axis.getValue());
+  return ranks;
+}
+
+template <typename Op>
+static LogicalResult dropAloneCollective(Op op, PatternRewriter &rewriter) {
+  if (groupSize(op) != 1 || op.getInput().getType() != op.getResult().getType())
+    return failure();
+  rewriter.replaceOp(op, op.getInput());
+  return success();
+}
+
+LogicalResult AllReduceOp::canonicalize(AllReduceOp op, PatternRewriter &rewriter) {
+  return dropAloneCollective(op, rewriter);
+}
+
+LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewriter) {
+  return dropAloneCollective(op, rewriter);
+}
+
+LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewriter) {
+  return dropAloneCollective(op, rewriter);
+}
+
+LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter) {
+  Block &body = op.getBody().front();
+  auto isInplace = [&](unsigned operand) { return llvm::is_contained(op.getInplace(), int64_t(operand)); };
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    if (isInplace(i))
+      continue;
+    Value value = op.getOperand(i);
+    BlockArgument same; // an earlier argument for the same value
+    for (unsigned j = 0; j < i && !same; ++j)
+      if (op.getOperand(j) == value && !isInplace(j))
+        same = body.getArgument(j);
+    if (!body.getArgument(i).use_empty() && !same)
+      continue;
+    rewriter.modifyOpInPlace(op, [&] {
+      if (same)
+        rewriter.replaceAllUsesWith(body.getArgument(i), same);
+      body.eraseArgument(i);
+      op->eraseOperand(i);
+      SmallVector<int64_t> inplace(op.getInplace());
+      for (int64_t &operand : inplace)
+        operand -= operand > static_cast<int64_t>(i);
+      op.setInplace(inplace);
+    });
+    return success();
+  }
+  return failure();
+}

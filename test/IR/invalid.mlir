@@ -1,0 +1,239 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// mesh (C1)
+// expected-error @below {{expected at least one axis}}
+fsdp.mesh @m []
+
+// -----
+
+// mesh (C1)
+// expected-error @below {{has two axes called 'a'}}
+fsdp.mesh @m [#fsdp.axis<"a", [2]>, #fsdp.axis<"a", [2]>]
+
+// -----
+
+// mesh (C2)
+// expected-error @below {{axis 'a' expected factors of at least 1}}
+fsdp.mesh @m [#fsdp.axis<"a", [2, 0]>]
+
+// -----
+
+// unit (C1)
+// expected-error @below {{parameter 'w' has type 'tensor<4xf64>' in a unit of 'f32'}}
+fsdp.unit @u shards 1 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4xf64>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unit (C2)
+// expected-error @below {{parameter 'b' at offset 3 overlaps the one before it, which ends at 4}}
+fsdp.unit @u shards 1 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>,
+  #fsdp.param<"b", tensor<4xf32>, 3, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unit (C2)
+// expected-error @below {{parameters end at 36, behind the flat buffer of 32}}
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4xf32>, 32, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unit (C3)
+// expected-error @below {{has two parameters called 'w'}}
+fsdp.unit @u shards 1 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>,
+  #fsdp.param<"w", tensor<4xf32>, 4, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unshard (C1)
+func.func @f(%s: tensor<16xf32>) {
+  // expected-error @below {{expected @u to be an 'fsdp.unit'}}
+  %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// unshard (C2)
+// expected-note @below {{the unit is declared here}}
+fsdp.unit @u shards 1 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%s: tensor<16xf32>) {
+  // expected-error @below {{expected the shape of parameter 'w', 'tensor<4x4xf32>', found 'tensor<8x2xf32>'}}
+  %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+// unshard (C2)
+fsdp.unit @u shards 1 x 16 : f32 reshard true []
+func.func @f(%s: tensor<16xf32>) {
+  // expected-error @below {{expected 0 results, found 1}}
+  %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+// unshard (C3)
+// expected-note @below {{the unit is declared here}}
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%s: tensor<12xf32>) {
+  // expected-error @below {{a shard of 12 elements does not divide the flat size 32}}
+  %w = fsdp.unshard %s @u site 0 : tensor<12xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// reduce_scatter (C2)
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%g: tensor<4x4xf32>) {
+  // expected-error @below {{'params' expected increasing indices below 1, found 1 behind -1}}
+  %w = fsdp.reduce_scatter @u sum params [1] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// reduce_scatter (C2)
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%g: tensor<4x4xf32>) {
+  // expected-error @below {{expected one operand per entry of 'params', found 1 and 0}}
+  %w = fsdp.reduce_scatter @u sum params [] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// all_reduce (C1)
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @below {{expected @m to be an 'fsdp.mesh'}}
+  %w = fsdp.all_reduce %g @m ["a"] sum : tensor<4xf32>
+  return
+}
+
+// -----
+
+// all_reduce (C2)
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @below {{expected distinct axes of @m, found "b"}}
+  %w = fsdp.all_reduce %g @m ["b"] sum : tensor<4xf32>
+  return
+}
+
+// -----
+
+// all_gather (C3)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @below {{expected 8 elements of 'f32' for 2 ranks, found 'tensor<12xf32>'}}
+  %w = fsdp.all_gather %g @m ["a"] : tensor<4xf32> -> tensor<12xf32>
+  return
+}
+
+// -----
+
+// broadcast (C3)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @below {{expected a root in [0, 2), found 2}}
+  %w = fsdp.broadcast %g @m ["a"] root 2 : tensor<4xf32>
+  return
+}
+
+// -----
+
+// gather_rows (C2)
+func.func @f(%t: tensor<10x4xf32>, %i: tensor<3xi64>) {
+  // expected-error @below {{expected rows of type 'tensor<3x4xf32>', found 'tensor<3x5xf32>'}}
+  %w = fsdp.gather_rows %t[%i] : tensor<10x4xf32>, tensor<3xi64> -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+// scatter_add_rows (C3)
+func.func @f(%u: tensor<3x4xf32>, %i: tensor<3xi64>, %t: tensor<9x4xf32>) {
+  // expected-error @below {{expected init of type 'tensor<10x4xf32>', found 'tensor<9x4xf32>'}}
+  %w = fsdp.scatter_add_rows %u at %i into %t (tensor<9x4xf32>) : tensor<3x4xf32>, tensor<3xi64> -> tensor<10x4xf32>
+  return
+}
+
+// -----
+
+// cross_entropy (C1)
+func.func @f(%x: tensor<6x10xf32>, %t: tensor<5xi64>) {
+  // expected-error @below {{expected 6 rows as in the logits, found 5}}
+  %l, %e = fsdp.cross_entropy %x, %t : tensor<6x10xf32>, tensor<5xi64> -> tensor<f32>, tensor<6xf32>
+  return
+}
+
+// -----
+
+// dispatch (C1)
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected block arguments of the operands' types}}
+  fsdp.dispatch (%x) inplace [] : (tensor<8xf32>) -> () {
+  ^bb0(%a: tensor<4xf32>):
+    fsdp.yield
+  }
+  return
+}
+
+// -----
+
+// dispatch (C2)
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected 'fsdp.yield' of the results' types}}
+  %y = fsdp.dispatch (%x) inplace [-1] : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    fsdp.yield
+  }
+  return
+}
+
+// -----
+
+// dispatch (C3)
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'inplace' expected 1 entries, found 0}}
+  %y = fsdp.dispatch (%x) inplace [] : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    fsdp.yield %a : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// dispatch (C3)
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{'inplace' expected -1 or distinct operand indices, found 1}}
+  %y = fsdp.dispatch (%x) inplace [1] : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    fsdp.yield %a : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// dispatch (C4)
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @below {{expected static shapes, found 'tensor<?xf32>'}}
+  fsdp.dispatch (%x) inplace [] : (tensor<?xf32>) -> () {
+  ^bb0(%a: tensor<?xf32>):
+    fsdp.yield
+  }
+  return
+}

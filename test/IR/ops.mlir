@@ -1,0 +1,55 @@
+// RUN: fsdp-opt %s --verify-roundtrip | FileCheck %s
+
+// CHECK: fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2, 2]>]
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2, 2]>]
+
+// CHECK: fsdp.unit @h.0 shards 4 x 16 : f32 reshard true
+// CHECK-SAME: #fsdp.param<"h.0.w", tensor<4x8xf32>, 0, trainable = true, decay = true, init = <normal, 0.000000e+00, 2.000000e-02>>
+fsdp.unit @h.0 shards 4 x 16 : f32 reshard true [
+  #fsdp.param<"h.0.w", tensor<4x8xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>,
+  #fsdp.param<"h.0.b", tensor<8xf32>, 32, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
+
+// CHECK-LABEL: func @collectives
+func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32>) -> tensor<16xf32> {
+  // CHECK: fsdp.unshard %{{.*}} @h.0 site 1 : tensor<16xf32> -> tensor<4x8xbf16>, tensor<8xbf16>
+  %w:2 = fsdp.unshard %s @h.0 site 1 : tensor<16xf32> -> tensor<4x8xbf16>, tensor<8xbf16>
+  // CHECK: fsdp.shard @h.0(%{{.*}}) : (tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<16xbf16>
+  %t = fsdp.shard @h.0 (%w#0, %w#1) : (tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<16xbf16>
+  // CHECK: fsdp.reduce_scatter @h.0 avg params [0](%{{.*}}) : (tensor<4x8xf32>) -> tensor<16xf32>
+  %g = fsdp.reduce_scatter @h.0 avg params [0] (%x) : (tensor<4x8xf32>) -> tensor<16xf32>
+  // CHECK: fsdp.all_reduce %{{.*}} @mesh ["replicate", "shard"] sum : tensor<16xf32>
+  %r = fsdp.all_reduce %g @mesh ["replicate", "shard"] sum : tensor<16xf32>
+  // CHECK: fsdp.all_gather %{{.*}} @mesh ["shard"] : tensor<16xf32> -> tensor<64xf32>
+  %a = fsdp.all_gather %r @mesh ["shard"] : tensor<16xf32> -> tensor<64xf32>
+  // CHECK: fsdp.broadcast %{{.*}} @mesh ["shard"] root 3 : tensor<16xf32>
+  %b = fsdp.broadcast %r @mesh ["shard"] root 3 : tensor<16xf32>
+  return %b : tensor<16xf32>
+}
+
+// CHECK-LABEL: func @tensors
+func.func @tensors(%table: tensor<10x4xf32>, %ids: tensor<2x3xi64>, %logits: tensor<6x10xf32>, %t: tensor<6xi64>) -> tensor<10x4xf32> {
+  // CHECK: fsdp.gather_rows %{{.*}}[%{{.*}}] : tensor<10x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
+  %e = fsdp.gather_rows %table[%ids] : tensor<10x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
+  // CHECK: fsdp.scatter_add_rows %{{.*}} at %{{.*}} : tensor<2x3x4xf32>, tensor<2x3xi64> -> tensor<10x4xf32>
+  %s = fsdp.scatter_add_rows %e at %ids : tensor<2x3x4xf32>, tensor<2x3xi64> -> tensor<10x4xf32>
+  // CHECK: fsdp.scatter_add_rows %{{.*}} at %{{.*}} into %{{.*}}(tensor<10x4xf32>)
+  %s2 = fsdp.scatter_add_rows %e at %ids into %s (tensor<10x4xf32>) : tensor<2x3x4xf32>, tensor<2x3xi64> -> tensor<10x4xf32>
+  // CHECK: fsdp.cross_entropy %{{.*}}, %{{.*}} ignore -100 : tensor<6x10xf32>, tensor<6xi64> -> tensor<f32>, tensor<6xf32>
+  %loss, %lse = fsdp.cross_entropy %logits, %t ignore -100 : tensor<6x10xf32>, tensor<6xi64> -> tensor<f32>, tensor<6xf32>
+  // CHECK: fsdp.cross_entropy_grad
+  %g = fsdp.cross_entropy_grad %logits, %t, %lse, %loss ignore -100
+    : tensor<6x10xf32>, tensor<6xi64>, tensor<6xf32>, tensor<f32> -> tensor<6x10xf32>
+  return %s2 : tensor<10x4xf32>
+}
+
+// CHECK-LABEL: func @dispatch
+func.func @dispatch(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [0] {kind = "map"} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  %y = fsdp.dispatch (%a, %b) inplace [0] {kind = "map"} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%x: tensor<8xf32>, %z: tensor<8xf32>):
+    %s = arith.addf %x, %z : tensor<8xf32>
+    // CHECK: fsdp.yield %{{.*}} : tensor<8xf32>
+    fsdp.yield %s : tensor<8xf32>
+  }
+  return %y : tensor<8xf32>
+}
