@@ -1,0 +1,98 @@
+// RUN: fsdp-opt %s --fsdp-form-dispatches --fsdp-assign-inplace | FileCheck %s
+
+#id = affine_map<(d0) -> (d0)>
+#rev = affine_map<(d0, d1) -> (d1, d0)>
+#two = affine_map<(d0, d1) -> (d0, d1)>
+
+// A state argument is updated in place; the gradient that dies is not its own type's first choice.
+// CHECK-LABEL: func @update
+// CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [0]
+func.func @update(%p: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {fsdp.updates = 0 : i64}) {
+  %e = tensor.empty() : tensor<64xf32>
+  %q = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%p, %g : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %1 = arith.subf %a, %b : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  return %q : tensor<64xf32>
+}
+
+// An argument that nothing updates is never written.
+// CHECK-LABEL: func @input
+// CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
+func.func @input(%p: tensor<64xf32>) -> tensor<64xf32> {
+  %e = tensor.empty() : tensor<64xf32>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%p : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.negf %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  return %q : tensor<64xf32>
+}
+
+// A transposing read needs what an in-place write would have destroyed.
+// CHECK-LABEL: func @transpose
+// CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
+// CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
+func.func @transpose(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %e = tensor.empty() : tensor<32x32xf32>
+  %q = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x32xf32>
+  %t = linalg.generic {indexing_maps = [#rev, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<32x32xf32>
+  return %t : tensor<32x32xf32>
+}
+
+// Accumulated into and read at other elements too: a buffer of its own.
+// CHECK-LABEL: func @read_elsewhere
+// CHECK: %[[A:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "row"}
+// CHECK: fsdp.dispatch(%{{.*}}, %[[A]]) inplace [-1]
+func.func @read_elsewhere(%x: tensor<64xf32>, %m: tensor<64x64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %r = linalg.generic {indexing_maps = [#two, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%m : tensor<64x64xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.addf %a, %o : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  %q = linalg.generic {indexing_maps = [#two, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%m, %r : tensor<64x64xf32>, tensor<64xf32>) outs(%r : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %1, %o : f32
+    linalg.yield %2 : f32
+  } -> tensor<64xf32>
+  return %q : tensor<64xf32>
+}
+
+// An accumulator is written over when nothing reads it later.
+// CHECK-LABEL: func @accumulate
+// CHECK: %[[A:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "map"}
+// CHECK: %[[B:.*]] = fsdp.dispatch(%{{.*}}, %{{.*}}, %[[A]]) inplace [2] {kind = "contract"}
+// CHECK: %[[C:.*]] = fsdp.dispatch(%{{.*}}, %{{.*}}, %[[B]]) inplace [-1] {kind = "contract"}
+// CHECK: return %[[B]], %[[C]]
+func.func @accumulate(%a: tensor<32x8xf32>, %b: tensor<8x32xf32>, %x: tensor<32x32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+  %e = tensor.empty() : tensor<32x32xf32>
+  %q = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %1 = math.exp %i : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x32xf32>
+  %c = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : tensor<32x8xf32>, tensor<8x32xf32>) outs(%q : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %d = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : tensor<32x8xf32>, tensor<8x32xf32>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %c, %d : tensor<32x32xf32>, tensor<32x32xf32>
+}
