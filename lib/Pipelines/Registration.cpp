@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Shard/Passes.h"
@@ -21,5 +22,6 @@ void fsdp::registerDialects(DialectRegistry &registry) {
 
 void fsdp::registerPasses() {
   registerFSDPShardPasses();
+  registerFSDPDifferentiatePasses();
   registerFSDPFusePasses();
 }

@@ -1,0 +1,145 @@
+//===- CloneCheapForward.cpp - Recompute what costs nothing to save -------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A map of values that the backward reads anyway is computed again rather than
+// saved. The usual case is a normalised activation beside its input:
+//
+//   forward    %n = (%x - %mean) · %rstd · %γ + %β     %y = %n · W
+//   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
+//   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
+//
+// A forward value that the backward reads is cloned when its op
+//  (a) is a view, or a map of at most `max-ops` scalar ops without a call to math
+//      (absf, fma, copysign aside), and
+//  (b) makes the backward read at most 1/8 of its bytes more: its operands are read
+//      there already, are parameters, arguments or free, or are broadcast from little.
+// Values are taken from last to first. What a clone reads stays saved itself, so a
+// residual stream never unrolls into a chain.             O(ops)
+//
+// Not done here: trading time for memory, which needs the packed arena (Plan).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Differentiate/Passes.h"
+
+#include "ForwardPart.h"
+#include "ParameterDerived.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_CLONECHEAPFORWARDPASS
+#include "fsdp/Differentiate/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+class CheapClones {
+public:
+  CheapClones(func::FuncOp func, unsigned maxOps)
+      : func(func), forward(func), saved(forward.getSaved()), maxOps(maxOps) {}
+
+  /// Values to clone, in program order.
+  SmallVector<Value> choose();
+  void clone(ArrayRef<Value> values);
+  int64_t getSavedBytes() { return forward.countSavedBytes(); }
+
+private:
+  bool isCheap(Operation *op);
+  bool isAvailable(Value v);
+
+  func::FuncOp func;
+  ForwardPart forward;
+  llvm::MapVector<Value, Operation *> saved; // with the first reader
+  DenseSet<Value> pinned;                    // read by clones: they stay saved
+  ParameterDerived derived;
+  unsigned maxOps;
+};
+} // namespace
+
+bool CheapClones::isCheap(Operation *op) {
+  if (op->getNumResults() != 1 || !isViewOrMap(op))
+    return false;
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  if (!structured)
+    return true;
+  unsigned numOps = 0;
+  for (Operation &o : *structured.getBlock()) {
+    bool call = isa<math::MathDialect>(o.getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::CopySignOp>(o);
+    if (call || o.getNumRegions() || isa<tensor::ExtractOp>(o))
+      return false;
+    numOps += !o.hasTrait<OpTrait::ConstantLike>();
+  }
+  return numOps <= maxOps + 1; // and the terminator
+}
+
+/// In the backward at no cost.
+bool CheapClones::isAvailable(Value v) {
+  return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) || derived.contains(v) ||
+         saved.contains(v) || pinned.contains(v);
+}
+
+SmallVector<Value> CheapClones::choose() {
+  SmallVector<Value> chosen;
+  for (Operation &op : llvm::reverse(func.getBody().front())) {
+    if (!forward.contains(&op) || !isCheap(&op))
+      continue;
+    Value v = op.getResult(0);
+    if (!saved.contains(v) || pinned.contains(v) || derived.contains(v))
+      continue;
+    int64_t more = 0;
+    for (Value operand : getAllOperands(&op))
+      if (!isAvailable(operand))
+        more += countBytes(operand.getType());
+    if (more * 8 > countBytes(v.getType()))
+      continue;
+    chosen.push_back(v);
+    for (Value operand : getAllOperands(&op))
+      if (forward.computes(operand))
+        pinned.insert(operand);
+  }
+  return SmallVector<Value>(llvm::reverse(chosen));
+}
+
+/// Each in front of its first reader in the backward, once for all of them.
+void CheapClones::clone(ArrayRef<Value> values) {
+  for (Value v : values) {
+    OpBuilder b(saved.lookup(v));
+    Operation *copy = b.clone(*v.getDefiningOp());
+    copy->setAttr(recomputeAttr, b.getUnitAttr());
+    v.replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
+      Operation *user = func.getBody().front().findAncestorOpInBlock(*use.getOwner());
+      return user != copy && !forward.contains(user) && !user->hasTrait<OpTrait::IsTerminator>();
+    });
+  }
+}
+
+namespace {
+struct CloneCheapForwardPass : fsdp::impl::CloneCheapForwardPassBase<CloneCheapForwardPass> {
+  using CloneCheapForwardPassBase::CloneCheapForwardPassBase;
+
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal() || !hasGradients(func))
+        continue;
+      CheapClones clones(func, maxOps);
+      int64_t before = clones.getSavedBytes();
+      SmallVector<Value> values = clones.choose();
+      clones.clone(values);
+      numCloned += values.size();
+      int64_t after = clones.getSavedBytes();
+      bytesNotSaved += before - after;
+      if (remarks)
+        func.emitRemark() << values.size() << " ops computed again in the backward, which reads " << after
+                          << " bytes of the forward instead of " << before;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,90 @@
+//===- ContractionAdjoint.cpp - Adjoints of products ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The adjoints of a contraction are contractions with the maps exchanged:
+//
+//   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
+//
+// No transpose is made. ȳ is rounded to the type of the operands first, so that
+// half-type products stay products of one type; they accumulate in f32, and into
+// the cotangent so far (beta = 1) where that is f32 too.
+//
+// A product that reduces nothing (outer products) is no contraction: the general
+// rule writes it as a map.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Adjoints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The block argument behind widening conversions, if `v` is one.
+static BlockArgument getWidenedArgument(Value v) {
+  while (auto extended = v.getDefiningOp<arith::ExtFOp>())
+    v = extended.getIn();
+  return dyn_cast<BlockArgument>(v);
+}
+
+bool fsdp::isPlainContraction(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
+  if (!llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); }) ||
+      !llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<RankedTensorType>(type); }))
+    return false;
+  Block &body = *op.getBody();
+  auto sum = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return false;
+  unsigned outSide = sum.getRhs() == body.getArgument(2) ? 1 : 0;
+  auto product = sum->getOperand(1 - outSide).getDefiningOp<arith::MulFOp>();
+  if (sum->getOperand(outSide) != body.getArgument(2) || !product)
+    return false;
+  BlockArgument l = getWidenedArgument(product.getLhs()), r = getWidenedArgument(product.getRhs());
+  return (l == body.getArgument(0) && r == body.getArgument(1)) ||
+         (l == body.getArgument(1) && r == body.getArgument(0));
+}
+
+/// linalg.contract takes it: each loop is an output's, or both inputs' (one such at least).
+static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
+  bool reduces = false;
+  for (unsigned d = 0; d < out.getNumDims(); ++d) {
+    bool ofL = l.isFunctionOfDim(d), ofR = r.isFunctionOfDim(d), ofOut = out.isFunctionOfDim(d);
+    if (ofOut ? !(ofL || ofR) : !(ofL && ofR))
+      return false;
+    reduces |= !ofOut;
+  }
+  return reduces;
+}
+
+bool fsdp::differentiateContraction(linalg::GenericOp op, Value g, unsigned index, Cotangents &cotangents) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap target = maps[index];
+  maps[index] = maps[2];
+  if (!isContraction(maps[0], maps[1], target))
+    return false;
+  OpBuilder &b = cotangents.b;
+  Location loc = op.getLoc();
+  Value operand = op.getDpsInputs()[index], other = op.getDpsInputs()[1 - index];
+  auto widthOf = [](Value v) { return cast<FloatType>(getElementTypeOrSelf(v)).getWidth(); };
+  Type factor = getElementTypeOrSelf(widthOf(operand) > widthOf(other) ? operand : other);
+  if (widthOf(g) > factor.getIntOrFloatBitWidth())
+    g = convertElements(b, loc, g, factor);
+
+  Type work = getWorkingType(factor);
+  Value previous = cotangents.take(operand);
+  bool joins = previous && getElementTypeOrSelf(previous) == work;
+  Value init = joins ? previous : buildZeros(b, loc, withElementType(operand.getType(), work));
+  SmallVector<Value, 2> factors{other, other};
+  factors[index] = g;
+  ArrayAttr mapAttr = b.getAffineMapArrayAttr({maps[0], maps[1], target});
+  auto product = linalg::ContractOp::create(b, loc, init.getType(), factors, init, mapAttr);
+  cotangents.add(operand, product.getResult(0));
+  if (previous && !joins)
+    cotangents.add(operand, previous);
+  return true;
+}

@@ -1,0 +1,59 @@
+//===- Cotangents.h - Activity and cotangents of values ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_DIFFERENTIATE_COTANGENTS_H
+#define FSDP_LIB_DIFFERENTIATE_COTANGENTS_H
+
+#include "LinalgBuilders.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+
+/// Cotangents of the values of one block. A missing cotangent is zero. Slices are
+/// kept apart until someone asks, so that the cotangent of a split is a join.
+class Cotangents {
+public:
+  explicit Cotangents(OpBuilder &b) : b(b) {}
+
+  /// Marks a parameter: active, its cotangents in working precision.
+  void activateParameter(Value v);
+  /// Marks what depends on the activated values through floats.
+  void propagateActivity(Block &block);
+  bool isActive(Value v) const { return active.contains(v); }
+
+  /// The element type in which cotangents of `v` are held: its own, and working
+  /// precision for parameters and views of them (many small terms add up there).
+  Type getElementType(Value v) const;
+  Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
+
+  Value get(Value v);  ///< the cotangent so far, or null for zero
+  Value take(Value v); ///< the same, leaving zero: the caller accumulates into it
+  void add(Value v, Value g);
+  void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
+
+  OpBuilder &b;
+  /// Read a result rather than recompute it in the reverse sweep.
+  bool useResults = true;
+  int64_t numFree = 0; ///< cotangents that cost no op
+
+private:
+  struct Slice {
+    Value g;
+    SmallVector<int64_t> offsets, sizes, strides;
+  };
+  static bool areDisjoint(const Slice &l, const Slice &r);
+  Value joinLayer(RankedTensorType type, ArrayRef<Slice> layer);
+  void joinSlices(Value v);
+
+  DenseSet<Value> active, wide;
+  DenseMap<Value, Value> cotangents;
+  DenseMap<Value, SmallVector<Slice>> slices;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_DIFFERENTIATE_COTANGENTS_H

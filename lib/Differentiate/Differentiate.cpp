@@ -1,0 +1,297 @@
+//===- Differentiate.cpp - Append the gradients to a program ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Reverse mode on one block, which becomes forward and backward in a row:
+//
+//   before   %w = unshard %s @u;  %y = f(%x, %w);  %loss = g(%y)
+//   after    ...; ȳ = g'(%y, 1);  w̄ = f'(%x, ȳ);  s̄ = reduce_scatter @u avg (w̄)
+//            return %loss, s̄
+//
+//  1. Keep the forward of the step alone as @eval.
+//  2. Mark what depends on trainable parameters through floats (Cotangents).
+//  3. Seed the loss with 1; walk the ops from last to first, each adding to the
+//     cotangents of its operands (Adjoints.h).
+//  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
+//     placed behind the last of them.
+//  5. Return the gradients; erase what nobody reads.           O(ops)
+//
+// Not done here: gathering parameters again (RegatherParameters.cpp), recomputing
+// (CloneCheapForward.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Differentiate/Passes.h"
+
+#include "Adjoints.h"
+#include "ForwardPart.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "fsdp/Differentiate/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// The backward of one function.
+class Backward {
+public:
+  Backward(func::FuncOp func, Type reduceType)
+      : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b), reduceType(reduceType) {}
+
+  LogicalResult run();
+
+  func::FuncOp func;
+  Block &block;
+  OpBuilder b;
+  Cotangents cotangents;
+  int64_t numOps = 0;
+
+private:
+  LogicalResult checkSignature();
+  void activateParameters();
+  void seedLoss();
+  LogicalResult differentiate(ArrayRef<Operation *> forward);
+  UnitOp lookUpUnit(FlatSymbolRefAttr name) { return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name); }
+  void reduceUnit(UnshardOp op);
+  Value emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads, ArrayRef<int64_t> params);
+  void collectGradients();
+  void returnResults();
+  void eraseDeadOps();
+
+  Type reduceType; // null: working precision
+  DenseMap<StringAttr, UnshardOp> firstUnshard;
+  DenseMap<StringAttr, Value> reductions;
+  SmallVector<Value> gradients;
+  SmallVector<NamedAttribute> owners; // one per gradient
+};
+} // namespace
+
+LogicalResult Backward::checkSignature() {
+  auto loss = func.getNumResults() ? dyn_cast<RankedTensorType>(func.getResultTypes()[0]) : RankedTensorType();
+  if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType())) {
+    InFlightDiagnostic diag = func.emitError("expected the first result to be the loss, a float tensor of rank 0, ");
+    if (func.getNumResults())
+      return diag << "found " << func.getResultTypes()[0];
+    return diag << "found no result";
+  }
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitError("expected one block, found ") << func.getBody().getBlocks().size()
+                                                        << "; control flow is not differentiated";
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
+      return func.emitError("expected static shapes, found ") << type << " as argument " << i;
+  return success();
+}
+
+void Backward::activateParameters() {
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    if (func.getArgAttr(i, FSDPDialect::paramAttr) && !func.getArgAttr(i, FSDPDialect::frozenAttr) && isFloat(argument))
+      cotangents.activateParameter(argument);
+  }
+  for (auto op : block.getOps<UnshardOp>()) {
+    firstUnshard.try_emplace(op.getUnitAttr().getAttr(), op);
+    UnitOp unit = lookUpUnit(op.getUnitAttr());
+    for (auto [i, result] : llvm::enumerate(op.getResults()))
+      if (unit.getParam(i).getTrainable())
+        cotangents.activateParameter(result);
+  }
+  cotangents.propagateActivity(block);
+}
+
+void Backward::seedLoss() {
+  Value loss = block.getTerminator()->getOperand(0);
+  auto type = cast<RankedTensorType>(loss.getType());
+  auto one = DenseElementsAttr::get(type, b.getFloatAttr(type.getElementType(), 1).getValue());
+  if (cotangents.isActive(loss))
+    cotangents.add(loss, arith::ConstantOp::create(b, loss.getLoc(), one));
+}
+
+LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
+  for (Operation *op : llvm::reverse(forward)) {
+    if (auto unshard = dyn_cast<UnshardOp>(op)) {
+      reduceUnit(unshard);
+      continue;
+    }
+    if (llvm::none_of(op->getResults(), [&](Value r) { return isFloat(r) && cotangents.get(r); }))
+      continue;
+    if (failed(differentiateOp(op, cotangents)))
+      return failure();
+    ++numOps;
+  }
+  return success();
+}
+
+/// Several gathers of one unit hand their cotangents to the first.
+void Backward::reduceUnit(UnshardOp op) {
+  UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
+  SmallVector<Value> grads;
+  SmallVector<int64_t> params;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    Value g = cotangents.get(result);
+    if (!g)
+      continue;
+    if (op != first) {
+      cotangents.activateParameter(first.getResult(i));
+      cotangents.add(first.getResult(i), g);
+      continue;
+    }
+    grads.push_back(convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));
+    params.push_back(i);
+  }
+  auto shard = dyn_cast<BlockArgument>(op.getShard());
+  if (op != first || params.empty() || !shard)
+    return; // a unit without cotangents gets its zeros in collectGradients()
+  reductions[op.getUnitAttr().getAttr()] = emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
+}
+
+/// Right behind the last of `grads`.
+Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads, ArrayRef<int64_t> params) {
+  OpBuilder::InsertionGuard guard(b);
+  Operation *last = nullptr;
+  for (Value g : grads)
+    if (Operation *def = g.getDefiningOp(); def && (!last || last->isBeforeInBlock(def)))
+      last = def;
+  if (last)
+    b.setInsertionPointAfter(last);
+  auto type = cast<RankedTensorType>(shard.getType());
+  return ReduceScatterOp::create(b, last ? last->getLoc() : shard.getLoc(),
+                                 RankedTensorType::get(type.getShape(), getWorkingType(type.getElementType())), grads,
+                                 unit.getSymName(), params, ReductionKind::avg);
+}
+
+void Backward::collectGradients() {
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::unitAttr)) {
+      UnitOp unit = lookUpUnit(name);
+      if (llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
+        continue;
+      Value &reduced = reductions[name.getAttr()];
+      if (!reduced)
+        reduced = emitReduction(unit, argument, {}, {});
+      gradients.push_back(reduced);
+      owners.push_back(b.getNamedAttr(FSDPDialect::unitAttr, name));
+    } else if (func.getArgAttr(i, FSDPDialect::paramAttr)) {
+      if (Value g = cotangents.isActive(argument) ? cotangents.get(argument) : Value()) {
+        gradients.push_back(g);
+        owners.push_back(b.getNamedAttr(gradientAttr, b.getI64IntegerAttr(i)));
+      }
+    }
+  }
+}
+
+void Backward::returnResults() {
+  SmallVector<DictionaryAttr> attributes;
+  func.getAllResultAttrs(attributes);
+  attributes.resize(func.getNumResults(), b.getDictionaryAttr({}));
+  for (NamedAttribute owner : owners)
+    attributes.push_back(b.getDictionaryAttr(owner));
+  Operation *terminator = block.getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), gradients);
+  func.removeResAttrsAttr();
+  func.setFunctionType(b.getFunctionType(func.getArgumentTypes(), terminator->getOperandTypes()));
+  func.setAllResultAttrs(attributes);
+}
+
+void Backward::eraseDeadOps() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+LogicalResult Backward::run() {
+  if (failed(checkSignature()))
+    return failure();
+  SmallVector<Operation *> forward;
+  for (Operation &op : block.without_terminator())
+    forward.push_back(&op);
+  activateParameters();
+  seedLoss();
+  if (failed(differentiate(forward)))
+    return failure();
+  collectGradients();
+  returnResults();
+  eraseDeadOps();
+  return success();
+}
+
+namespace {
+struct DifferentiatePass : fsdp::impl::DifferentiatePassBase<DifferentiatePass> {
+  using DifferentiatePassBase::DifferentiatePassBase;
+
+  void runOnOperation() override;
+  LogicalResult splitProgram(func::FuncOp func);
+};
+} // namespace
+
+static bool isToDifferentiate(func::FuncOp func) {
+  if (func.isExternal() || hasGradients(func))
+    return false;
+  if (auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr))
+    return program.getValue() != "eval";
+  return llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()),
+                      [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
+}
+
+/// @loss of program "step" becomes @step, beside @eval.
+LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
+  auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+  if (!program || program.getValue() != "step")
+    return success();
+  SymbolTable symbols(getOperation());
+  for (StringRef name : {"step", "eval"})
+    if (Operation *other = symbols.lookup(name); other && other != func) {
+      InFlightDiagnostic diag = func.emitError("expected '@") << name << "' to be free for the program of this name";
+      diag.attachNote(other->getLoc()) << "it is defined here; rename it";
+      return diag;
+    }
+  auto eval = func.clone();
+  eval.setSymName("eval");
+  eval->setAttr(FSDPDialect::programAttr, StringAttr::get(&getContext(), "eval"));
+  eval->removeAttr(FSDPDialect::microBatchesAttr);
+  func->getBlock()->getOperations().insertAfter(func->getIterator(), eval);
+  return symbols.rename(func, "step");
+}
+
+void DifferentiatePass::runOnOperation() {
+  Type reduceType;
+  if (!reduceDtype.empty()) {
+    reduceType = llvm::StringSwitch<Type>(reduceDtype)
+                     .Case("f64", Float64Type::get(&getContext()))
+                     .Case("f32", Float32Type::get(&getContext()))
+                     .Case("bf16", BFloat16Type::get(&getContext()))
+                     .Case("f16", Float16Type::get(&getContext()))
+                     .Default(Type());
+    if (!reduceType) {
+      getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '") << reduceDtype << "'";
+      return signalPassFailure();
+    }
+  }
+  for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+    if (!isToDifferentiate(func))
+      continue;
+    if (failed(splitProgram(func)))
+      return signalPassFailure();
+    Backward backward(func, reduceType);
+    backward.cotangents.useResults = useResults;
+    if (failed(backward.run()))
+      return signalPassFailure();
+    numDifferentiated += backward.numOps;
+    numFree += backward.cotangents.numFree;
+    int64_t bytes = ForwardPart(func).countSavedBytes();
+    savedBytes += bytes;
+    if (remarks)
+      func.emitRemark() << backward.numOps << " ops differentiated, " << backward.cotangents.numFree
+                        << " cotangents at no cost, " << bytes << " bytes of the forward read by the backward";
+  }
+}

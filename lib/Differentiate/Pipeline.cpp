@@ -1,0 +1,28 @@
+//===- Pipeline.cpp - The stage Differentiate -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Differentiate/Pipeline.h"
+#include "fsdp/Differentiate/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const DifferentiateOptions &options) {
+  DifferentiatePassOptions differentiate;
+  differentiate.reduceDtype = options.reduceDtype;
+  pm.addPass(createDifferentiatePass(differentiate));
+  // Bodies of adjoints repeat what the sweep read twice. This has to come before the
+  // clones: they are equal to their originals.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  // Clones read parameters, so gathering again comes last.
+  if (options.cloneCheapForward)
+    pm.addPass(createCloneCheapForwardPass());
+  pm.addPass(createRegatherParametersPass());
+  pm.addPass(createVerifyDifferentiatedPass());
+}

@@ -1,0 +1,117 @@
+//===- ResultForm.cpp - How a structured op computes a result ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The running value `out` of a reduction is gone when the adjoint runs, so the
+// reverse sweep never reads it: the yielded value is split into terms that do not
+// depend on it, and the sweep begins at the terms.
+//
+//   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
+//   yield maximumf(x, out)                  Extreme: x
+//
+// Conversions of float types on the way are looked through.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResultForm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+class Classifier {
+public:
+  Classifier(linalg::GenericOp op, ResultForm &form)
+      : op(op), form(form), out(op.getRegionOutputArgs()[form.index]) {}
+
+  LogicalResult run();
+
+private:
+  bool dependsOnOut(Value v);
+  bool collectTerms(Value v, bool negated);
+  bool combines(Operation *def);
+
+  linalg::GenericOp op;
+  ResultForm &form;
+  BlockArgument out;
+  bool isMaximum = false; // of an extreme: a chain never mixes the two
+  DenseMap<Operation *, bool> dependent;
+};
+} // namespace
+
+/// Does a value of the body depend on any out argument?
+bool Classifier::dependsOnOut(Value v) {
+  if (auto arg = dyn_cast<BlockArgument>(v))
+    return arg.getOwner() == op.getBody() && arg.getArgNumber() >= op.getNumDpsInputs();
+  Operation *def = v.getDefiningOp();
+  if (def->getBlock() != op.getBody())
+    return false;
+  if (auto known = dependent.find(def); known != dependent.end())
+    return known->second;
+  bool depends = llvm::any_of(def->getOperands(), [&](Value operand) { return dependsOnOut(operand); });
+  return dependent[def] = depends;
+}
+
+bool Classifier::combines(Operation *def) {
+  if (form.kind == ResultForm::Sum)
+    return isa<arith::AddFOp, arith::SubFOp>(def);
+  return isMaximum ? isa<arith::MaximumFOp, arith::MaxNumFOp>(def) : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
+}
+
+/// Splits v = out ± t1 ± t2 ... into its terms; false when v is not of that form.
+bool Classifier::collectTerms(Value v, bool negated) {
+  if (v == out)
+    return !negated;
+  if (!dependsOnOut(v)) {
+    form.terms.push_back({v, negated});
+    return true;
+  }
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return false; // the out of another result
+  if (isa<arith::ExtFOp, arith::TruncFOp>(def))
+    return collectTerms(def->getOperand(0), negated);
+  if (!combines(def) || dependsOnOut(def->getOperand(0)) == dependsOnOut(def->getOperand(1)))
+    return false;
+  return collectTerms(def->getOperand(0), negated) &&
+         collectTerms(def->getOperand(1), isa<arith::SubFOp>(def) ? !negated : negated);
+}
+
+LogicalResult Classifier::run() {
+  Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
+  if (op.getNumReductionLoops() == 0) {
+    form.terms.push_back({yielded, false}); // an out that is read is one more input
+    return success();
+  }
+  if (!dependsOnOut(yielded))
+    return op.emitError("no gradient for result ")
+           << form.index << " of this reduction: every iteration overwrites it; expected it to combine with the "
+           << "'outs' argument";
+  using Attempt = std::pair<ResultForm::Kind, bool>;
+  for (auto [kind, maximum] : {Attempt(ResultForm::Sum, false), Attempt(ResultForm::Extreme, true),
+                               Attempt(ResultForm::Extreme, false)}) {
+    form.kind = kind;
+    isMaximum = maximum;
+    form.terms.clear();
+    if (collectTerms(yielded, false))
+      return success();
+  }
+  InFlightDiagnostic diag = op.emitError("no gradient for result ")
+                            << form.index << " of this reduction: expected a sum (addf, subf) or an extreme "
+                            << "(maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; "
+                            << "write a product as exp of a sum of logarithms";
+  if (Operation *def = yielded.getDefiningOp())
+    diag.attachNote(def->getLoc()) << "it is combined by '" << def->getName() << "' here";
+  return diag;
+}
+
+FailureOr<ResultForm> fsdp::classifyResult(linalg::GenericOp op, unsigned index) {
+  ResultForm form;
+  form.index = index;
+  if (failed(Classifier(op, form).run()))
+    return failure();
+  return form;
+}

@@ -1,0 +1,36 @@
+//===- ResultForm.h - How a structured op computes a result -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_DIFFERENTIATE_RESULTFORM_H
+#define FSDP_LIB_DIFFERENTIATE_RESULTFORM_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace mlir::fsdp {
+
+/// How the body of a generic computes one result from its `out` argument.
+struct ResultForm {
+  enum Kind {
+    Map,    ///< y = f(...), no loop reduced
+    Sum,    ///< y = out ± t1 ± t2 ...
+    Extreme ///< y = max(out, t1, ...) or min(...)
+  };
+  struct Term {
+    Value value;
+    bool negated;
+  };
+
+  unsigned index = 0; ///< result number
+  Kind kind = Map;
+  SmallVector<Term> terms; ///< none depends on an out argument in a reduction
+};
+
+/// Classifies result `index`; explains a refusal.
+FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_DIFFERENTIATE_RESULTFORM_H

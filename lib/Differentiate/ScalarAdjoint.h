@@ -1,0 +1,39 @@
+//===- ScalarAdjoint.h - Reverse sweep over scalar code ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_DIFFERENTIATE_SCALARADJOINT_H
+#define FSDP_LIB_DIFFERENTIATE_SCALARADJOINT_H
+
+#include "LinalgBuilders.h"
+
+namespace mlir::fsdp {
+
+/// Reverse sweep over straight-line scalar code: activate() the values to
+/// differentiate by, seed() the outputs, run() over the ops, read gradient().
+/// All gradients are in the working type of their value.
+class ScalarAdjoint {
+public:
+  ScalarAdjoint(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  void activate(Value v) { active.insert(v); }
+  bool isActive(Value v) const { return active.contains(v); }
+  void seed(Value v, Value g);
+  LogicalResult run(ArrayRef<Operation *> ops);
+  /// Null when it is zero.
+  Value gradient(Value v) const { return gradients.lookup(v); }
+
+private:
+  LogicalResult reverse(Operation *op, Value g);
+
+  OpBuilder &b;
+  Location loc;
+  DenseSet<Value> active;
+  DenseMap<Value, Value> gradients;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_DIFFERENTIATE_SCALARADJOINT_H

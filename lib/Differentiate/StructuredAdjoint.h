@@ -1,0 +1,100 @@
+//===- StructuredAdjoint.h - The adjoint of one linalg.generic --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_DIFFERENTIATE_STRUCTUREDADJOINT_H
+#define FSDP_LIB_DIFFERENTIATE_STRUCTUREDADJOINT_H
+
+#include "Adjoints.h"
+#include "ResultForm.h"
+#include "ScalarAdjoint.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+
+class StructuredAdjoint {
+public:
+  /// `results` are the values whose cotangents drive it: those of `op`, or of the
+  /// named op of which `op` is the generalised copy.
+  StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
+      : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
+        body(*op.getBody()) {}
+
+  LogicalResult run();
+
+private:
+  /// A value the adjoint may read.
+  struct Input {
+    enum Role { Primal, Cotangent, Result, Previous, Extent } role;
+    Value source; ///< outside the body
+    AffineMap map;
+    Value primal;       ///< what stands for it in the primal body (Primal)
+    unsigned index = 0; ///< result number (Cotangent, Result)
+  };
+  /// A detached body: the primal slice, then the reverse sweep.
+  struct Sweep {
+    Sweep(MLIRContext *context, Location loc) : b(context), reverse(b, loc) { b.setInsertionPointToEnd(&block); }
+    Value gradientOf(Value primal) { return reverse.gradient(mapping.lookupOrDefault(primal)); }
+
+    Block block;
+    OpBuilder b;
+    ScalarAdjoint reverse;
+    IRMapping mapping;
+    SmallVector<Operation *> cloned;
+    DenseMap<unsigned, Value> g, y; ///< by result number
+  };
+  /// Where the values of a sweep go: to `map` of a tensor of this type.
+  struct Target {
+    AffineMap map;
+    RankedTensorType type;
+    bool once;      ///< each element is reached exactly once
+    Value previous; ///< added to the result, when there is one
+  };
+
+  // StructuredAdjoint.cpp
+  LogicalResult collect();
+  void collectInputs();
+  void collectActive();
+  Input &cotangentOf(const ResultForm &form);
+  void shareTies(const ResultForm &form);
+  void differentiateInit(const ResultForm &form);
+  LogicalResult differentiateInputs();
+  LogicalResult differentiateOperand(Value operand, AffineMap map, Value primal, Value *whole = nullptr);
+  bool passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient);
+  void reduceFrom(const Input &from, Value gradient, const Input &to);
+
+  // AdjointBody.cpp
+  void clonePrimal(Sweep &sweep);
+  void seedTerms(Sweep &sweep);
+  LogicalResult sweepBody(Sweep &sweep);
+  Value build(Sweep &sweep, const Target &target, Value value);
+  Value finish(Block &block, SmallVector<Input> ins, AffineMap outMap, Value out);
+  void addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap);
+
+  // ScatterAdjoint.cpp
+  LogicalResult scatter(tensor::ExtractOp extract);
+  unsigned countColumns(tensor::ExtractOp extract);
+  bool isConstantOver(ValueRange values, unsigned loop);
+  void sliceIndices(ValueRange indices, llvm::SetVector<Value> &values);
+  Value buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops, unsigned numRowIndices);
+
+  bool hasReduction() { return op.getNumReductionLoops() != 0; }
+
+  linalg::GenericOp op;
+  ValueRange results;
+  Cotangents &cotangents;
+  OpBuilder &b;
+  Location loc;
+  Block &body;
+  SmallVector<ResultForm> forms; ///< of the results that have a cotangent
+  SmallVector<Input> inputs;
+  llvm::SetVector<Operation *> slice; ///< body ops that those results depend on
+  llvm::SetVector<Value> active;      ///< values of the body that stand for active ones
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_DIFFERENTIATE_STRUCTUREDADJOINT_H

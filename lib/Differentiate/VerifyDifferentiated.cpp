@@ -1,0 +1,127 @@
+//===- VerifyDifferentiated.cpp - The border after Differentiate ----------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What holds from here on (docs/Pipeline.md, section 3), per program with gradients:
+//
+//  1. The results are the loss and one gradient per unit with trainable parameters,
+//     in the order of the arguments, each made by fsdp.reduce_scatter avg.
+//  2. The backward reads nothing that the forward made of parameters alone, where
+//     the unit is gathered again.
+//  3. No tensor of zeros is added to anything.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Differentiate/Passes.h"
+
+#include "ForwardPart.h"
+#include "ParameterDerived.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_VERIFYDIFFERENTIATEDPASS
+#include "fsdp/Differentiate/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
+}
+
+static LogicalResult verifyResults(func::FuncOp func) {
+  auto loss = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
+  if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType()))
+    return func.emitError("expected the loss, a float tensor of rank 0, as first result, found ")
+           << func.getResultTypes()[0];
+  unsigned next = 1;
+  Operation *terminator = func.getBody().front().getTerminator();
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::unitAttr);
+    UnitOp unit = name ? lookUpUnit(func, name) : UnitOp();
+    if (!unit || llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
+      continue;
+    bool present = next < func.getNumResults() && func.getResultAttr(next, FSDPDialect::unitAttr) == name;
+    auto reduction = present ? terminator->getOperand(next).getDefiningOp<ReduceScatterOp>() : ReduceScatterOp();
+    if (!reduction || reduction.getUnitAttr() != name || reduction.getReduction() != ReductionKind::avg)
+      return func.emitError("expected result ")
+             << next << " to be the gradient of " << name << ", made by 'fsdp.reduce_scatter " << name << " avg'";
+    ++next;
+  }
+  return success();
+}
+
+/// The unit of a parameter-derived value that is gathered again, if any.
+static UnitOp findResharded(Value v) {
+  if (auto unshard = v.getDefiningOp<UnshardOp>()) {
+    UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());
+    return unit.getReshard() ? unit : UnitOp();
+  }
+  for (Value operand : getAllOperands(v.getDefiningOp()))
+    if (operand.getDefiningOp())
+      if (UnitOp unit = findResharded(operand))
+        return unit;
+  return {};
+}
+
+static LogicalResult verifySaved(func::FuncOp func) {
+  ForwardPart forward(func);
+  ParameterDerived derived;
+  for (auto [value, reader] : forward.getSaved()) {
+    if (!derived.contains(value))
+      continue;
+    if (UnitOp unit = findResharded(value)) {
+      InFlightDiagnostic diag = reader->emitError("the backward reads a parameter that was gathered for the forward; "
+                                                  "expected it from 'fsdp.unshard @")
+                                << unit.getSymName() << " site 1'; run --fsdp-regather-parameters";
+      diag.attachNote(value.getLoc()) << "it is made here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+static bool isZero(Value v) {
+  auto fill = v.getDefiningOp<linalg::FillOp>();
+  return fill && matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
+}
+
+/// Elementwise addf of a tensor of zeros.
+static LogicalResult verifyNoZeroAdded(func::FuncOp func) {
+  WalkResult result = func.walk([&](linalg::GenericOp op) {
+    if (op.getNumReductionLoops() != 0)
+      return WalkResult::advance();
+    for (OpOperand *in : op.getDpsInputOperands()) {
+      if (!isZero(in->get()))
+        continue;
+      for (Operation *user : op.getMatchingBlockArgument(in).getUsers())
+        if (isa<arith::AddFOp>(user)) {
+          InFlightDiagnostic diag = op.emitError("adds a tensor of zeros; expected the other operand alone");
+          diag.attachNote(in->get().getLoc()) << "it is filled here";
+          return WalkResult::interrupt();
+        }
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+struct VerifyDifferentiatedPass : fsdp::impl::VerifyDifferentiatedPassBase<VerifyDifferentiatedPass> {
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+      bool expected = program && program.getValue() != "eval";
+      if (func.isExternal() || (!expected && !hasGradients(func)))
+        continue;
+      if (failed(verifyResults(func)) || failed(verifySaved(func)) || failed(verifyNoZeroAdded(func)))
+        return signalPassFailure();
+      ++numVerified;
+    }
+  }
+};
+} // namespace
