@@ -113,7 +113,7 @@ void CheapClones::clone(ArrayRef<Value> values) {
   for (Value v : values) {
     OpBuilder b(saved.lookup(v));
     Operation *copy = b.clone(*v.getDefiningOp());
-    copy->setAttr(recomputeAttr, b.getUnitAttr());
+    copy->setAttr(FSDPDialect::recomputeAttr, b.getUnitAttr());
     v.replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
       Operation *user = func.getBody().front().findAncestorOpInBlock(*use.getOwner());
       return user != copy && !forward.contains(user) && !user->hasTrait<OpTrait::IsTerminator>();

@@ -184,7 +184,7 @@ void Backward::collectGradients() {
     } else if (func.getArgAttr(i, FSDPDialect::paramAttr)) {
       if (Value g = cotangents.isActive(argument) ? cotangents.get(argument) : Value()) {
         gradients.push_back(g);
-        owners.push_back(b.getNamedAttr(gradientAttr, b.getI64IntegerAttr(i)));
+        owners.push_back(b.getNamedAttr(FSDPDialect::gradientAttr, b.getI64IntegerAttr(i)));
       }
     }
   }

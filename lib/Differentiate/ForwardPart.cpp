@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool fsdp::isGradient(func::FuncOp func, unsigned index) {
-  return func.getResultAttr(index, gradientAttr) || func.getResultAttr(index, FSDPDialect::unitAttr);
+  return func.getResultAttr(index, FSDPDialect::gradientAttr) || func.getResultAttr(index, FSDPDialect::unitAttr);
 }
 
 bool fsdp::hasGradients(func::FuncOp func) {

@@ -43,11 +43,6 @@ llvm::SetVector<Value> getAllOperands(Operation *op);
 bool isFree(Value v);
 int64_t countBytes(Type type);
 
-/// Result attribute: the argument that a gradient belongs to.
-inline constexpr llvm::StringLiteral gradientAttr = "fsdp.gradient";
-/// On clones of forward ops in the backward.
-inline constexpr llvm::StringLiteral recomputeAttr = "fsdp.recompute";
-
 } // namespace mlir::fsdp
 
 #endif // FSDP_LIB_DIFFERENTIATE_FORWARDPART_H

@@ -92,7 +92,7 @@ Value Regather::deriveAgain(Value v, OpBuilder &b) {
   for (Value operand : getAllOperands(def))
     operands.map(operand, deriveAgain(operand, b));
   Operation *clone = b.clone(*def, operands);
-  clone->setAttr(recomputeAttr, b.getUnitAttr());
+  clone->setAttr(FSDPDialect::recomputeAttr, b.getUnitAttr());
   again.map(def->getResults(), clone->getResults());
   ++numViews;
   return again.lookup(v);

@@ -43,6 +43,9 @@ def FSDP_Dialect : Dialect {
     | `fsdp.block` | argument (after Update) | the step block |
     | `fsdp.rank` | argument (after Update) | the rank block |
     | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
+    | `fsdp.unit = @u` | result (after Differentiate) | the gradient shard of the unit |
+    | `fsdp.gradient = I` | result (after Differentiate) | the gradient of parameter I of a function without units |
+    | `fsdp.recompute` | op (after Differentiate) | a forward op computed again in the backward: kept apart from its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
@@ -63,6 +66,8 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral blockAttr = "fsdp.block";
     static constexpr ::llvm::StringLiteral rankAttr = "fsdp.rank";
     static constexpr ::llvm::StringLiteral updatesAttr = "fsdp.updates";
+    static constexpr ::llvm::StringLiteral gradientAttr = "fsdp.gradient";
+    static constexpr ::llvm::StringLiteral recomputeAttr = "fsdp.recompute";
     static constexpr ::llvm::StringLiteral programAttr = "fsdp.program";
     static constexpr ::llvm::StringLiteral meshAttr = "fsdp.mesh";
     static constexpr ::llvm::StringLiteral microBatchesAttr = "fsdp.micro_batches";
