@@ -9,8 +9,56 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+//===----------------------------------------------------------------------===//
+// Slices: @buffer[offset, bytes] step N
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSlice(OpAsmParser &parser, SliceAttr &slice) {
+  FlatSymbolRefAttr buffer;
+  int64_t offset, bytes, stride = 0;
+  if (parser.parseAttribute(buffer) || parser.parseLSquare() || parser.parseInteger(offset) || parser.parseComma() ||
+      parser.parseInteger(bytes) || parser.parseRSquare())
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("step")) && parser.parseInteger(stride))
+    return failure();
+  slice = SliceAttr::get(parser.getContext(), buffer, offset, bytes, stride);
+  return success();
+}
+
+static void printSlice(OpAsmPrinter &printer, Operation *, SliceAttr slice) {
+  printer << slice.getBuffer() << '[' << slice.getOffset() << ", " << slice.getBytes() << ']';
+  if (slice.getStride())
+    printer << " step " << slice.getStride();
+}
+
+static ParseResult parseSlices(OpAsmParser &parser, ArrayAttr &slices) {
+  SmallVector<Attribute> list;
+  auto parseOne = [&]() -> ParseResult {
+    SliceAttr slice;
+    if (parseSlice(parser, slice))
+      return failure();
+    list.push_back(slice);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOne))
+    return failure();
+  slices = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) {
+  printer << '(';
+  llvm::interleaveComma(slices.getAsRange<SliceAttr>(), printer,
+                        [&](SliceAttr slice) { printSlice(printer, op, slice); });
+  printer << ')';
+}
+
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Meshes
+//===----------------------------------------------------------------------===//
 
 int64_t MeshOp::getAxisSize(StringRef name) {
   for (auto axis : getAxes().getAsRange<AxisAttr>())

@@ -4,32 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What Plan, Codegen and Package know of a kernel: the marks on its function
-// (docs/Pipeline.md §6), how its bindings lie in memory, and the linked image.
+// What Codegen and Package know of a kernel (fsdp/IR/Kernels.h says what the IR
+// knows of it): how it is launched, and the linked image.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_ANALYSIS_KERNELIMAGE_H
 #define FSDP_ANALYSIS_KERNELIMAGE_H
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "fsdp/IR/Kernels.h"
 #include <string>
 #include <vector>
 
 namespace mlir::fsdp {
-
-/// On a kernel function: that it is one, and the kind of its dispatch.
-inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
-inline constexpr StringLiteral kindAttr = "fsdp.kind";
-/// On its arguments: the result that is written to it, or over it.
-inline constexpr StringLiteral outAttr = "fsdp.out";
-inline constexpr StringLiteral inoutAttr = "fsdp.inout";
-
-/// The storage type of an element: what a memref of a binding holds. i1 takes a
-/// byte (0 or 1), index 8 bytes; all others stand for themselves.
-Type getStorageType(Type element);
-/// Bytes of a tensor or memref of static shape in memory.
-int64_t getStorageBytes(ShapedType type);
 
 /// One pass over [0, extent) in chunks that begin at multiples of tile. All
 /// workers finish a phase before the next begins.

@@ -20,6 +20,30 @@ def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of 
 }
 def FSDP_ReductionAttr : EnumAttr<FSDP_Dialect, FSDP_ReductionKind, "reduction">;
 
+class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+// The numbers of the enums of programs are those of the artifact's schema.
+def FSDP_Category : FSDP_PlanEnum<"Category", "what a buffer holds", [
+    I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
+    I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
+    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>
+  ]>;
+def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
+
+def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "what a state is for its unit", [
+    I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"first_moment", 1>, I32EnumAttrCase<"second_moment", 2>,
+    I32EnumAttrCase<"momentum", 3>, I32EnumAttrCase<"master", 4>
+  ]>;
+def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
+
+def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "what crosses ranks", [
+    I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>,
+    I32EnumAttrCase<"broadcast", 3>
+  ]>;
+def FSDP_CollectiveKindAttr : EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
+
 def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
     I32EnumAttrCase<"constant", 0>,
     I32EnumAttrCase<"normal", 1>,
@@ -77,6 +101,19 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
     `<` $name `,` $type `,` $offset `,` `trainable` `=` $trainable `,`
     `decay` `=` $decay `,` `init` `=` $init `>`
   }];
+}
+
+def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
+  let summary = "a range of a buffer of the plan";
+  let description = [{
+    `bytes` bytes from `offset` on; `step` bytes are added per iteration of the
+    enclosing loop. Commands print it as `@b[offset, bytes] step N`.
+
+    Example: `#fsdp.slice<@step.3, 0, 256>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$buffer, "int64_t":$offset, "int64_t":$bytes,
+                        DefaultValuedParameter<"int64_t", "0">:$stride);
+  let assemblyFormat = "`<` $buffer `,` $offset `,` $bytes (`step` $stride^)? `>`";
 }
 
 def FSDP_AxisAttr : FSDP_Attr<"Axis", "axis"> {

@@ -3,10 +3,254 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+//
+//   kernels              func.func private @k_<hash> {fsdp.kernel}
+//   fsdp.kernel_call     a kernel applied to tensors (between the passes of Plan)
+//   fsdp.layout          an arena: its buffers, states and inputs
+//   fsdp.program         commands on slices of the buffers of one layout
+//
+// Commands of a program are numbered from 0 in the order in which they print; a
+// loop takes the number before those of its body.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_IR_FSDPPROGRAMOPS_TD
 #define FSDP_IR_FSDPPROGRAMOPS_TD
 
 include "fsdp/IR/FSDPBase.td"
+
+def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a kernel applied to tensors";
+  let description = [{
+    What an `fsdp.dispatch` becomes when its region is outlined. `inplace` is as there.
+
+    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) its
+    arguments are the operands, then one destination per result that is not in
+    place, marked `fsdp.out` and `fsdp.inout` accordingly; (C3) its results are the results.
+
+    ```mlir
+    %y = fsdp.kernel_call @k_0123456789abcdef(%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$inplace);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` `inplace` $inplace attr-dict `:` functional-type($inputs, $outputs)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
+                                       NoRegionArguments]> {
+  let summary = "an arena and what lies in it";
+  let description = [{
+    `arena_bytes` is 0 until the arena is packed; `lower_bound` is then the most
+    bytes that are alive at once, which no packing can beat. `block` and `rank` name
+    the buffers of the step block and the rank block. The workspace (`shared_bytes`
+    for a launch, then `worker_bytes` for each of `workers`) comes with the kernels.
+
+    ```
+      | states .. block rank inputs | buffers of the programs, packed | workspace |
+      0                             transient                                arena_bytes
+    ```
+
+    Constraints: (C1) it holds `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`;
+    (C2) `block` and `rank` name buffers of it; (C3) buffers and the workspace that have
+    an offset lie in the arena, at multiples of 64 bytes; (C4) no number is negative.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
+                       OptionalAttr<FlatSymbolRefAttr>:$block, OptionalAttr<FlatSymbolRefAttr>:$rank,
+                       DefaultValuedAttr<I64Attr, "0">:$lower_bound,
+                       DefaultValuedAttr<I64Attr, "0">:$workspace_offset,
+                       DefaultValuedAttr<I64Attr, "0">:$shared_bytes,
+                       DefaultValuedAttr<I64Attr, "0">:$worker_bytes,
+                       DefaultValuedAttr<I64Attr, "0">:$workers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `arena` $arena_bytes (`block` $block^)? (`rank` $rank^)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getWorkspaceBytes() { return getSharedBytes() + getWorkers() * getWorkerBytes(); }
+    bool isPacked() { return getArenaBytes() > 0; }
+  }];
+}
+
+class FSDP_LayoutPart<string mnemonic, list<Trait> traits = []>
+    : FSDP_Op<mnemonic, !listconcat([HasParent<"LayoutOp">], traits)>;
+
+def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
+  let summary = "a range of the arena";
+  let description = [{
+    Lives from command `first` to command `last` of `program`, both included, or
+    always when there is no program. `offset` is set when the arena is packed.
+
+    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, 0 ≤ first ≤ last.
+
+    ```mlir
+    fsdp.buffer @step.3 "gathered h.0" gathered 512 at 4096 in @step from 3 to 9
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$label, FSDP_CategoryAttr:$category, I64Attr:$bytes,
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<FlatSymbolRefAttr>:$program,
+                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+  let assemblyFormat = [{
+    $sym_name $label $category $bytes (`at` $offset^)? (`in` $program^)? (`from` $first^)? (`to` $last^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ bool isPersistent() { return !getProgram(); } }];
+}
+
+def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "what a unit keeps from step to step";
+  let description = [{
+    Constraints: (C1) `unit` names an `fsdp.unit` whose flat size the elements divide;
+    (C2) `buffer` is a buffer of the layout, of the type's bytes, without a program.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, FlatSymbolRefAttr:$buffer, TypeAttr:$type);
+  let assemblyFormat = "$unit $role $buffer `:` $type attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+  }];
+}
+
+def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a batch input";
+  let description = [{
+    With `micro_batches` > 1 the type has it as leading dimension; `limit` > 0: ids are below it.
+
+    Constraints: (C1) `buffer` is a buffer of the layout, of the type's bytes, without
+    a program; (C2) with `micro_batches` > 1 it is the leading dimension.
+  }];
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
+                       DefaultValuedAttr<I64Attr, "0">:$limit, DefaultValuedAttr<I64Attr, "1">:$micro_batches);
+  let assemblyFormat = "$name $buffer `:` $type (`limit` $limit^)? (`micro_batches` $micro_batches^)? attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
+                                         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "commands over one arena";
+  let description = [{
+    A straight line with loops. `mesh` is the one that its collectives run on.
+
+    Constraints: (C1) `layout` names an `fsdp.layout`, `mesh` an `fsdp.mesh`; (C2) it holds commands.
+
+    ```mlir
+    fsdp.program @step layout @train mesh @mesh {
+      fsdp.collective 0 all_gather @state.0[0, 256] -> @step.1[0, 512] of 64 x f32 over ["shard"]
+      fsdp.launch @k_0123456789abcdef(@step.1[0, 256], @step.2[0, 64]) "contract w"
+      fsdp.fill @step.4[192, 64]
+      fsdp.loop 4 {
+        fsdp.launch @k_fedcba9876543210(@input.0[0, 64] step 64, @step.2[0, 64])
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$layout, OptionalAttr<FlatSymbolRefAttr>:$mesh);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `layout` $layout (`mesh` $mesh^)? attr-dict-with-keyword $body";
+}
+
+class FSDP_Command<string mnemonic, list<Trait> traits = []>
+    : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
+                                     DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
+  // (S1), (S2) below hold for every slice.
+  string sliceConstraints = [{
+    Slices: (S1) they name buffers of the program's layout and lie in them, for every iteration of the
+    enclosing loop; (S2) `step` is 0 outside of a loop.
+  }];
+}
+
+def FSDP_LaunchOp : FSDP_Command<"launch"> {
+  let summary = "run a kernel";
+  let description = !strconcat([{
+    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) one binding per
+    argument, of its bytes.
+  }], sliceConstraints);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, TypedArrayAttrBase<FSDP_SliceAttr, "slices">:$bindings,
+                       OptionalAttr<StrAttr>:$label);
+  let assemblyFormat = "$kernel custom<Slices>($bindings) ($label^)? attr-dict";
+}
+
+def FSDP_CollectiveOp : FSDP_Command<"collective"> {
+  let summary = "exchange with the other ranks of a group";
+  let description = !strconcat([{
+    Over the ranks that differ only on `axes`. `count`: elements of the smaller of
+    source and target. `channel` 0: done when the command is; else when `fsdp.wait`
+    of its id is, and until then the source must stay and the target is undefined.
+
+    Constraints: (C1) the program has a mesh with these axes; (C2) source and target have the bytes
+    that `count` and the number of ranks give; (C3) they do not overlap; (C4) `id` is unique in the
+    program; (C5) a channel has a wait behind it in the same block; (C6) reductions name their `reduction`.
+  }], sliceConstraints);
+  let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
+                       I64Attr:$count, TypeAttr:$dtype, StrArrayAttr:$axes,
+                       OptionalAttr<FSDP_ReductionAttr>:$reduction, DefaultValuedAttr<I64Attr, "0">:$channel,
+                       OptionalAttr<FlatSymbolRefAttr>:$unit, DefaultValuedAttr<I64Attr, "0">:$root,
+                       OptionalAttr<StrAttr>:$label);
+  let assemblyFormat = [{
+    $id $kind custom<Slice>($source) `->` custom<Slice>($target) `of` $count `x` $dtype `over` $axes
+    (`reduce` $reduction^)? (`channel` $channel^)? (`unit` $unit^)? (`root` $root^)? ($label^)? attr-dict
+  }];
+}
+
+def FSDP_WaitOp : FSDP_Command<"wait"> {
+  let summary = "wait for a collective on a channel";
+  let description = [{
+    Behind it the target is complete and the source may be written: peers have read it.
+
+    Constraints: (C1) a collective of this id with a channel stands before it in the same block.
+  }];
+  let arguments = (ins I64Attr:$id);
+  let assemblyFormat = "$id attr-dict";
+}
+
+def FSDP_CopyOp : FSDP_Command<"copy"> {
+  let summary = "copy bytes";
+  let description = !strconcat([{
+    Constraints: (C1) as many bytes; (C2) no overlap.
+  }], sliceConstraints);
+  let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
+  let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";
+}
+
+def FSDP_FillOp : FSDP_Command<"fill"> {
+  let summary = "write zero bytes";
+  let description = sliceConstraints;
+  let arguments = (ins FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
+  let assemblyFormat = "custom<Slice>($target) ($label^)? attr-dict";
+}
+
+def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
+  let summary = "write the initial values of a parameter";
+  let description = [{
+    The part of parameter `param` of `unit` that the layout's state of `role` covers.
+
+    Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has the state.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, I64Attr:$param, OptionalAttr<StrAttr>:$label);
+  let assemblyFormat = "$unit $role $param ($label^)? attr-dict";
+}
+
+def FSDP_LoopOp : FSDP_Op<"loop", [ParentOneOf<["ProgramOp"]>, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "repeat commands";
+  let description = [{
+    Constraints: (C1) `count` ≥ 1; (C2) it holds commands and no loop.
+  }];
+  let arguments = (ins I64Attr:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
 
 #endif // FSDP_IR_FSDPPROGRAMOPS_TD

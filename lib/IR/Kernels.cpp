@@ -1,10 +1,10 @@
-//===- KernelImage.cpp - How bindings lie in memory -------------*- C++ -*-===//
+//===- Kernels.cpp - How bindings lie in memory -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/KernelImage.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;

@@ -1,0 +1,23 @@
+//===- Passes.h - Passes of the Plan stage ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PLAN_PASSES_H
+#define FSDP_PLAN_PASSES_H
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::fsdp {
+
+#define GEN_PASS_DECL
+#include "fsdp/Plan/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fsdp/Plan/Passes.h.inc"
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PLAN_PASSES_H

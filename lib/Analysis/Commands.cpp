@@ -1,0 +1,120 @@
+//===- Commands.cpp - Programs as numbered commands -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Exact lifetimes on the line of commands.
+//
+//   0  fill @s             @s  0..3   carried by the loop
+//   1  loop 4 {
+//   2    launch k(@a)      @a  2..3   dead between iterations
+//   3    launch add(@a, @s)
+//   4  }  launch f(@s)     (the number 4; a loop's end has none)
+//
+// A buffer's home is the innermost block that holds all of its commands. A command
+// below the home counts for the whole loop that it stands in. O(commands).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/IR/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  SmallVector<Access> accesses;
+  for (auto [index, slice] : llvm::enumerate(launch.getBindings().getAsRange<SliceAttr>())) {
+    bool out = kernel && kernel.getArgAttr(index, outAttr), inout = kernel && kernel.getArgAttr(index, inoutAttr);
+    accesses.push_back({slice, /*reads=*/!out, /*writes=*/out || inout});
+  }
+  return accesses;
+}
+
+/// A state as the range that an `fsdp.initialise` writes.
+static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCollection &tables) {
+  auto program = op->getParentOfType<ProgramOp>();
+  auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+  for (auto state : layout.getOps<StateSlotOp>()) {
+    if (state.getUnitAttr() != op.getUnitAttr() || state.getRole() != op.getRole())
+      continue;
+    int64_t bytes = getStorageBytes(state.getTensorType());
+    return {{SliceAttr::get(op.getContext(), state.getBufferAttr(), 0, bytes, 0), false, true}};
+  }
+  return {};
+}
+
+SmallVector<Access> fsdp::getAccesses(Operation *command, SymbolTableCollection &tables) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Access>>(command)
+      .Case([&](LaunchOp op) { return getLaunchAccesses(op, tables); })
+      .Case([&](InitialiseOp op) { return getInitialiseAccesses(op, tables); })
+      .Case<CollectiveOp, CopyOp>([](auto op) {
+        return SmallVector<Access>{{op.getSource(), true, false}, {op.getTarget(), false, true}};
+      })
+      .Case([](FillOp op) { return SmallVector<Access>{{op.getTarget(), false, true}}; })
+      .Default([](Operation *) { return SmallVector<Access>(); });
+}
+
+std::string fsdp::describeCommand(Operation *command) {
+  auto label = command->getAttrOfType<StringAttr>("label");
+  std::string name = command->getName().stripDialect().str();
+  if (auto collective = dyn_cast<CollectiveOp>(command))
+    name = stringifyCollectiveKind(collective.getKind()).str();
+  return label ? name + " " + label.str() : name;
+}
+
+SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
+  SmallVector<NumberedCommand> commands;
+  for (Operation &op : program.getBody().front()) {
+    NumberedCommand outer{&op, static_cast<int64_t>(commands.size())};
+    commands.push_back(outer);
+    auto loop = dyn_cast<LoopOp>(op);
+    if (!loop)
+      continue;
+    int64_t last = outer.number + loop.getBody().front().getOperations().size();
+    for (Operation &inner : loop.getBody().front())
+      commands.push_back({&inner, static_cast<int64_t>(commands.size()), outer.number, last,
+                          static_cast<int64_t>(loop.getCount())});
+  }
+  return commands;
+}
+
+namespace {
+/// The commands that use a buffer, once exact and once as seen from outside of loops.
+struct Usage {
+  Lifetime exact, outer;
+  int64_t loop; // The one loop that holds all of them, or -1.
+};
+} // namespace
+
+llvm::MapVector<StringAttr, Lifetime> fsdp::getLifetimes(ProgramOp program, SymbolTableCollection &tables) {
+  llvm::MapVector<StringAttr, Usage> usages;
+  auto use = [&](SliceAttr slice, const NumberedCommand &at) {
+    Lifetime exact{at.number, at.number};
+    Lifetime outer = at.loopFirst < 0 ? exact : Lifetime{at.loopFirst, at.loopLast};
+    auto [entry, fresh] = usages.insert({slice.getBuffer().getAttr(), {exact, outer, at.loopFirst}});
+    Usage &usage = entry->second;
+    usage.exact = {std::min(usage.exact.first, exact.first), std::max(usage.exact.last, exact.last)};
+    usage.outer = {std::min(usage.outer.first, outer.first), std::max(usage.outer.last, outer.last)};
+    if (usage.loop != at.loopFirst)
+      usage.loop = -1;
+  };
+  DenseMap<int64_t, CollectiveOp> inFlight;
+  for (const NumberedCommand &command : numberCommands(program)) {
+    for (const Access &access : getAccesses(command.op, tables))
+      use(access.slice, command);
+    if (auto collective = dyn_cast<CollectiveOp>(command.op))
+      inFlight[collective.getId()] = collective;
+    if (auto wait = dyn_cast<WaitOp>(command.op))
+      if (CollectiveOp collective = inFlight.lookup(wait.getId()))
+        for (SliceAttr slice : {collective.getSource(), collective.getTarget()})
+          use(slice, command);
+  }
+  llvm::MapVector<StringAttr, Lifetime> lifetimes;
+  for (auto &[buffer, usage] : usages)
+    lifetimes.insert({buffer, usage.loop < 0 ? usage.outer : usage.exact});
+  return lifetimes;
+}

@@ -1,0 +1,142 @@
+//===- Packing.cpp - Offsets for buffers with lifetimes ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Offline packing of intervals (dynamic storage allocation), which is NP-hard:
+// greedy, several times, and the best is kept.
+//
+//   offset ^      | b  |
+//          |   | a    |      | c |
+//          +--------------------------> moments
+//
+//  1. Order the intervals by size x lifetime, by size, or by lifetime, largest
+//     first (ties: the earlier, then the one with the smaller index).
+//  2. Place each beside those placed before that meet it in time: in the lowest
+//     gap that holds it (first fit) or the tightest one (best fit).
+//  3. Keep the smallest of the six; stop at once when one reaches the lower bound.
+//
+// O(n^2) for each of the six. The result depends on nothing but the input.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Packing.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+#include <map>
+#include <tuple>
+
+using namespace mlir::fsdp;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+
+static int64_t roundUp(int64_t bytes) { return llvm::alignTo(bytes, bufferAlignment); }
+
+int64_t mlir::fsdp::getLiveBytes(ArrayRef<Interval> intervals, int64_t *moment) {
+  std::map<int64_t, int64_t> changes;
+  for (const Interval &interval : intervals) {
+    changes[interval.first] += roundUp(interval.bytes);
+    changes[interval.last + 1] -= roundUp(interval.bytes);
+  }
+  int64_t live = 0, most = 0;
+  for (auto [when, change] : changes) {
+    live += change;
+    if (live <= most)
+      continue;
+    most = live;
+    if (moment)
+      *moment = when;
+  }
+  return most;
+}
+
+namespace {
+
+/// Intervals placed so far, lowest first.
+class Arena {
+public:
+  Arena(ArrayRef<Interval> intervals, bool tightest)
+      : intervals(intervals), tightest(tightest), offsets(intervals.size(), 0) {}
+
+  void place(unsigned index) {
+    int64_t offset = findOffset(intervals[index]);
+    offsets[index] = offset;
+    top = std::max(top, offset + roundUp(intervals[index].bytes));
+    auto behind = llvm::upper_bound(placed, offset, [&](int64_t o, unsigned other) { return o < offsets[other]; });
+    placed.insert(behind, index);
+  }
+
+  int64_t getTop() const { return top; }
+  SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
+
+private:
+  /// The lowest or the tightest gap between those that meet `interval`; the last gap has no end.
+  int64_t findOffset(const Interval &interval) const {
+    int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
+    int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
+    for (unsigned other : placed) {
+      if (!intervals[other].meets(interval))
+        continue;
+      int64_t start = llvm::alignTo(end, alignment), gap = offsets[other] - end;
+      if (start + bytes <= offsets[other] && gap < bestGap) {
+        best = start;
+        bestGap = gap;
+        if (!tightest)
+          return best;
+      }
+      end = std::max(end, offsets[other] + roundUp(intervals[other].bytes));
+    }
+    return best >= 0 ? best : llvm::alignTo(end, alignment);
+  }
+
+  ArrayRef<Interval> intervals;
+  bool tightest;
+  SmallVector<int64_t> offsets;
+  SmallVector<unsigned> placed;
+  int64_t top = 0;
+};
+
+struct Order {
+  const char *firstFit, *bestFit;
+  double (*weight)(const Interval &);
+};
+
+} // namespace
+
+static double getLifetime(const Interval &interval) { return interval.last - interval.first + 1; }
+
+static const Order orders[] = {
+    {"first fit by size x lifetime", "best fit by size x lifetime",
+     [](const Interval &i) { return i.bytes * getLifetime(i); }},
+    {"first fit by size", "best fit by size", [](const Interval &i) { return double(i.bytes); }},
+    {"first fit by lifetime", "best fit by lifetime", [](const Interval &i) { return getLifetime(i); }},
+};
+
+Packing mlir::fsdp::packIntervals(ArrayRef<Interval> intervals) {
+  Packing result;
+  result.lowerBound = getLiveBytes(intervals);
+  result.bytes = std::numeric_limits<int64_t>::max();
+  for (const Order &order : orders) {
+    auto sorted = llvm::to_vector(llvm::seq<unsigned>(0, intervals.size()));
+    llvm::sort(sorted, [&](unsigned a, unsigned b) {
+      return std::make_tuple(-order.weight(intervals[a]), intervals[a].first, a) <
+             std::make_tuple(-order.weight(intervals[b]), intervals[b].first, b);
+    });
+    for (bool tightest : {false, true}) {
+      Arena arena(intervals, tightest);
+      for (unsigned index : sorted)
+        if (intervals[index].bytes > 0)
+          arena.place(index);
+      if (arena.getTop() >= result.bytes)
+        continue;
+      result.bytes = arena.getTop();
+      result.offsets = arena.takeOffsets();
+      result.method = tightest ? order.bestFit : order.firstFit;
+      if (result.bytes <= result.lowerBound)
+        return result;
+    }
+  }
+  return result;
+}

@@ -1,0 +1,318 @@
+//===- ProgramVerifiers.cpp - Constraints of programs -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// (C1), (S1), ... below are the numbers in the ops' descriptions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// Kernel calls
+//===----------------------------------------------------------------------===//
+
+/// The kernel function an op names; emits (C1).
+static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
+  if (!kernel || !kernel->hasAttr(kernelAttr)) {
+    op->emitOpError("expected ") << name << " to be a function with '" << kernelAttr << "'";
+    return failure();
+  }
+  return kernel;
+}
+
+LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<func::FuncOp> kernel = lookUpKernel(*this, getKernelAttr(), tables); // (C1)
+  if (failed(kernel))
+    return failure();
+  if (!llvm::equal(kernel->getResultTypes(), getResultTypes())) // (C3)
+    return emitOpError("expected the results of ") << getKernelAttr() << ", " << kernel->getResultTypes();
+  if (getInplace().size() != getNumResults()) // (C2)
+    return emitOpError("'inplace' expected ") << getNumResults() << " entries, found " << getInplace().size();
+  SmallVector<Type> types(getOperandTypes());
+  SmallVector<std::pair<unsigned, StringRef>> marks;
+  for (auto [result, operand] : llvm::enumerate(getInplace())) {
+    marks.push_back({operand < 0 ? types.size() : operand, operand < 0 ? outAttr : inoutAttr});
+    if (operand < 0)
+      types.push_back(getResult(result).getType());
+  }
+  if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
+    return emitOpError("expected operands and destinations as the arguments of ")
+           << getKernelAttr() << ", " << kernel->getArgumentTypes();
+  for (auto [result, mark] : llvm::enumerate(marks)) {
+    auto found = mark.first < types.size() ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second) : nullptr;
+    if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
+      return emitOpError("expected argument ") << mark.first << " of " << getKernelAttr() << " to carry '"
+                                               << mark.second << " = " << result << "'";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t arenaAlignment = 64;
+
+LogicalResult LayoutOp::verify() {
+  llvm::StringSet<> names;
+  for (Operation &op : getBody().front()) {
+    if (!isa<BufferOp, StateSlotOp, InputSlotOp>(op)) // (C1)
+      return op.emitOpError("expected only buffers, state slots and input slots in 'fsdp.layout'");
+    auto buffer = dyn_cast<BufferOp>(op);
+    if (!buffer)
+      continue;
+    names.insert(buffer.getSymName());
+    std::optional<int64_t> offset = buffer.getOffset();
+    int64_t room = static_cast<int64_t>(getArenaBytes()) - static_cast<int64_t>(buffer.getBytes());
+    if (offset && (*offset < 0 || *offset % arenaAlignment || *offset > room)) // (C3)
+      return buffer.emitOpError("expected an offset that is a multiple of ")
+             << arenaAlignment << " within the arena of " << getArenaBytes() << " bytes, found " << *offset;
+  }
+  for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
+    if (name && !names.contains(name.getValue())) // (C2)
+      return emitOpError("expected ") << name << " to be one of its buffers";
+  for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(),
+                          getWorkers()})
+    if (static_cast<int64_t>(number) < 0) // (C4)
+      return emitOpError("expected no negative number, found ") << static_cast<int64_t>(number);
+  if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
+                              getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
+    return emitOpError("expected the workspace of ")
+           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset() << " to lie in the arena";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  if (static_cast<int64_t>(getBytes()) < 0) // (C1)
+    return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
+  bool range = getFirst() && getLast();
+  if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
+    return emitOpError("expected 'in', 'from' and 'to' together");
+  if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
+    return emitOpError("expected 0 ≤ from ≤ to, found ")
+           << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
+  return success();
+}
+
+/// A slot's buffer: of the layout, without a program, of the bytes of `type`.
+static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
+  auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
+  if (!buffer || !buffer.isPersistent())
+    return op->emitOpError("expected ") << name << " to be a buffer of the layout that lives always";
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return op->emitOpError("expected a tensor type of static shape, found ") << type;
+  if (static_cast<int64_t>(buffer.getBytes()) != getStorageBytes(tensor))
+    return op->emitOpError("expected a buffer of ")
+           << getStorageBytes(tensor) << " bytes, found " << name << " of " << buffer.getBytes();
+  return success();
+}
+
+LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto unit = tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
+  if (!unit) // (C1)
+    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
+  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
+    return failure();
+  int64_t elements = getTensorType().getNumElements();
+  if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
+    return emitOpError("a state of ") << elements << " elements does not divide the flat size " << unit.getFlatSize();
+  return success();
+}
+
+LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C1)
+    return failure();
+  RankedTensorType type = getTensorType();
+  if (getMicroBatches() > 1 && (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
+    return emitOpError("expected a leading dimension of ") << getMicroBatches() << " micro-batches, found " << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+static bool isCommand(Operation &op) {
+  return isa<LaunchOp, CollectiveOp, WaitOp, CopyOp, FillOp, InitialiseOp, LoopOp>(op);
+}
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!tables.lookupNearestSymbolFrom<LayoutOp>(*this, getLayoutAttr())) // (C1)
+    return emitOpError("expected ") << getLayoutAttr() << " to be an 'fsdp.layout'";
+  if (getMeshAttr() && !tables.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr())) // (C1)
+    return emitOpError("expected ") << getMeshAttr() << " to be an 'fsdp.mesh'";
+  llvm::DenseSet<int64_t> ids;
+  WalkResult unique = walk([&](CollectiveOp op) {
+    if (ids.insert(op.getId()).second)
+      return WalkResult::advance();
+    op.emitOpError("expected an id of its own, found ") << op.getId() << " again"; // C4 of collectives
+    return WalkResult::interrupt();
+  });
+  if (unique.wasInterrupted())
+    return failure();
+  for (Operation &op : getBody().front())
+    if (!isCommand(op)) // (C2)
+      return op.emitOpError("is not a command; expected only commands in 'fsdp.program'");
+  return success();
+}
+
+LogicalResult LoopOp::verify() {
+  if (static_cast<int64_t>(getCount()) < 1) // (C1)
+    return emitOpError("expected at least one iteration, found ") << static_cast<int64_t>(getCount());
+  for (Operation &op : getBody().front())
+    if (!isCommand(op) || isa<LoopOp>(op)) // (C2)
+      return op.emitOpError("expected only commands and no loop in 'fsdp.loop'");
+  return success();
+}
+
+/// (S1) and (S2).
+static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, SymbolTableCollection &tables) {
+  auto program = op->getParentOfType<ProgramOp>();
+  auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+  if (!layout)
+    return success(); // The program's own error.
+  auto loop = op->getParentOfType<LoopOp>();
+  for (SliceAttr slice : slices) {
+    auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
+    if (!buffer) { // (S1)
+      InFlightDiagnostic diag = op->emitOpError("expected ")
+                                << slice.getBuffer() << " to be a buffer of " << program.getLayoutAttr();
+      diag.attachNote(layout.getLoc()) << "the layout is declared here";
+      return diag;
+    }
+    if (slice.getStride() && !loop) // (S2)
+      return op->emitOpError("expected no step outside of a loop, found ") << slice.getStride();
+    int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
+    int64_t bytes = buffer.getBytes();
+    // Without overflow: offset + bytes + stride * turns <= size of the buffer.
+    bool inside = slice.getOffset() >= 0 && slice.getBytes() >= 0 && slice.getStride() >= 0 &&
+                  slice.getOffset() <= bytes && slice.getBytes() <= bytes - slice.getOffset() &&
+                  (turns == 0 || slice.getStride() <= (bytes - slice.getOffset() - slice.getBytes()) / turns);
+    if (!inside) { // (S1)
+      InFlightDiagnostic diag = op->emitOpError("the slice [")
+                                << slice.getOffset() << ", " << slice.getBytes() << "] with step "
+                                << slice.getStride() << " leaves its buffer of " << bytes << " bytes";
+      diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+static bool overlap(SliceAttr a, SliceAttr b) {
+  return a.getBuffer() == b.getBuffer() && a.getOffset() < b.getOffset() + b.getBytes() &&
+         b.getOffset() < a.getOffset() + a.getBytes();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<func::FuncOp> kernel = lookUpKernel(*this, getKernelAttr(), tables); // (C1)
+  if (failed(kernel))
+    return failure();
+  if (getBindings().size() != kernel->getNumArguments()) // (C2)
+    return emitOpError("expected ") << kernel->getNumArguments() << " bindings, found " << getBindings().size();
+  auto slices = llvm::to_vector(getBindings().getAsRange<SliceAttr>());
+  for (auto [index, slice, type] : llvm::enumerate(slices, kernel->getArgumentTypes()))
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && slice.getBytes() != getStorageBytes(shaped)) // (C2)
+      return emitOpError("binding ") << index << " expected " << getStorageBytes(shaped) << " bytes for " << type
+                                     << ", found " << slice.getBytes();
+  return checkSlices(*this, slices, tables);
+}
+
+/// Ranks of the group, or failure where the mesh or an axis is missing.
+static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
+  auto program = op->getParentOfType<ProgramOp>();
+  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  int64_t ranks = 1;
+  for (auto axis : op.getAxes().getAsRange<StringAttr>()) {
+    bool known = mesh && llvm::any_of(mesh.getAxes().getAsRange<AxisAttr>(),
+                                      [&](AxisAttr a) { return a.getName() == axis.getValue(); });
+    if (!known) // (C1)
+      return op.emitOpError("expected axes of the program's mesh, found ") << axis;
+    ranks *= mesh.getAxisSize(axis.getValue());
+  }
+  return ranks;
+}
+
+/// (C2): the bytes of source and target.
+static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
+  int64_t small = op.getCount() * llvm::divideCeil(getStorageType(op.getDtype()).getIntOrFloatBitWidth(), 8);
+  bool grows = op.getKind() == CollectiveKind::all_gather, shrinks = op.getKind() == CollectiveKind::reduce_scatter;
+  int64_t source = shrinks ? small * ranks : small, target = grows ? small * ranks : small;
+  if (op.getSource().getBytes() == source && op.getTarget().getBytes() == target)
+    return success();
+  return op.emitOpError("expected ") << source << " bytes of source and " << target << " of target for "
+                                     << op.getCount() << " x " << op.getDtype() << " on " << ranks
+                                     << " ranks, found " << op.getSource().getBytes() << " and "
+                                     << op.getTarget().getBytes();
+}
+
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<int64_t> ranks = countRanks(*this, tables); // (C1)
+  if (failed(ranks) || failed(checkSlices(*this, {getSource(), getTarget()}, tables)))
+    return failure();
+  if (!getDtype().isIntOrIndexOrFloat())
+    return emitOpError("expected an integer or floating-point type, found ") << getDtype();
+  if (failed(checkCount(*this, *ranks))) // (C2)
+    return failure();
+  if (overlap(getSource(), getTarget())) // (C3)
+    return emitOpError("expected source and target not to overlap");
+  if (getChannel()) { // (C5)
+    bool waited = false;
+    for (Operation *next = (*this)->getNextNode(); next && !waited; next = next->getNextNode())
+      if (auto wait = dyn_cast<WaitOp>(next))
+        waited = wait.getId() == getId();
+    if (!waited)
+      return emitOpError("on channel ") << getChannel() << " expected a wait for id " << getId() << " behind it";
+  }
+  bool reduces = getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
+  if (reduces != getReduction().has_value()) // (C6)
+    return emitOpError(reduces ? "expected a reduction" : "expected no reduction");
+  return success();
+}
+
+LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &) {
+  for (Operation *before = (*this)->getPrevNode(); before; before = before->getPrevNode())
+    if (auto collective = dyn_cast<CollectiveOp>(before))
+      if (collective.getId() == getId() && collective.getChannel())
+        return success();
+  return emitOpError("expected a collective of id ") << getId() << " on a channel before it"; // (C1)
+}
+
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (getSource().getBytes() != getTarget().getBytes()) // (C1)
+    return emitOpError("expected as many bytes on both sides, found ")
+           << getSource().getBytes() << " and " << getTarget().getBytes();
+  if (overlap(getSource(), getTarget())) // (C2)
+    return emitOpError("expected source and target not to overlap");
+  return checkSlices(*this, {getSource(), getTarget()}, tables);
+}
+
+LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkSlices(*this, getTarget(), tables);
+}
+
+LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto unit = tables.lookupNearestSymbolFrom<UnitOp>(*this, getUnitAttr());
+  if (!unit || getParam() >= unit.getNumParams()) // (C1)
+    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit' with parameter " << getParam();
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+  if (!layout)
+    return success(); // The program's own error.
+  for (auto state : layout.getOps<StateSlotOp>())
+    if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
+      return success();
+  return emitOpError("expected a state ") << stringifyStateRole(getRole()) << " of " << getUnitAttr() // (C2)
+                                          << " in " << program.getLayoutAttr();
+}

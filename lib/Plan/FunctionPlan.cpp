@@ -1,0 +1,221 @@
+//===- FunctionPlan.cpp - One function as commands on buffers ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The walk over a function (step 3 of AssignBuffers.cpp): every op gives its results
+// a place, and most add a command.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FunctionPlan.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static int64_t getBytes(Value value) { return getStorageBytes(cast<RankedTensorType>(value.getType())); }
+
+FunctionPlan::FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts)
+    : function(function), layout(layout), counts(counts), aliasing(function), builder(function.getContext()) {}
+
+LogicalResult FunctionPlan::run() {
+  builder.setInsertionPointAfter(function);
+  auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
+  auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+  program = ProgramOp::create(builder, function.getLoc(), name,
+                              FlatSymbolRefAttr::get(layout.getLayout().getSymNameAttr()), mesh);
+  builder.createBlock(&program.getBody());
+  if (failed(placeArguments()))
+    return failure();
+  findGradients();
+  reserveFlatBuffers();
+  return planBlock(function.getBody().front());
+}
+
+LogicalResult FunctionPlan::placeArguments() {
+  llvm::SmallDenseSet<int64_t> updated;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (auto index = function.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr))
+      updated.insert(index.getInt());
+  for (BlockArgument argument : function.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || !type.hasStaticShape())
+      return emitError(argument.getLoc()) << "argument " << argument.getArgNumber() << " of @" << function.getName()
+                                          << " expected a tensor of static shape, found " << argument.getType();
+    FailureOr<Place> place = layout.getArgument(function, argument.getArgNumber());
+    if (failed(place))
+      return failure();
+    setPlace(argument, *place);
+    if (!updated.contains(argument.getArgNumber()))
+      aliasing.keep(argument);
+  }
+  return success();
+}
+
+LogicalResult FunctionPlan::planBlock(Block &block) {
+  for (Operation &op : block)
+    if (failed(planOp(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult FunctionPlan::planOp(Operation *op) {
+  if (Value source = aliasing.getViewSource(op))
+    return planView(op, source);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](KernelCallOp call) { return planCall(call); })
+      .Case([&](UnshardOp unshard) { return planUnshard(unshard); })
+      .Case([&](ReduceScatterOp reduce) { return planReduceScatter(reduce); })
+      .Case([&](AllReduceOp reduce) {
+        return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(), reduce.getReduction(), 0);
+      })
+      .Case([&](AllGatherOp gather) {
+        return planCollective(op, CollectiveKind::all_gather, gather.getAxes(), std::nullopt, 0);
+      })
+      .Case([&](BroadcastOp broadcast) {
+        return planCollective(op, CollectiveKind::broadcast, broadcast.getAxes(), std::nullopt, broadcast.getRoot());
+      })
+      .Case([&](scf::ForOp loop) { return planLoop(loop); })
+      .Case([&](func::ReturnOp ret) { return planReturn(ret); })
+      .Case<scf::YieldOp>([](auto) { return success(); }) // planLoop does it.
+      .Default([&](Operation *other) -> LogicalResult {
+        bool isIndex = other->getNumRegions() == 0 && other->getNumResults() == 1 &&
+                       isa<IndexType, IntegerType>(other->getResult(0).getType());
+        if (isIndex)
+          return success();
+        return other->emitOpError("cannot be planned; expected kernel calls, collectives, contiguous views and one "
+                                  "level of 'scf.for' (run the Fuse stage first)");
+      });
+}
+
+LogicalResult FunctionPlan::planView(Operation *op, Value source) {
+  Place place = getPlace(source);
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    std::optional<ViewOffset> offset = getContiguousOffset(slice);
+    if (!offset)
+      return op->emitOpError("is not one contiguous range at a constant offset (plus a multiple of the iteration); "
+                             "make it part of a dispatch");
+    place.offset += offset->bytes;
+    place.stride += offset->stride;
+  }
+  // A unit within one rank: its parameters are ranges of its state.
+  if (auto unshard = dyn_cast<UnshardOp>(op)) {
+    auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
+    for (auto [index, result] : llvm::enumerate(op->getResults())) {
+      int64_t width = getStorageBytes(cast<RankedTensorType>(source.getType()).clone({1}));
+      setPlace(result, {place.buffer, place.offset + unit.getParam(index).getOffset() * width, getBytes(result), 0});
+    }
+    return success();
+  }
+  place.bytes = getBytes(op->getResult(0));
+  setPlace(op->getResult(0), place);
+  return success();
+}
+
+/// Whether the kernel does nothing but fill its results with zero bytes.
+static bool isZeroFill(func::FuncOp kernel) {
+  auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
+  return llvm::all_of(ret.getOperands(), [](Value value) {
+    auto fill = value.getDefiningOp<linalg::FillOp>();
+    Attribute constant;
+    if (!fill || !matchPattern(fill.getInputs()[0], m_Constant(&constant)))
+      return false;
+    if (auto number = dyn_cast<FloatAttr>(constant))
+      return number.getValue().isPosZero();
+    auto number = dyn_cast<IntegerAttr>(constant);
+    return number && number.getValue().isZero();
+  });
+}
+
+LogicalResult FunctionPlan::planCall(KernelCallOp call) {
+  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
+  SmallVector<Place> bindings, results(call.getNumResults()), claimed;
+  for (Value input : call.getInputs())
+    bindings.push_back(getPlace(input));
+  for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
+    if (operand < 0)
+      continue;
+    SmallVector<Place> taken = claimed;
+    for (auto [other, place] : llvm::enumerate(bindings))
+      if (static_cast<int64_t>(other) != operand)
+        taken.push_back(place);
+    results[index] = bindings[operand] = claim(call.getInputs()[operand], call, taken);
+    claimed.push_back(results[index]);
+  }
+  std::string label = describe(call);
+  for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
+    if (operand >= 0)
+      continue;
+    Value result = call.getResult(index);
+    auto slot = reserved.find(result);
+    results[index] = slot != reserved.end()
+                         ? slot->second
+                         : addBuffer(label, classify(result, call), getBytes(result), call.getLoc());
+    bindings.push_back(results[index]);
+  }
+  for (auto [result, place] : llvm::zip_equal(call.getResults(), results))
+    setPlace(result, place);
+  if (call.getInputs().empty() && isZeroFill(kernel)) {
+    for (auto [result, place] : llvm::zip_equal(call.getResults(), results)) {
+      zeros.insert(result);
+      emitFill(place, call.getLoc(), label);
+    }
+    return success();
+  }
+  SmallVector<Attribute> slices;
+  for (const Place &place : bindings)
+    slices.push_back(place.getSlice());
+  LaunchOp::create(builder, call.getLoc(), call.getKernelAttr(), builder.getArrayAttr(slices),
+                   builder.getStringAttr(label));
+  return success();
+}
+
+LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
+  std::optional<int64_t> count = getTripCount(loop);
+  if (!count || *count < 1)
+    return loop.emitOpError("expected constant bounds and at least one iteration");
+  if (loop->getParentOp() != function)
+    return loop.emitOpError("stands in another loop; expected one level of micro-batches");
+  // What the iterations carry has one place, from before the loop on.
+  SmallVector<Place> carried;
+  for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
+    if (!isa<RankedTensorType>(init.getType()))
+      return loop.emitOpError("expected to carry tensors, found ") << init.getType();
+    carried.push_back(claim(init, loop, carried));
+    setPlace(argument, carried.back());
+  }
+  auto repeat = LoopOp::create(builder, loop.getLoc(), *count);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.createBlock(&repeat.getBody());
+    if (failed(planBlock(*loop.getBody())))
+      return failure();
+    SmallVector<std::pair<Value, Place>> moves;
+    for (auto [yielded, place] : llvm::zip_equal(loop.getYieldedValues(), carried))
+      moves.push_back({yielded, place});
+    moveAll(moves, loop.getLoc());
+  }
+  for (auto [result, place] : llvm::zip_equal(loop.getResults(), carried))
+    setPlace(result, place);
+  return success();
+}
+
+LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
+  SmallVector<std::pair<Value, Place>> moves;
+  llvm::SmallDenseSet<int64_t> seen;
+  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
+    auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
+    if (!updates || updates.getInt() < 0 || updates.getInt() >= function.getNumArguments() ||
+        !seen.insert(updates.getInt()).second)
+      return op.emitOpError("result ") << index << " of @" << function.getName() << " expected '"
+                                       << FSDPDialect::updatesAttr << "' naming an argument of its own";
+    BlockArgument home = function.getArgument(updates.getInt());
+    if (home.getType() != value.getType())
+      return op.emitOpError("result ") << index << " of type " << value.getType() << " cannot update argument "
+                                       << updates.getInt() << " of type " << home.getType();
+    moves.push_back({value, getPlace(home)});
+  }
+  moveAll(moves, op.getLoc());
+  return success();
+}

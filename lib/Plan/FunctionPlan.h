@@ -1,0 +1,94 @@
+//===- FunctionPlan.h - One function as commands on buffers -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_PLAN_FUNCTIONPLAN_H
+#define FSDP_LIB_PLAN_FUNCTIONPLAN_H
+
+#include "LayoutBuilder.h"
+#include "fsdp/Analysis/Aliasing.h"
+
+namespace mlir::fsdp {
+
+/// Writes the program of one function. See AssignBuffers.cpp for the algorithm.
+class FunctionPlan {
+public:
+  struct Counts {
+    unsigned buffers = 0, copies = 0, fills = 0;
+  };
+
+  FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts);
+
+  /// Adds an `fsdp.program` behind the function, which is left as it is.
+  LogicalResult run();
+
+private:
+  // FunctionPlan.cpp
+  LogicalResult placeArguments();
+  LogicalResult planBlock(Block &block);
+  LogicalResult planOp(Operation *op);
+  LogicalResult planView(Operation *op, Value source);
+  LogicalResult planCall(KernelCallOp call);
+  LogicalResult planLoop(scf::ForOp loop);
+  LogicalResult planReturn(func::ReturnOp op);
+
+  // CollectivePlan.cpp
+  void reserveFlatBuffers();
+  Value traceRoot(ReduceScatterOp op, Value gradient);
+  LogicalResult planUnshard(UnshardOp op);
+  LogicalResult planReduceScatter(ReduceScatterOp op);
+  LogicalResult planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
+                               std::optional<ReductionKind> reduction, int64_t root);
+  LogicalResult checkShardAxis(Operation *op, int64_t ranks);
+  void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target, Type element,
+                      ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root);
+  void fillGaps(ReduceScatterOp op, const Place &flat);
+
+  // Placement.cpp
+  Place getPlace(Value value) { return places.at(value); }
+  void setPlace(Value value, const Place &place);
+  Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
+  /// The place of `value`, which the op at hand writes over: its own when no one reads it any more and it
+  /// meets none of `taken`, else that of a copy.
+  Place claim(Value value, Operation *op, ArrayRef<Place> taken);
+  /// Writes the content of `value` to `target`.
+  void materialise(Value value, const Place &target, Location loc);
+  /// All at once, as if every source was read before any target is written.
+  void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
+  void emitFill(const Place &target, Location loc, const Twine &label);
+  void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
+
+  // Labels.cpp
+  void findGradients();
+  Category classify(Value result, KernelCallOp call);
+  /// What a human calls `value`: a parameter, a state; empty for intermediate values.
+  std::string describe(Value value);
+  std::string describe(KernelCallOp call);
+
+  func::FuncOp function;
+  LayoutBuilder &layout;
+  Counts &counts;
+  Aliasing aliasing;
+  SymbolTableCollection tables;
+  OpBuilder builder;
+  ProgramOp program;
+  int64_t nextBuffer = 0, nextId = 0;
+
+  DenseMap<Value, Place> places;
+  /// The values that lie in a buffer.
+  DenseMap<Operation *, SmallVector<Value>> residents;
+  /// Values that are all zero bytes: a copy of one is a fill.
+  llvm::DenseSet<Value> zeros;
+  /// Values that hold gradients after their reduction.
+  llvm::DenseSet<Value> gradients;
+  /// The flat buffer of each reduce-scatter, and the kernel results that are written straight into one.
+  DenseMap<Operation *, Place> flatBuffers;
+  DenseMap<Value, Place> reserved;
+  DenseMap<Value, std::string> slotNames;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_PLAN_FUNCTIONPLAN_H

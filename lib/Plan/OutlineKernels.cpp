@@ -1,0 +1,125 @@
+//===- OutlineKernels.cpp - One function per distinct dispatch --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The layers of a model are alike, so most dispatches have twins: they share a kernel.
+//
+//   %y = fsdp.dispatch (%a) inplace [-1] attributes {kind = "map"} {    %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
+//   ^bb0(%x: tensor<8xf32>):                                       =>
+//     ...                                                               func.func private @k_1f..(%x: tensor<8xf32>,
+//     fsdp.yield %r : tensor<8xf32>                                         %out: tensor<8xf32> {fsdp.out = 0})
+//   }                                                                   { ... return %r }
+//
+//  1. Build the function: the region's block with one destination per result that is not in place.
+//     The body does not use the destinations.
+//  2. Print it without locations, under a fixed name, and hash the text: the
+//     printer numbers values in order, so equal structure is equal text.
+//  3. The first with a text stays and is called k_<hash>; its twins are erased.
+//
+// O(size of the dispatches). Not done here: kernels that differ in a constant only.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/Plan/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MD5.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_OUTLINEKERNELSPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Attribute `kind` of a dispatch: map, row, column, contract, ...
+static constexpr StringLiteral dispatchKindAttr = "kind";
+
+/// Step 1; takes the body of the dispatch.
+static func::FuncOp buildKernel(DispatchOp dispatch) {
+  Builder builder(dispatch.getContext());
+  Block &body = dispatch.getBody().front();
+  for (auto [result, operand] : llvm::zip_equal(dispatch.getResults(), dispatch.getInplace()))
+    if (operand < 0)
+      body.addArgument(result.getType(), result.getLoc());
+  auto type = builder.getFunctionType(body.getArgumentTypes(), dispatch.getResultTypes());
+  auto kernel = func::FuncOp::create(dispatch.getLoc(), "k", type);
+  kernel.setPrivate();
+  kernel->setAttr(kernelAttr, builder.getUnitAttr());
+  if (Attribute kind = dispatch->getAttr(dispatchKindAttr))
+    kernel->setAttr(kindAttr, kind);
+  unsigned destination = dispatch.getNumOperands();
+  for (auto [result, operand] : llvm::enumerate(dispatch.getInplace()))
+    kernel.setArgAttr(operand < 0 ? destination++ : operand, operand < 0 ? outAttr : inoutAttr,
+                      builder.getI64IntegerAttr(result));
+  kernel.getBody().takeBody(dispatch.getBody());
+  auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+  OpBuilder atEnd(yield);
+  func::ReturnOp::create(atEnd, yield.getLoc(), yield.getValues());
+  yield.erase();
+  return kernel;
+}
+
+/// Step 2.
+static std::string printStructure(func::FuncOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  kernel->print(os, OpPrintingFlags().useLocalScope().printGenericOpForm().enableDebugInfo(false));
+  return text;
+}
+
+static std::string hashText(StringRef text) {
+  llvm::MD5 md5;
+  md5.update(text);
+  llvm::MD5::MD5Result digest;
+  md5.final(digest);
+  return llvm::toHex(ArrayRef<uint8_t>(digest).take_front(8), /*LowerCase=*/true);
+}
+
+namespace {
+
+class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKernelsPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    llvm::StringMap<func::FuncOp> kernels;
+    SmallVector<DispatchOp> dispatches;
+    module.walk([&](DispatchOp op) { dispatches.push_back(op); });
+    for (DispatchOp dispatch : dispatches) {
+      SmallVector<NamedAttribute> attributes;
+      for (NamedAttribute attr : dispatch->getDiscardableAttrs())
+        if (attr.getName() != dispatchKindAttr)
+          attributes.push_back(attr);
+      func::FuncOp kernel = findOrInsert(buildKernel(dispatch), kernels, symbols);
+      OpBuilder builder(dispatch);
+      auto call =
+          KernelCallOp::create(builder, dispatch.getLoc(), dispatch.getResultTypes(),
+                               FlatSymbolRefAttr::get(kernel.getNameAttr()), dispatch.getInputs(),
+                               dispatch.getInplaceAttr());
+      call->setDiscardableAttrs(attributes);
+      dispatch.replaceAllUsesWith(call.getResults());
+      dispatch.erase();
+      ++numCalls;
+    }
+    numKernels += kernels.size();
+  }
+
+  /// Step 3. Kernels stand at the end of the module, in the order of first use.
+  func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels, SymbolTable &symbols) {
+    std::string text = printStructure(kernel);
+    func::FuncOp &known = kernels[text];
+    if (known) {
+      kernel.erase();
+      return known;
+    }
+    kernel.setName("k_" + hashText(text));
+    symbols.insert(kernel, getOperation().getBody()->end()); // Renames in case of a collision.
+    return known = kernel;
+  }
+};
+
+} // namespace

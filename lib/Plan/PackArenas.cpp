@@ -1,0 +1,79 @@
+//===- PackArenas.cpp - Offsets of all buffers ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   | states, block, rank, inputs | step's buffers  ......... |
+//   |          (in order)         | eval's buffers ....       |   the same room
+//   0                             base                        arena_bytes
+//
+//  1. Buffers without a program one behind the other.
+//  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
+//  3. The arena ends where the largest program does. Its lower bound: what always
+//     lives, and the most that is alive at once.
+//
+// The workspace of kernels comes behind the arena when they are compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Packing.h"
+#include "fsdp/Plan/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_PACKARENASPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
+  void runOnOperation() override {
+    for (auto layout : getOperation().getOps<LayoutOp>())
+      if (failed(pack(layout)))
+        return signalPassFailure();
+  }
+
+  LogicalResult pack(LayoutOp layout) {
+    int64_t end = 0, bound = 0;
+    llvm::MapVector<StringAttr, SmallVector<BufferOp>> programs;
+    Builder builder(&getContext());
+    for (auto buffer : layout.getOps<BufferOp>()) {
+      if (!buffer.isPersistent()) {
+        programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
+        continue;
+      }
+      int64_t bytes = buffer.getBytes(), offset = llvm::alignTo(end, getBufferAlignment(bytes));
+      buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+      end = offset + llvm::alignTo(bytes, bufferAlignment);
+      bound += llvm::alignTo(bytes, bufferAlignment);
+    }
+    int64_t base = llvm::alignTo(end, pageAlignment), room = 0, roomBound = 0;
+    for (auto &[program, buffers] : programs) {
+      SmallVector<Interval> intervals;
+      for (BufferOp buffer : buffers)
+        intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
+                             static_cast<int64_t>(*buffer.getLast())});
+      Packing packing = packIntervals(intervals);
+      for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
+        buffer.setOffsetAttr(builder.getI64IntegerAttr(base + offset));
+      room = std::max(room, packing.bytes);
+      roomBound = std::max(roomBound, packing.lowerBound);
+    }
+    int64_t bytes = room == 0 ? end : base + room;
+    if (bytes == 0)
+      return layout.emitError("holds no byte; expected at least one state or input");
+    layout.setArenaBytes(bytes);
+    layout.setLowerBound(bound + roomBound);
+    if (static_cast<int64_t>(arenaBytes) < bytes) {
+      arenaBytes = bytes;
+      boundBytes = bound + roomBound;
+    }
+    return success();
+  }
+};
+
+} // namespace

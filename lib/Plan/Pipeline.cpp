@@ -1,0 +1,22 @@
+//===- Pipeline.cpp - The order of the Plan stage ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Plan/Pipeline.h"
+#include "fsdp/Plan/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
+  // Conversions become dispatches, so they come before the kernels.
+  pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
+  pm.addPass(createOutlineKernelsPass());
+  // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
+  pm.addPass(createAssignBuffersPass());
+  pm.addPass(createAddInitProgramsPass());
+  pm.addPass(createPackArenasPass());
+  pm.addPass(createVerifyPlannedPass());
+}

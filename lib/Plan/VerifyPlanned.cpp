@@ -1,0 +1,251 @@
+//===- VerifyPlanned.cpp - What holds after the Plan stage ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Checked from the programs alone; nothing of the packer or of the assignment is used.
+//
+//  1. Nothing of the stages before is left; every buffer has an offset.
+//  2. Memory: sweep over the moments of a program with the buffers alive, ordered by
+//     offset; a buffer that begins must not reach its neighbours.      O(n log n)
+//  3. Commands, in order:
+//     - each touches buffers that are alive; in a loop they are alive in all of it, unless they
+//       live within one iteration;
+//     - each reads bytes that were written before (states and inputs always are; a buffer that
+//       lives within one iteration holds nothing when the iteration begins);
+//     - none writes the source, or touches the target, of a collective in flight.
+//
+// One walk is enough for a loop: from one iteration to the next, what is written only grows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Plan/Passes.h"
+#include <map>
+#include <set>
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_VERIFYPLANNEDPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Disjoint ranges of written bytes.
+class Ranges {
+public:
+  void add(int64_t begin, int64_t end) {
+    auto next = ranges.upper_bound(begin);
+    if (next != ranges.begin() && std::prev(next)->second >= begin)
+      --next;
+    while (next != ranges.end() && next->first <= end) {
+      begin = std::min(begin, next->first);
+      end = std::max(end, next->second);
+      next = ranges.erase(next);
+    }
+    ranges[begin] = end;
+  }
+  bool contains(int64_t begin, int64_t end) const {
+    if (begin >= end)
+      return true;
+    auto next = ranges.upper_bound(begin);
+    return next != ranges.begin() && std::prev(next)->second >= end;
+  }
+
+private:
+  std::map<int64_t, int64_t> ranges;
+};
+} // namespace
+
+static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
+  InFlightDiagnostic diag = buffer.emitError("overlaps @") << other.getSymName() << ", which lives at the same time";
+  diag.attachNote(other.getLoc()) << "@" << other.getSymName() << " takes " << other.getBytes() << " bytes at "
+                                  << *other.getOffset();
+  return diag;
+}
+
+/// Step 2, for the buffers of one program and those that always live.
+static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
+  // At one moment, ends come after beginnings: both borders are included.
+  struct Event {
+    int64_t moment;
+    bool ends;
+    BufferOp buffer;
+  };
+  SmallVector<Event> events;
+  for (BufferOp buffer : buffers) {
+    if (buffer.getBytes() == 0)
+      continue;
+    bool always = buffer.isPersistent();
+    events.push_back({always ? -1 : static_cast<int64_t>(*buffer.getFirst()), false, buffer});
+    if (!always)
+      events.push_back({static_cast<int64_t>(*buffer.getLast()), true, buffer});
+  }
+  llvm::sort(events, [](const Event &a, const Event &b) {
+    return std::make_tuple(a.moment, a.ends, BufferOp(a.buffer).getSymName()) <
+           std::make_tuple(b.moment, b.ends, BufferOp(b.buffer).getSymName());
+  });
+  std::map<int64_t, BufferOp> alive;
+  for (Event &event : events) {
+    BufferOp buffer = event.buffer;
+    int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes());
+    if (event.ends) {
+      alive.erase(begin);
+      continue;
+    }
+    auto next = alive.lower_bound(begin);
+    if (next != alive.end() && next->first < end)
+      return emitOverlap(buffer, next->second);
+    if (next != alive.begin()) {
+      BufferOp before = std::prev(next)->second;
+      if (static_cast<int64_t>(*before.getOffset() + before.getBytes()) > begin)
+        return emitOverlap(buffer, before);
+    }
+    alive.insert({begin, buffer});
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Step 3 for one program.
+class CommandChecker {
+public:
+  CommandChecker(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables)
+      : program(program), layout(layout), tables(tables) {}
+
+  LogicalResult run(SmallVector<NumberedCommand> &commands) {
+    for (const NumberedCommand &command : commands) {
+      SmallVector<Access> accesses = getAccesses(command.op, tables);
+      for (const Access &access : accesses)
+        if (failed(checkLifetime(command, access)) || failed(checkInFlight(command, access)) ||
+            failed(checkWritten(command, access)))
+          return failure();
+      for (const Access &access : accesses)
+        if (access.writes)
+          written[access.slice.getBuffer()].add(access.slice.getOffset(), getReach(access.slice, command));
+      if (auto collective = dyn_cast<CollectiveOp>(command.op); collective && collective.getChannel())
+        inFlight[collective.getId()] = collective;
+      if (auto wait = dyn_cast<WaitOp>(command.op))
+        inFlight.erase(wait.getId());
+    }
+    return success();
+  }
+
+private:
+  /// The end of what a slice covers in all iterations. (A written slice with a step
+  /// smaller or larger than itself does not occur: only inputs are sliced by step.)
+  static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
+    return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
+  }
+
+  BufferOp getBuffer(SliceAttr slice) { return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer()); }
+
+  LogicalResult checkLifetime(const NumberedCommand &command, const Access &access) {
+    BufferOp buffer = getBuffer(access.slice);
+    if (buffer.isPersistent())
+      return success();
+    int64_t first = *buffer.getFirst(), last = *buffer.getLast();
+    bool inside = buffer.getProgramAttr().getAttr() == program.getSymNameAttr() && first <= command.number &&
+                  command.number <= last;
+    if (inside && command.loopFirst >= 0) {
+      bool isLocal = first > command.loopFirst && last <= command.loopLast;
+      inside = isLocal || (first <= command.loopFirst && last >= command.loopLast);
+    }
+    if (inside)
+      return success();
+    InFlightDiagnostic diag = command.op->emitError("command ")
+                              << command.number << " (" << describeCommand(command.op) << ") uses @"
+                              << buffer.getSymName() << " outside of its lifetime, " << first << " to " << last
+                              << " of " << buffer.getProgramAttr();
+    diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
+    return diag;
+  }
+
+  LogicalResult checkWritten(const NumberedCommand &command, const Access &access) {
+    BufferOp buffer = getBuffer(access.slice);
+    if (!access.reads || buffer.isPersistent() ||
+        written[access.slice.getBuffer()].contains(access.slice.getOffset(), getReach(access.slice, command)))
+      return success();
+    InFlightDiagnostic diag = command.op->emitError("command ")
+                              << command.number << " (" << describeCommand(command.op) << ") reads bytes of @"
+                              << buffer.getSymName() << " that no command before it wrote";
+    diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
+    return diag;
+  }
+
+  LogicalResult checkInFlight(const NumberedCommand &command, const Access &access) {
+    for (auto &[id, collective] : inFlight) {
+      bool clash = (access.writes && meet(access.slice, collective.getSource())) ||
+                   meet(access.slice, collective.getTarget());
+      if (!clash)
+        continue;
+      InFlightDiagnostic diag = command.op->emitError("command ")
+                                << command.number << " (" << describeCommand(command.op)
+                                << ") touches what collective " << id << " still uses; expected a wait for it before";
+      diag.attachNote(collective.getLoc()) << "the collective starts here";
+      return diag;
+    }
+    return success();
+  }
+
+  static bool meet(SliceAttr a, SliceAttr b) {
+    return a.getBuffer() == b.getBuffer() && a.getOffset() < b.getOffset() + b.getBytes() &&
+           b.getOffset() < a.getOffset() + a.getBytes();
+  }
+
+  ProgramOp program;
+  LayoutOp layout;
+  SymbolTableCollection &tables;
+  DenseMap<Attribute, Ranges> written;
+  std::map<int64_t, CollectiveOp> inFlight;
+};
+
+class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlannedPass> {
+  void runOnOperation() override {
+    if (failed(checkRemains()))
+      return signalPassFailure();
+    SymbolTableCollection tables;
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+      SmallVector<BufferOp> buffers;
+      for (auto buffer : layout.getOps<BufferOp>())
+        if (buffer.isPersistent() || buffer.getProgramAttr().getAttr() == program.getSymNameAttr())
+          buffers.push_back(buffer);
+      SmallVector<NumberedCommand> commands = numberCommands(program);
+      numCommands += commands.size();
+      if (failed(checkMemory(buffers)) || failed(CommandChecker(program, layout, tables).run(commands)))
+        return signalPassFailure();
+    }
+    markAllAnalysesPreserved();
+  }
+
+  /// Step 1.
+  LogicalResult checkRemains() {
+    LogicalResult result = success();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(FSDPDialect::programAttr))
+        result = function.emitError("expected programs instead of functions on tensors; run fsdp-assign-buffers");
+    getOperation().walk([&](Operation *op) {
+      if (isa<DispatchOp, KernelCallOp>(op))
+        result = op->emitError("expected launches in programs, found '") << op->getName() << "'";
+      auto buffer = dyn_cast<BufferOp>(op);
+      if (buffer && !buffer.getOffset())
+        result = buffer.emitError("expected an offset; run fsdp-pack-arenas");
+    });
+    return result;
+  }
+};
+
+} // namespace
