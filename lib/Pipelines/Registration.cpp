@@ -8,6 +8,7 @@
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -24,4 +25,5 @@ void fsdp::registerPasses() {
   registerFSDPShardPasses();
   registerFSDPDifferentiatePasses();
   registerFSDPFusePasses();
+  registerFSDPPlanPasses();
 }

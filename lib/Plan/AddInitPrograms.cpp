@@ -43,8 +43,8 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
 
   void addProgram(LayoutOp layout, StringRef name, SymbolTable &symbols) {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
-    auto program =
-        ProgramOp::create(builder, layout.getLoc(), name, FlatSymbolRefAttr::get(layout.getSymNameAttr()), nullptr);
+    auto program = ProgramOp::create(builder, layout.getLoc(), builder.getStringAttr(name),
+                                     FlatSymbolRefAttr::get(layout.getSymNameAttr()), FlatSymbolRefAttr());
     builder.createBlock(&program.getBody());
     for (auto state : layout.getOps<StateSlotOp>()) {
       int64_t bytes = getStorageBytes(state.getTensorType());

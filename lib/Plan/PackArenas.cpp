@@ -51,7 +51,11 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       end = offset + llvm::alignTo(bytes, bufferAlignment);
       bound += llvm::alignTo(bytes, bufferAlignment);
     }
-    int64_t base = llvm::alignTo(end, pageAlignment), room = 0, roomBound = 0;
+    int64_t alignment = bufferAlignment, room = 0, roomBound = 0;
+    for (auto &[program, buffers] : programs)
+      for (BufferOp buffer : buffers)
+        alignment = std::max(alignment, getBufferAlignment(buffer.getBytes()));
+    int64_t base = llvm::alignTo(end, alignment);
     for (auto &[program, buffers] : programs) {
       SmallVector<Interval> intervals;
       for (BufferOp buffer : buffers)
