@@ -19,7 +19,9 @@
 //  3. it reads the cluster's values, and writes its own, at equal rows;
 //  4. nothing it reads depends on the cluster through another kernel.
 // Else it opens a cluster. Contractions and scatters always open one, and only
-// maps over their whole result join it. Ops on a handful of elements join freely.
+// maps over their whole result join it. Ops on a handful of elements join freely,
+// and so do the slices that one tensor is assembled from. The op's other producers
+// are merged into the cluster that it joined where the same conditions hold.
 //
 // O(ops · window). Not done here: siblings that share inputs only.
 //
@@ -80,14 +82,20 @@ static bool isStridedView(Operation *op) {
   return source && isStridedView(source);
 }
 
-/// An elementwise op without costly arithmetic whose result is much larger than what it reads.
+/// An elementwise op without costly arithmetic.
+static bool isCheapMap(linalg::GenericOp generic) {
+  if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
+    return false;
+  return llvm::none_of(*generic.getBody(), [](Operation &o) {
+    return isa<arith::DivFOp, tensor::ExtractOp>(o) || isa<math::MathDialect>(o.getDialect());
+  });
+}
+
+/// A cheap map whose result is much larger than what it reads.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || generic.getNumReductionLoops() || generic->getNumResults() != 1)
+  if (!generic || !isCheapMap(generic))
     return false;
-  for (Operation &o : *generic.getBody())
-    if (isa<arith::DivFOp, tensor::ExtractOp>(o) || isa<math::MathDialect>(o.getDialect()))
-      return false;
   int64_t read = 0;
   for (Value in : generic.getInputs())
     read += numElements(in.getType());
@@ -165,6 +173,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window) : block(block), wi
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
+  llvm::erase_if(clusters, [](const Cluster &c) { return c.members.empty(); }); // merged into others
   for (Cluster &cluster : clusters)
     if (cluster.small && cluster.kind != ClusterKind::Contract && cluster.kind != ClusterKind::Scatter)
       cluster.kind = ClusterKind::Scalar;
@@ -189,9 +198,15 @@ SmallVector<unsigned> ClusterBuilder::producers(Operation *op) {
 }
 
 void ClusterBuilder::place(Operation *op) {
-  for (unsigned cluster : producers(op))
-    if (join(op, cluster))
-      return;
+  SmallVector<unsigned> candidates = producers(op);
+  for (unsigned cluster : candidates) {
+    if (!join(op, cluster))
+      continue;
+    for (unsigned other : candidates)
+      if (other != cluster)
+        merge(op, cluster, other);
+    return;
+  }
   Cluster fresh;
   fresh.kind = kindOf(op);
   fresh.small = isSmall(op);
@@ -226,6 +241,14 @@ static bool meetsAtRows(linalg::LinalgOp op, const Cluster &cluster, unsigned ro
   return true;
 }
 
+/// A cheap map of a contraction's result that is stored anyway: what reads the
+/// map can as well compute it from there, and nothing more need be stored.
+static bool isBetterLater(linalg::GenericOp op, const Cluster &cluster) {
+  return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
+    return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
+  });
+}
+
 /// The number of common loops when op joins the cluster; 0 when it cannot.
 static unsigned commonRows(linalg::GenericOp op, const Cluster &cluster) {
   ClusterKind kind = kindOf(op);
@@ -236,7 +259,8 @@ static unsigned commonRows(linalg::GenericOp op, const Cluster &cluster) {
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row && (kind == ClusterKind::Row ? natural != common : natural < common))
     return 0;
-  else if (cluster.kind == ClusterKind::Contract && (kind != ClusterKind::Map || natural != common))
+  else if (cluster.kind == ClusterKind::Contract &&
+           (kind != ClusterKind::Map || natural != common || isBetterLater(op, cluster)))
     return 0;
   else if (cluster.kind != ClusterKind::Row && cluster.kind != ClusterKind::Contract)
     return 0;
@@ -252,8 +276,11 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
     return false;
   auto generic = dyn_cast<linalg::GenericOp>(op);
   unsigned common = generic ? commonRows(generic, cluster) : 0;
-  bool freely = cluster.small && isSmall(op);
-  if ((!common && !freely) || closesCycle(op, index))
+  auto insert = dyn_cast<tensor::InsertSliceOp>(op);
+  bool assembles = insert && insert.getDest().getDefiningOp<tensor::InsertSliceOp>() &&
+                   clusterOf.lookup_or(insert.getDest().getDefiningOp(), ~0u) == index;
+  bool freely = assembles || (cluster.small && isSmall(op));
+  if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
   cluster.rows.resize(common); // none left when only smallness joined them
   cluster.small &= isSmall(op);
@@ -264,47 +291,74 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   return true;
 }
 
-/// Would the kernel need a value that is computed, by another, from its own results?
-bool ClusterBuilder::closesCycle(Operation *op, unsigned index) {
-  unsigned first = position[clusters[index].members.front()];
-  SmallVector<Value> worklist = readValues(op);
-  llvm::SmallPtrSet<Operation *, 32> seen;
-  bool direct = true; // values of the cluster itself may be read by op
-  auto visit = [&](Operation *def) -> bool {
-    if (!def || def->getBlock() != &block || position[def] < first || !seen.insert(def).second)
-      return false;
-    auto it = clusterOf.find(def);
-    if (it != clusterOf.end() && it->second == index)
-      return !direct;
-    ArrayRef<Operation *> group = def;
-    if (it != clusterOf.end())
-      group = clusters[it->second].members;
-    for (Operation *member : group) {
-      seen.insert(member);
-      llvm::append_range(worklist, readValues(member));
-    }
-    return false;
-  };
-  // Level one: what op reads, through auxiliary ops that would move into the kernel.
+/// Takes another producer of op, now a member of cluster \p index, into that cluster.
+void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
+  Cluster &into = clusters[index], &from = clusters[other];
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  auto inRows = [](const Cluster &c) { return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row; };
+  if (!generic || !inRows(into) || !inRows(from) || position[op] - position[from.members.back()] > window)
+    return;
+  unsigned common = commonRows(generic, from);
+  // A row kernel has one number of row loops; maps may have more than that.
+  if (from.kind == ClusterKind::Map)
+    common = std::min<unsigned>(common, into.rows.size());
+  bool agree = common && common <= into.rows.size() && (into.kind == ClusterKind::Map || common == into.rows.size()) &&
+               ArrayRef(into.rows).take_front(common) == ArrayRef(from.rows).take_front(common);
+  SmallVector<Operation *> both(from.members);
+  llvm::append_range(both, into.members);
+  if (!agree || closesCycle(both, op))
+    return;
+  llvm::sort(both, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  into.rows.resize(common);
+  into.small &= from.small;
+  if (from.kind == ClusterKind::Row)
+    into.kind = ClusterKind::Row;
+  into.members = std::move(both);
+  for (Operation *member : from.members)
+    clusterOf[member] = index;
+  from.members.clear();
+}
+
+/// Would a kernel of \p members and \p op need a value that another computes from its own results?
+bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
+  llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end()), seen;
+  inside.insert(op);
+  unsigned first = position[op];
+  for (Operation *member : members)
+    first = std::min(first, position[member]);
+  auto relevant = [&](Operation *def) { return def && def->getBlock() == &block && position[def] >= first; };
+
+  // What they read from other kernels, directly or through what is copied into each kernel.
+  SmallVector<Value> worklist;
+  for (Operation *member : inside)
+    llvm::append_range(worklist, readValues(member));
   SmallVector<Operation *> outside;
   while (!worklist.empty()) {
     Operation *def = worklist.pop_back_val().getDefiningOp();
-    if (!def || def->getBlock() != &block || position[def] < first)
+    if (!relevant(def) || inside.contains(def) || !seen.insert(def).second)
       continue;
-    auto it = clusterOf.find(def);
-    if (it != clusterOf.end() && it->second == index)
-      continue;
-    if (it == clusterOf.end() && isAuxiliary(def))
+    if (!clusterOf.contains(def) && isAuxiliary(def))
       llvm::append_range(worklist, readValues(def));
     else
       outside.push_back(def);
   }
-  direct = false;
-  for (Operation *def : outside)
-    if (visit(def))
+  // Does any of that depend on them?
+  seen.clear();
+  while (!outside.empty()) {
+    Operation *def = outside.pop_back_val();
+    if (inside.contains(def))
       return true;
-  while (!worklist.empty())
-    if (visit(worklist.pop_back_val().getDefiningOp()))
-      return true;
+    if (!seen.insert(def).second)
+      continue;
+    ArrayRef<Operation *> group = def;
+    if (auto it = clusterOf.find(def); it != clusterOf.end())
+      group = clusters[it->second].members;
+    for (Operation *other : group) {
+      seen.insert(other);
+      for (Value v : readValues(other))
+        if (relevant(v.getDefiningOp()))
+          outside.push_back(v.getDefiningOp());
+    }
+  }
   return false;
 }

@@ -34,7 +34,8 @@ public:
 private:
   void place(Operation *op);
   bool join(Operation *op, unsigned cluster);
-  bool closesCycle(Operation *op, unsigned cluster);
+  void merge(Operation *op, unsigned cluster, unsigned other);
+  bool closesCycle(ArrayRef<Operation *> members, Operation *op);
   SmallVector<unsigned> producers(Operation *op);
 
   Block &block;
