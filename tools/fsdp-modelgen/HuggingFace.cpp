@@ -18,6 +18,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -38,7 +39,7 @@ static bool leavesMathsAlone(StringRef key) {
       "num_return_sequences", "prefix", "pretraining_tp", "problem_type", "remove_invalid_values",
       "reorder_and_upcast_attn", "repetition_penalty", "return_dict", "return_dict_in_generate", "suppress_tokens",
       "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "top_k",
-      "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache"};
+      "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache", "use_mrope"};
   return names.contains(key) || key.starts_with("_") || key.starts_with("summary_") || key.starts_with("output_") ||
          key.starts_with("forced_") || key.ends_with("_token_id");
 }
@@ -142,7 +143,7 @@ static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
   if (rate != 0)
-    file.note("'" + key + "' = " + Twine(llvm::formatv("{0}", rate).str()) + ": dropout is left out of the model");
+    file.note("'" + key + "' = " + llvm::formatv("{0:f2}", rate).str() + ": dropout is left out of the model");
 }
 
 static void readGPT2(Section &file, ModelConfig &config) {
@@ -228,8 +229,9 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config, Huggin
   }
   if (type == "qwen2")
     file.expect("use_sliding_window", false, "attention to a sliding window is not supported");
-  if (type == "qwen2" || (type == "mistral" && !file.take("sliding_window")))
-    file.take("sliding_window"); // of no effect
+  const llvm::json::Value *window = type == "llama" ? nullptr : file.take("sliding_window");
+  if (window && type == "mistral")
+    file.error("'sliding_window' = " + print(*window) + ": attention to a sliding window is not supported; expected null");
 }
 
 static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceResult &result) {

@@ -60,6 +60,18 @@ public:
 };
 } // namespace
 
+/// Sizes are int64_t: no tensor may have more elements than a byte count in one can hold.
+static void checkElements(const ModelConfig &config, Faults &faults) {
+  constexpr double limit = double(int64_t(1) << 56);
+  double tokens = double(config.batch) * *config.seq;
+  int64_t widest = std::max({config.vocab, *config.intermediate, 3 * config.hidden, config.heads * *config.headDim,
+                             config.heads * *config.seq});
+  double weights = double(config.layers) * config.hidden * (4.0 * config.hidden + 3.0 * *config.intermediate);
+  faults.require(tokens * widest <= limit, "the model is too large: " + Twine(config.batch) + " · " +
+                                               Twine(*config.seq) + " · " + Twine(widest) + " elements in one tensor");
+  faults.require(weights + double(config.vocab) * config.hidden <= limit, "the model has too many parameters");
+}
+
 static void checkHeads(const ModelConfig &config, Faults &faults) {
   int64_t heads = config.heads, kvHeads = *config.kvHeads, headDim = *config.headDim;
   faults.require(heads % kvHeads == 0, "expected kv-heads to divide heads (" + Twine(heads) + "), found " +
@@ -106,6 +118,8 @@ std::vector<std::string> ModelConfig::resolve() {
   faults.size("seq", *seq, 1 << 20);
   if (faults.messages.empty())
     checkHeads(*this, faults);
+  if (faults.messages.empty())
+    checkElements(*this, faults);
   if (scaling.kind != RopeScaling::Kind::None) {
     faults.positive("rope scaling factor", scaling.factor);
     faults.require(scaling.kind != RopeScaling::Kind::Llama3 ||

@@ -8,6 +8,7 @@
 #define FSDP_MODELGEN_MODELCONFIG_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 namespace mlir::fsdp::modelgen {
 
 enum class Family { GPT2, Llama };
+inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" : "llama"; }
+
 enum class DType { F32, F64, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 

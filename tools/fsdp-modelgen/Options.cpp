@@ -94,15 +94,14 @@ private:
   std::optional<Family> chosenFamily();
   void overrideSizes(ModelConfig &config);
   void overrideFlags(ModelConfig &config);
-  void refuseLlamaOptions();
+  void refuseOptionsOfOtherFamily(Family family);
 };
 } // namespace
 
 std::optional<Family> CommandLine::chosenFamily() {
-  if (family == "gpt2")
-    return Family::GPT2;
-  if (family == "llama")
-    return Family::Llama;
+  for (Family known : {Family::GPT2, Family::Llama})
+    if (family == nameOf(known))
+      return known;
   if (!family.empty())
     errors.push_back("unknown family '" + family + "'; expected gpt2 or llama");
   return std::nullopt;
@@ -124,7 +123,7 @@ void CommandLine::overrideSizes(ModelConfig &config) {
   if (hidden.getNumOccurrences())
     config.intermediate = std::nullopt;
   if (seq.getNumOccurrences() && hfConfig.empty())
-    config.positions = seq;
+    config.positions = std::max<int64_t>(1, seq);
   overrideWith(config.layers, layers);
   overrideWith(config.hidden, hidden);
   overrideWith(config.heads, heads);
@@ -151,9 +150,14 @@ void CommandLine::overrideFlags(ModelConfig &config) {
   config.mlpBias |= mlpBias;
 }
 
-void CommandLine::refuseLlamaOptions() {
-  std::initializer_list<const cl::Option *> options = {&kvHeads, &headDim, &qkvBias, &attentionBias, &mlpBias, &ropeTheta};
-  for (const cl::Option *option : options)
+void CommandLine::refuseOptionsOfOtherFamily(Family family) {
+  if (family == Family::Llama) {
+    if (positions.getNumOccurrences())
+      errors.push_back("--positions is for gpt2; rotary positions are not learned");
+    return;
+  }
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{&kvHeads, &headDim, &qkvBias, &attentionBias,
+                                                                            &mlpBias, &ropeTheta})
     if (option->getNumOccurrences())
       errors.push_back("--" + option->ArgStr.str() + " is for llama; a gpt2 model has no such choice");
 }
@@ -173,7 +177,8 @@ std::optional<ModelConfig> CommandLine::configure() {
     notes = read.notes;
     config = read.config;
     if (errors.empty() && chosen && *chosen != config.family)
-      errors.push_back("config.json holds another family than '" + family + "'; leave one of them out");
+      errors.push_back("config.json holds a " + std::string(nameOf(config.family)) + " model, not '" + family +
+                       "'; leave one of them out");
   } else {
     config = ModelConfig::defaults(*chosen);
     if (!ignoredKeys.empty())
@@ -183,8 +188,7 @@ std::optional<ModelConfig> CommandLine::configure() {
     return std::nullopt;
   overrideSizes(config);
   overrideFlags(config);
-  if (config.family == Family::GPT2)
-    refuseLlamaOptions();
+  refuseOptionsOfOtherFamily(config.family);
   if (errors.empty())
     errors = config.resolve();
   if (!errors.empty())

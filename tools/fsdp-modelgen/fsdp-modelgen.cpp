@@ -45,7 +45,7 @@ static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
     rounded /= 1000;
   llvm::errs() << llvm::format(rounded < 9.95 && unit ? "%.1f" : "%.0f", rounded)
                << llvm::formatv("{0} {1}: {2:N} parameters in {3} tensors\n", units[unit],
-                                config.family == Family::GPT2 ? "gpt2" : "llama", count, parameters.size());
+                                nameOf(config.family), count, parameters.size());
 }
 
 static LogicalResult write(ModuleOp module, StringRef path) {
