@@ -1,0 +1,234 @@
+/*===- fsdprt.h - The runtime's C interface -----------------------*- C -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   artifact = fsdprt_artifact_open("gpt.fsdp")      checked in full, or refused
+//   session  = fsdprt_session_create(artifact, ...)  arenas, threads, collectives
+//   fsdprt_session_run(session, "init")
+//   each step: fsdprt_session_write_input per rank, fsdprt_session_write_block (lr),
+//              fsdprt_session_run(session, "step"), fsdprt_session_read_block
+//   fsdprt_session_destroy, fsdprt_artifact_close
+//
+// Rules.
+// - Plain C; no exception crosses. A call that can fail returns a status and fills
+//   the caller's fsdprt_error with text (where, what was expected, what was found).
+// - The first member of every struct is its size as the caller knows it. Members
+//   are only ever added at the end: a shorter struct of an older caller is
+//   read with defaults, and filled as far as it goes. A change that breaks this raises
+//   FSDPRT_ABI_MAJOR. Set a struct to zero, then struct_size, then what you need.
+// - Strings and shapes that are handed out live as long as the artifact.
+// - One thread at a time may use a session. Ranks are threads of this process.
+// - fsdprt_session_run and everything called per step allocate no memory.
+// - All numbers in memory are in the machine's byte order; sizes are in bytes.
+//
+//===----------------------------------------------------------------------===*/
+
+#ifndef FSDPRT_FSDPRT_H
+#define FSDPRT_FSDPRT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FSDPRT_ABI_MAJOR 1
+#define FSDPRT_ABI_MINOR 0
+
+#if defined(__GNUC__)
+#define FSDPRT_API __attribute__((visibility("default")))
+#else
+#define FSDPRT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The numbers are fsdp-run's exit codes. */
+typedef enum fsdprt_status {
+  FSDPRT_OK = 0,
+  FSDPRT_FAILED = 1,   /* the run failed: a rank is missing, no memory, a full disk */
+  FSDPRT_BAD_INPUT = 2 /* an argument or a file is not what it has to be */
+} fsdprt_status;
+
+/* As in the manifest. */
+typedef enum fsdprt_dtype {
+  FSDPRT_F64 = 0, FSDPRT_F32 = 1, FSDPRT_F16 = 2, FSDPRT_BF16 = 3, FSDPRT_I64 = 4,
+  FSDPRT_I32 = 5, FSDPRT_I16 = 6, FSDPRT_I8 = 7, FSDPRT_I1 = 8
+} fsdprt_dtype;
+
+typedef enum fsdprt_state_role {
+  FSDPRT_PARAMETER = 0, FSDPRT_FIRST_MOMENT = 1, FSDPRT_SECOND_MOMENT = 2, FSDPRT_MOMENTUM = 3, FSDPRT_MASTER = 4
+} fsdprt_state_role;
+
+typedef enum fsdprt_input_role { FSDPRT_TOKENS = 0, FSDPRT_TARGETS = 1, FSDPRT_OTHER = 2 } fsdprt_input_role;
+
+/* Indices into the step block (16 x f32). */
+enum {
+  FSDPRT_BLOCK_LR = 0, FSDPRT_BLOCK_STEP = 1, FSDPRT_BLOCK_LOSS_SCALE = 2, FSDPRT_BLOCK_GROWTH = 3, FSDPRT_BLOCK_CLIP = 4,
+  FSDPRT_BLOCK_TOKENS = 5, FSDPRT_BLOCK_FINITE = 6, FSDPRT_BLOCK_LOSS = 7, FSDPRT_BLOCK_GRAD_NORM = 8,
+  FSDPRT_BLOCK_SIZE = 16
+};
+
+typedef struct fsdprt_error {
+  size_t struct_size;
+  fsdprt_status status;
+  char message[2048];
+} fsdprt_error;
+
+/* FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR of the library that is linked. */
+FSDPRT_API uint32_t fsdprt_abi_version(void);
+FSDPRT_API const char *fsdprt_version(void); /* such as "0.1.0" */
+
+/*===- Artifact: a file that has been checked in full ---------------------===*/
+
+typedef struct fsdprt_artifact fsdprt_artifact;
+
+typedef struct fsdprt_artifact_info {
+  size_t struct_size;
+  const char *compiler, *source, *target, *optimizer;
+  uint64_t ranks;                 /* the product of the mesh's axes */
+  uint64_t params;                /* number of parameters */
+  uint64_t parameter_elements;    /* of all parameters together */
+  uint64_t tokens_per_rank;       /* per step */
+  uint64_t arena_bytes;           /* per rank, of the programs init, step and eval */
+  uint64_t reference_arena_bytes; /* of reference and reference_init; 0: there are none */
+  uint64_t image_bytes;
+  uint32_t threads_per_rank;      /* what it was compiled for */
+  uint32_t workers;               /* the most threads per rank that there is scratch for */
+  double lr;
+  uint8_t sha256[32];
+} fsdprt_artifact_info;
+
+typedef struct fsdprt_param_info {
+  size_t struct_size;
+  const char *name, *unit;
+  fsdprt_dtype dtype;
+  uint32_t rank;
+  const uint64_t *shape;
+  uint64_t elements;
+  int32_t trainable;
+} fsdprt_param_info;
+
+/* With micro_batches > 1 `shape` has that as its leading dimension. */
+typedef struct fsdprt_input_info {
+  size_t struct_size;
+  const char *name;
+  fsdprt_input_role role;
+  fsdprt_dtype dtype;
+  uint32_t rank;
+  const uint64_t *shape;
+  uint64_t bytes;
+  uint32_t micro_batches;
+  uint64_t limit; /* ids are in [0, limit); 0: no limit */
+} fsdprt_input_info;
+
+/* Reads and checks `path`; the memory form keeps a copy, `name` is for messages. */
+FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out, fsdprt_error *error);
+FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size, const char *name,
+                                                     fsdprt_artifact **out, fsdprt_error *error);
+FSDPRT_API void fsdprt_artifact_close(fsdprt_artifact *artifact);
+
+FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact, fsdprt_artifact_info *info);
+FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
+/* Return FSDPRT_BAD_INPUT when the index is not below the number. */
+FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index, fsdprt_param_info *info);
+FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifact, const char *program, uint64_t index,
+                                                   fsdprt_input_info *info);
+/* Programs, layouts and kernels as text, in pieces; stops when `write` does not return 0. */
+FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
+                                              int32_t (*write)(void *user, const char *text, size_t size), void *user,
+                                              fsdprt_error *error);
+
+/*===- Session: ranks, their arenas and threads ---------------------------===*/
+
+typedef struct fsdprt_session fsdprt_session;
+
+/* Stands for the unsharded reference where a rank is asked for. */
+#define FSDPRT_REFERENCE 0xffffffffu
+
+typedef struct fsdprt_session_options {
+  size_t struct_size;
+  uint64_t ranks;            /* 0: what the artifact's mesh says; anything else has to be that */
+  uint32_t threads_per_rank; /* 0: what the artifact was compiled for */
+  uint32_t with_reference;   /* 1: the reference's arena too */
+  const char *device;        /* NULL or "cpu" */
+  const char *backend;       /* NULL or "local" */
+  double timeout_seconds;    /* of a wait, from a peer's last sign of progress; 0: 60 */
+  uint64_t seed;             /* of initial values */
+  /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
+   * first reduce-scatter of the program `step` is left out; 0: none. */
+  uint32_t drop_gradient_of_rank;
+} fsdprt_session_options;
+
+typedef struct fsdprt_session_info {
+  size_t struct_size;
+  uint64_t ranks;
+  uint32_t threads_per_rank;
+  uint64_t arena_bytes;           /* mapped per rank (rounded up to the page) */
+  uint64_t reference_arena_bytes; /* mapped; 0: none */
+  uint64_t peak_bytes;            /* the end of the highest range used so far on a rank */
+} fsdprt_session_info;
+
+FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
+                                               fsdprt_session **out, fsdprt_error *error);
+/* The artifact has to outlive the session. */
+FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
+FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
+
+/* Runs a program on all its ranks and returns when all have ended: init, step and
+ * eval on every rank, reference_init and reference on the reference. After a
+ * failure a session can only be destroyed. */
+FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program, fsdprt_error *error);
+
+/* One micro-batch of input `index` of a rank (or FSDPRT_REFERENCE). `size` is that of
+ * one micro-batch. Ids out of [0, limit) are refused. */
+FSDPRT_API fsdprt_status fsdprt_session_write_input(fsdprt_session *session, uint32_t rank, uint64_t index,
+                                                    uint32_t micro_batch, const void *data, size_t size,
+                                                    fsdprt_error *error);
+
+FSDPRT_API fsdprt_status fsdprt_session_read_block(const fsdprt_session *session, uint32_t rank,
+                                                   float block[FSDPRT_BLOCK_SIZE], fsdprt_error *error);
+FSDPRT_API fsdprt_status fsdprt_session_write_block(fsdprt_session *session, uint32_t rank,
+                                                    const float block[FSDPRT_BLOCK_SIZE], fsdprt_error *error);
+
+/* The dtype in which a parameter's values of a role are held; FSDPRT_BAD_INPUT when they are not. */
+FSDPRT_API fsdprt_status fsdprt_session_get_state(const fsdprt_session *session, uint64_t param, fsdprt_state_role role,
+                                                  fsdprt_dtype *dtype);
+/* Elements [first, first + count) of a parameter, put together from the shards
+ * (rank 0) or from the reference (FSDPRT_REFERENCE), in the dtype of the state. */
+FSDPRT_API fsdprt_status fsdprt_session_read_param(const fsdprt_session *session, uint32_t rank, uint64_t param,
+                                                   fsdprt_state_role role, uint64_t first, uint64_t count, void *data,
+                                                   size_t size, fsdprt_error *error);
+/* The same the other way, into every rank's shard and the reference: the parameter and its
+ * master, or the one state `role`. `data` is of `dtype`; types below f32
+ * are rounded from f32, so that a parameter is its master, rounded. */
+FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uint64_t param, fsdprt_state_role role,
+                                                    uint64_t first, uint64_t count, const void *data,
+                                                    fsdprt_dtype dtype, fsdprt_error *error);
+/* One element of the shard that one rank holds: for tests which plant a fault. */
+FSDPRT_API fsdprt_status fsdprt_session_poke_shard(fsdprt_session *session, uint32_t rank, uint64_t param,
+                                                   void (*change)(void *user, void *element, size_t size), void *user,
+                                                   fsdprt_error *error);
+
+typedef struct fsdprt_comparison {
+  size_t struct_size;
+  int32_t equal;
+  uint64_t parameter_elements; /* compared, over all ranks */
+  uint64_t optimizer_elements;
+  /* The first difference: */
+  uint32_t rank;
+  uint64_t param, element;
+  fsdprt_state_role role;
+  double sharded, unsharded;
+} fsdprt_comparison;
+
+/* Every element of every state of every rank against the reference, bit for bit. */
+FSDPRT_API fsdprt_status fsdprt_session_compare(const fsdprt_session *session, fsdprt_comparison *result,
+                                                fsdprt_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FSDPRT_FSDPRT_H */

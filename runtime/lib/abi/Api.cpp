@@ -1,0 +1,226 @@
+//===- Api.cpp - The C interface --------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Each function is its C++ counterpart inside guard(), which turns exceptions into a
+// status and a message. Structs are copied in and out by the size that the caller gives.
+//
+//===----------------------------------------------------------------------===//
+
+#include "abi/Structs.h"
+#include "artifact/Dump.h"
+#include "execute/Session.h"
+#include <cstdio>
+#include <new>
+
+using namespace fsdprt;
+
+struct fsdprt_artifact {
+  std::unique_ptr<Artifact> artifact;
+};
+struct fsdprt_session {
+  std::unique_ptr<Session> session;
+};
+
+static fsdprt_status report(fsdprt_error *error, fsdprt_status status, const char *message) noexcept {
+  if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
+    return status;
+  error->status = status;
+  size_t room = std::min(error->struct_size, sizeof *error) - offsetof(fsdprt_error, message);
+  std::snprintf(error->message, room, "%s", message);
+  return status;
+}
+
+template <typename Body>
+static fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
+  try {
+    body();
+    return FSDPRT_OK;
+  } catch (const Error &failure) {
+    return report(error, failure.status, failure.what());
+  } catch (const std::bad_alloc &) {
+    return report(error, FSDPRT_FAILED, "no memory left");
+  } catch (const std::exception &failure) {
+    return report(error, FSDPRT_FAILED, failure.what());
+  } catch (...) {
+    return report(error, FSDPRT_FAILED, "unknown failure");
+  }
+}
+
+uint32_t fsdprt_abi_version(void) { return FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR; }
+const char *fsdprt_version(void) { return FSDPRT_VERSION_STRING; }
+
+//===- Artifact -----------------------------------------------------------===//
+
+fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out, fsdprt_error *error) {
+  return guard(error, [&] { *out = new fsdprt_artifact{Artifact::open(path)}; });
+}
+
+fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size, const char *name, fsdprt_artifact **out,
+                                          fsdprt_error *error) {
+  return guard(error, [&] { *out = new fsdprt_artifact{Artifact::fromMemory(bytes, size, name)}; });
+}
+
+void fsdprt_artifact_close(fsdprt_artifact *artifact) { delete artifact; }
+
+static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
+
+void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_info *info) {
+  const Artifact &artifact = *handle->artifact;
+  const fb::Manifest &manifest = artifact.manifest();
+  fsdprt_artifact_info filled = {};
+  filled.compiler = orEmpty(manifest.compiler());
+  filled.source = orEmpty(manifest.source());
+  filled.target = orEmpty(manifest.target());
+  filled.optimizer = manifest.optimizer() ? orEmpty(manifest.optimizer()->kind()) : "";
+  filled.lr = manifest.optimizer() ? manifest.optimizer()->lr() : 0;
+  filled.ranks = artifact.getMesh().ranks();
+  filled.params = manifest.params() ? manifest.params()->size() : 0;
+  for (uint64_t i = 0; i < filled.params; ++i)
+    filled.parameter_elements += elementsOf(*manifest.params()->Get(i));
+  filled.tokens_per_rank = manifest.tokens_per_rank();
+  filled.image_bytes = artifact.getHeader().image_size;
+  filled.threads_per_rank = manifest.threads_per_rank();
+  for (const fb::Program *program : *manifest.programs()) {
+    const fb::Layout &layout = *manifest.layouts()->Get(program->layout());
+    bool reference = isReferenceProgram(program->name()->str());
+    (reference ? filled.reference_arena_bytes : filled.arena_bytes) = layout.arena_bytes();
+    if (!reference)
+      filled.workers = layout.workers();
+  }
+  std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);
+  giveStruct(filled, info);
+}
+
+int32_t fsdprt_artifact_has_program(const fsdprt_artifact *handle, const char *name) {
+  return handle->artifact->program(name) != nullptr;
+}
+
+fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t index, fsdprt_param_info *info) {
+  const fb::Manifest &manifest = handle->artifact->manifest();
+  if (!manifest.params() || index >= manifest.params()->size())
+    return FSDPRT_BAD_INPUT;
+  const fb::Param &param = *manifest.params()->Get(index);
+  fsdprt_param_info filled = {};
+  filled.name = param.name()->c_str();
+  filled.unit = manifest.units()->Get(param.unit())->name()->c_str();
+  filled.dtype = static_cast<fsdprt_dtype>(param.dtype());
+  filled.rank = param.shape() ? param.shape()->size() : 0;
+  filled.shape = param.shape() ? param.shape()->data() : nullptr;
+  filled.elements = elementsOf(param);
+  filled.trainable = param.trainable();
+  giveStruct(filled, info);
+  return FSDPRT_OK;
+}
+
+fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const char *program, uint64_t index,
+                                        fsdprt_input_info *info) {
+  const fb::Program *of = handle->artifact->program(program);
+  const auto *inputs = of ? handle->artifact->manifest().layouts()->Get(of->layout())->inputs() : nullptr;
+  if (!inputs || index >= inputs->size())
+    return FSDPRT_BAD_INPUT;
+  const fb::Input &input = *inputs->Get(index);
+  fsdprt_input_info filled = {};
+  filled.name = input.name()->c_str();
+  filled.role = static_cast<fsdprt_input_role>(input.role());
+  filled.dtype = static_cast<fsdprt_dtype>(input.dtype());
+  filled.rank = input.shape() ? input.shape()->size() : 0;
+  filled.shape = input.shape() ? input.shape()->data() : nullptr;
+  filled.bytes = input.bytes();
+  filled.micro_batches = input.micro_batches();
+  filled.limit = input.limit();
+  giveStruct(filled, info);
+  return FSDPRT_OK;
+}
+
+fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle, int32_t (*write)(void *, const char *, size_t), void *user,
+                                   fsdprt_error *error) {
+  return guard(error, [&] {
+    if (!dumpArtifact(*handle->artifact, [&](const std::string &text) { return write(user, text.data(), text.size()) == 0; }))
+      failed("%s: the dump could not be written", handle->artifact->getFile().c_str());
+  });
+}
+
+//===- Session ------------------------------------------------------------===//
+
+fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options, fsdprt_session **out,
+                                    fsdprt_error *error) {
+  return guard(error, [&] {
+    fsdprt_session_options taken = takeStruct(options);
+    *out = new fsdprt_session{std::make_unique<Session>(*artifact->artifact, taken)};
+  });
+}
+
+void fsdprt_session_destroy(fsdprt_session *session) { delete session; }
+
+void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *info) {
+  const Session &session = *handle->session;
+  fsdprt_session_info filled = {};
+  filled.ranks = session.getRanks().ranks();
+  filled.threads_per_rank = session.getRanks().threadsPerRank();
+  filled.arena_bytes = session.getRanks().arenaBytes();
+  filled.reference_arena_bytes = session.getReference() ? session.getReference()->arenaBytes() : 0;
+  filled.peak_bytes = session.getRanks().peakBytes();
+  giveStruct(filled, info);
+}
+
+fsdprt_status fsdprt_session_run(fsdprt_session *handle, const char *program, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->run(program); });
+}
+
+fsdprt_status fsdprt_session_write_input(fsdprt_session *handle, uint32_t rank, uint64_t index, uint32_t microBatch,
+                                         const void *data, size_t size, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->writeInput(rank, index, microBatch, data, size); });
+}
+
+fsdprt_status fsdprt_session_read_block(const fsdprt_session *handle, uint32_t rank, float block[FSDPRT_BLOCK_SIZE],
+                                        fsdprt_error *error) {
+  return guard(error, [&] { std::memcpy(block, handle->session->block(rank), FSDPRT_BLOCK_SIZE * sizeof(float)); });
+}
+
+fsdprt_status fsdprt_session_write_block(fsdprt_session *handle, uint32_t rank, const float block[FSDPRT_BLOCK_SIZE],
+                                         fsdprt_error *error) {
+  return guard(error, [&] { std::memcpy(handle->session->block(rank), block, FSDPRT_BLOCK_SIZE * sizeof(float)); });
+}
+
+fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param, fsdprt_state_role role, fsdprt_dtype *dtype) {
+  return guard(nullptr, [&] {
+    const Session &session = *handle->session;
+    const fb::State *state = session.state(session.getRanks(), param, static_cast<fb::StateRole>(role));
+    if (!state)
+      badInput("no such state");
+    *dtype = static_cast<fsdprt_dtype>(state->dtype());
+  });
+}
+
+static fb::StateRole roleOf(fsdprt_state_role role) {
+  if (role < FSDPRT_PARAMETER || role > FSDPRT_MASTER)
+    badInput("expected a role of states, found number %d", static_cast<int>(role));
+  return static_cast<fb::StateRole>(role);
+}
+
+fsdprt_status fsdprt_session_read_param(const fsdprt_session *handle, uint32_t rank, uint64_t param, fsdprt_state_role role,
+                                        uint64_t first, uint64_t count, void *data, size_t size, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->readParam(rank, param, roleOf(role), first, count, data, size); });
+}
+
+fsdprt_status fsdprt_session_write_param(fsdprt_session *handle, uint64_t param, fsdprt_state_role role, uint64_t first,
+                                         uint64_t count, const void *data, fsdprt_dtype dtype, fsdprt_error *error) {
+  return guard(error,
+               [&] { handle->session->writeParam(param, roleOf(role), first, count, data, static_cast<DType>(dtype)); });
+}
+
+fsdprt_status fsdprt_session_poke_shard(fsdprt_session *handle, uint32_t rank, uint64_t param,
+                                        void (*change)(void *, void *, size_t), void *user, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->pokeShard(rank, param, change, user); });
+}
+
+fsdprt_status fsdprt_session_compare(const fsdprt_session *handle, fsdprt_comparison *result, fsdprt_error *error) {
+  return guard(error, [&] {
+    fsdprt_comparison filled = {};
+    handle->session->compare(filled);
+    giveStruct(filled, result);
+  });
+}

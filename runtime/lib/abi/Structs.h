@@ -1,0 +1,40 @@
+//===- Structs.h - Structs whose size the caller knows ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// An older caller's struct is shorter: what it lacks reads as zero and is not written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ABI_STRUCTS_H
+#define FSDPRT_ABI_STRUCTS_H
+
+#include "core/Error.h"
+#include <algorithm>
+#include <cstring>
+
+namespace fsdprt {
+
+template <typename Struct>
+Struct takeStruct(const Struct *from) {
+  Struct result = {};
+  if (from && (from->struct_size < sizeof(size_t) || from->struct_size > (size_t(1) << 20)))
+    badInput("expected struct_size to be set");
+  if (from)
+    std::memcpy(&result, from, std::min(from->struct_size, sizeof result));
+  result.struct_size = sizeof result;
+  return result;
+}
+
+template <typename Struct>
+void giveStruct(Struct &filled, Struct *to) {
+  size_t size = std::min(to->struct_size, sizeof filled);
+  filled.struct_size = to->struct_size;
+  std::memcpy(to, &filled, size);
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ABI_STRUCTS_H

@@ -1,0 +1,71 @@
+//===- Artifact.h - A .fsdp file that has been checked ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Nothing behind this class sees a byte that the verifier has not been over.
+//
+// The file is read into memory of our own, so that it cannot change after the check.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ARTIFACT_ARTIFACT_H
+#define FSDPRT_ARTIFACT_ARTIFACT_H
+
+#include "artifact/Image.h"
+#include "collectives/Mesh.h"
+#include "fsdprt/artifact_generated.h"
+#include "fsdprt/artifact_header.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+using KernelFunction = void (*)(void *const *bindings, int64_t begin, int64_t end, void *workspace);
+
+struct KernelPhase {
+  KernelFunction function;
+  uint64_t extent, tile;
+};
+
+class Artifact {
+public:
+  static std::unique_ptr<Artifact> open(const std::string &path);
+  static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size, const std::string &name);
+
+  const std::string &getFile() const { return file; }
+  const fb::Manifest &manifest() const { return *root; }
+  const fsdprt_artifact_header &getHeader() const { return header; }
+  const Mesh &getMesh() const { return mesh; }
+  /// The phases of kernel i.
+  const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
+  /// Null when there is none.
+  const fb::Program *program(const char *name) const;
+
+private:
+  Artifact() = default;
+  void check();
+  void checkHeader();
+  void resolveKernels();
+
+  struct Free {
+    void operator()(void *memory) const;
+  };
+  std::string file;
+  std::unique_ptr<std::byte, Free> bytes;
+  size_t size = 0;
+  fsdprt_artifact_header header = {};
+  const fb::Manifest *root = nullptr;
+  Mesh mesh;
+  std::unique_ptr<Image> image;
+  std::vector<std::vector<KernelPhase>> kernels;
+};
+
+/// True for the programs that run on the one unsharded rank.
+bool isReferenceProgram(const std::string &name);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ARTIFACT_ARTIFACT_H

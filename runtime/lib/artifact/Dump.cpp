@@ -1,0 +1,193 @@
+//===- Dump.cpp - An artifact as text ---------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Header, mesh, units with their parameters, layouts, kernels, then each program with
+// one command per line:
+//
+//     program 'step' on layout 0
+//         3  all_gather    f32 x 640 over shard  [0, +2560) -> [4096, +5120)  id 0 channel 1  ; h.0
+//         4  launch        k_3f2a [4096, +2048) [8192, +512)
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Dump.h"
+#include "core/DType.h"
+#include "core/Error.h"
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+namespace {
+class Dumper {
+public:
+  Dumper(const Artifact &artifact, const std::function<bool(const std::string &)> &write)
+      : artifact(artifact), manifest(artifact.manifest()), write(write) {}
+
+  bool run() {
+    header();
+    units();
+    for (uint32_t i = 0; i < count(manifest.layouts()); ++i)
+      layout(*manifest.layouts()->Get(i), i);
+    for (uint32_t i = 0; i < count(manifest.kernels()); ++i)
+      kernel(*manifest.kernels()->Get(i), i);
+    for (const fb::Program *program : *manifest.programs()) {
+      put(format("\nprogram '%s' on layout %u\n", text(program->name()).c_str(), program->layout()));
+      number = 0;
+      commands(program->commands(), "  ");
+    }
+    return good;
+  }
+
+private:
+  template <typename T>
+  static uint32_t count(const flatbuffers::Vector<T> *vector) {
+    return vector ? vector->size() : 0;
+  }
+  static std::string text(const flatbuffers::String *string) { return string ? printable(string->str()) : ""; }
+  static std::string slice(const fb::Slice *range) {
+    std::string result = format("[%llu, +%llu)", (ull)range->offset(), (ull)range->bytes());
+    return range->stride() ? result + format(" by %llu", (ull)range->stride()) : result;
+  }
+  static std::string shape(const flatbuffers::Vector<uint64_t> *dims) {
+    std::string result;
+    for (uint32_t i = 0; i < count(dims); ++i)
+      result += std::to_string(dims->Get(i)) + "x";
+    return result;
+  }
+  void put(const std::string &piece) { good = good && write(piece); }
+
+  void header();
+  void units();
+  void layout(const fb::Layout &layout, uint32_t index);
+  void kernel(const fb::Kernel &kernel, uint32_t index);
+  void commands(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *list, const std::string &indent);
+  std::string command(const fb::Command &command) const;
+  std::string collective(const fb::Collective &collective) const;
+
+  const Artifact &artifact;
+  const fb::Manifest &manifest;
+  const std::function<bool(const std::string &)> &write;
+  uint32_t number = 0;
+  bool good = true;
+};
+} // namespace
+
+void Dumper::header() {
+  const fsdprt_artifact_header &head = artifact.getHeader();
+  std::string hash;
+  for (uint8_t byte : head.sha256)
+    hash += format("%02x", byte);
+  put(format("artifact '%s', format %u, %llu bytes (manifest %llu, image %llu)\nsha256 %s\ncompiler '%s', source '%s', target '%s'\n",
+             artifact.getFile().c_str(), head.version, (ull)head.file_size, (ull)head.manifest_size, (ull)head.image_size, hash.c_str(),
+             text(manifest.compiler()).c_str(), text(manifest.source()).c_str(), text(manifest.target()).c_str()));
+  std::string isa;
+  for (uint32_t i = 0; i < count(manifest.isa()); ++i)
+    isa += " " + text(manifest.isa()->Get(i));
+  put(format("mesh %s, %u thread(s) per rank, %llu tokens per rank and step\nneeds%s\n", artifact.getMesh().text().c_str(),
+             manifest.threads_per_rank(), (ull)manifest.tokens_per_rank(), isa.empty() ? " no special processor features" : isa.c_str()));
+  if (const fb::Optimizer *optimizer = manifest.optimizer())
+    put(format("optimizer %s: lr %g, betas %g %g, eps %g, weight decay %g, momentum %g, clip %g\n", text(optimizer->kind()).c_str(),
+               optimizer->lr(), optimizer->beta1(), optimizer->beta2(), optimizer->eps(), optimizer->weight_decay(),
+               optimizer->momentum(), optimizer->clip_grad_norm()));
+}
+
+void Dumper::units() {
+  for (uint32_t u = 0; u < count(manifest.units()); ++u) {
+    const fb::Unit &unit = *manifest.units()->Get(u);
+    put(format("\nunit %u '%s': %llu shard(s) of %llu x %s\n", u, text(unit.name()).c_str(), (ull)unit.shards(), (ull)unit.shard_size(),
+               nameOf(unit.dtype())));
+    for (uint32_t p = 0; p < count(manifest.params()); ++p) {
+      const fb::Param &param = *manifest.params()->Get(p);
+      if (param.unit() == u)
+        put(format("  %8llu  '%s' %s%s%s%s  %s(%g, %g)\n", (ull)param.offset(), text(param.name()).c_str(), shape(param.shape()).c_str(),
+                   nameOf(param.dtype()), param.trainable() ? "" : " frozen", param.decay() ? " decay" : "",
+                   fb::EnumNameInitKind(param.init()), param.a(), param.b()));
+    }
+  }
+}
+
+void Dumper::layout(const fb::Layout &layout, uint32_t index) {
+  put(format("\nlayout %u: arena of %llu bytes, block %s, workspace %s for %u worker(s): %llu shared, %llu each\n", index,
+             (ull)layout.arena_bytes(), slice(layout.block()).c_str(), layout.workspace() ? slice(layout.workspace()).c_str() : "none",
+             layout.workers(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
+  for (uint32_t i = 0; i < count(layout.states()); ++i) {
+    const fb::State &state = *layout.states()->Get(i);
+    put(format("  state %u: %s of '%s', %llu x %s at %llu%s\n", i, fb::EnumNameStateRole(state.role()),
+               text(manifest.units()->Get(state.unit())->name()).c_str(), (ull)state.elements(), nameOf(state.dtype()),
+               (ull)state.offset(), state.whole() ? ", whole" : ""));
+  }
+  for (uint32_t i = 0; i < count(layout.inputs()); ++i) {
+    const fb::Input &input = *layout.inputs()->Get(i);
+    put(format("  input %u: %s '%s', %s%s at %llu", i, fb::EnumNameInputRole(input.role()), text(input.name()).c_str(),
+               shape(input.shape()).c_str(), nameOf(input.dtype()), (ull)input.offset()));
+    put(input.limit() ? format(", ids below %llu\n", (ull)input.limit()) : "\n");
+  }
+  for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
+    const fb::Buffer &buffer = *layout.buffers()->Get(i);
+    put(format("  buffer [%llu, +%llu) %s '%s', commands %u to %u of program %u\n", (ull)buffer.offset(), (ull)buffer.bytes(),
+               fb::EnumNameCategory(buffer.category()), text(buffer.name()).c_str(), buffer.first(), buffer.last(), buffer.program()));
+  }
+}
+
+void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
+  put(format("%skernel %u '%s': scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index, text(kernel.name()).c_str(),
+             (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes()));
+  for (uint32_t i = 0; i < count(kernel.binding_bytes()); ++i)
+    put(format(" %s%llu", count(kernel.writes()) && kernel.writes()->Get(i) ? "w" : "", (ull)kernel.binding_bytes()->Get(i)));
+  put(" bytes;");
+  for (uint32_t i = 0; i < count(kernel.phases()); ++i)
+    put(format(" %s over %llu by %llu", text(kernel.phases()->Get(i)->symbol()).c_str(), (ull)kernel.phases()->Get(i)->extent(),
+               (ull)kernel.phases()->Get(i)->tile()));
+  put("\n");
+}
+
+std::string Dumper::collective(const fb::Collective &collective) const {
+  std::string axes;
+  for (uint32_t i = 0; i < count(collective.axes()); ++i) {
+    uint32_t axis = collective.axes()->Get(i);
+    axes += (i ? "," : "") + text(manifest.mesh()->Get(axis)->name());
+  }
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
+  return format("%-14s %s%s x %llu over %s  %s -> %s  id %u%s", fb::EnumNameCollectiveKind(collective.kind()),
+                reduces ? (std::string(fb::EnumNameReduction(collective.reduction())) + " ").c_str() : "", nameOf(collective.dtype()),
+                (ull)collective.count(), axes.c_str(), slice(collective.source()).c_str(), slice(collective.target()).c_str(),
+                collective.id(), collective.channel() ? format(" on channel %u", collective.channel()).c_str() : "");
+}
+
+std::string Dumper::command(const fb::Command &command) const {
+  if (const fb::Launch *launch = command.body_as_Launch()) {
+    std::string result = format("%-14s %s", "launch", text(manifest.kernels()->Get(launch->kernel())->name()).c_str());
+    for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
+      result += " " + slice(launch->bindings()->Get(i));
+    return result;
+  }
+  if (const fb::Collective *body = command.body_as_Collective())
+    return collective(*body);
+  if (const fb::Wait *wait = command.body_as_Wait())
+    return format("%-14s id %u", "wait", wait->id());
+  if (const fb::Copy *copy = command.body_as_Copy())
+    return format("%-14s %s -> %s", "copy", slice(copy->source()).c_str(), slice(copy->target()).c_str());
+  if (const fb::Fill *fill = command.body_as_Fill())
+    return format("%-14s %s", "fill", slice(fill->target()).c_str());
+  if (const fb::Initialise *initialise = command.body_as_Initialise())
+    return format("%-14s '%s' in state %u", "initialise", text(manifest.params()->Get(initialise->param())->name()).c_str(),
+                  initialise->state());
+  return format("%-14s %u times", "loop", command.body_as_Loop()->count());
+}
+
+void Dumper::commands(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *list, const std::string &indent) {
+  for (uint32_t i = 0; i < count(list); ++i) {
+    const fb::Command &entry = *list->Get(i);
+    std::string label = entry.label() && entry.label()->size() ? "  ; " + text(entry.label()) : "";
+    put(format("%s%5u  %s%s\n", indent.c_str(), number++, command(entry).c_str(), label.c_str()));
+    if (const fb::Loop *loop = entry.body_as_Loop())
+      commands(loop->body(), indent + "  ");
+  }
+}
+
+bool fsdprt::dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write) {
+  return Dumper(artifact, write).run();
+}

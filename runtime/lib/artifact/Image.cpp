@@ -1,0 +1,330 @@
+//===- Image.cpp - Compiled kernels in memory -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// 1. headers    ELF64, little-endian, ET_DYN, this machine
+// 2. segments   PT_LOADs on pages of their own, none both writable and executable;
+//               copied into one anonymous mapping
+// 3. dynamic    tables are found through PT_DYNAMIC; needed libraries,
+//               initialisers and text relocations are refused
+// 4. symbols    counted by DT_HASH or DT_GNU_HASH; an undefined one is refused;
+//               functions inside executable segments are kept by name
+// 5. relocate   RELATIVE and those against own symbols; only in writable segments
+// 6. protect    each segment to its flags, relocated read-only data (RELRO) too
+//
+// Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Image.h"
+#include "core/Error.h"
+#include <cstring>
+#include <elf.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace fsdprt;
+
+#if defined(__x86_64__)
+static constexpr int machine = EM_X86_64;
+static constexpr uint32_t relative = R_X86_64_RELATIVE, absolute = R_X86_64_64, globalData = R_X86_64_GLOB_DAT,
+                          jumpSlot = R_X86_64_JUMP_SLOT;
+#elif defined(__aarch64__)
+static constexpr int machine = EM_AARCH64;
+static constexpr uint32_t relative = R_AARCH64_RELATIVE, absolute = R_AARCH64_ABS64, globalData = R_AARCH64_GLOB_DAT,
+                          jumpSlot = R_AARCH64_JUMP_SLOT;
+#else
+#error "no image loader for this processor"
+#endif
+
+static constexpr uint64_t maxSpan = uint64_t(1) << 30;
+static constexpr uint32_t maxSymbols = 1u << 22;
+
+namespace fsdprt {
+
+class ImageLoader {
+public:
+  ImageLoader(Image &image, const std::string &file, const std::byte *bytes, size_t size)
+      : image(image), file(file), bytes(bytes), size(size), page(sysconf(_SC_PAGESIZE)) {}
+
+  void load() {
+    readHeaders();
+    map();
+    readDynamic();
+    readSymbols();
+    relocate(rela, relaSize);
+    relocate(jumps, jumpsSize);
+    protect();
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string &why) { badInput("%s: kernel image: %s", file.c_str(), why.c_str()); }
+
+  template <typename T>
+  T fromFile(uint64_t offset, const char *what) {
+    if (offset > size || size - offset < sizeof(T))
+      refuse(format("%s at offset %llu lies behind the image's %zu bytes", what, (unsigned long long)offset, size));
+    T value;
+    std::memcpy(&value, bytes + offset, sizeof value);
+    return value;
+  }
+
+  /// [address, address + length) in one segment that has `flags`, or null.
+  std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
+    for (const Elf64_Phdr &segment : segments)
+      if (address >= segment.p_vaddr && length <= segment.p_memsz &&
+          address - segment.p_vaddr <= segment.p_memsz - length && (segment.p_flags & flags) == flags)
+        return image.base + (address - lowest);
+    return nullptr;
+  }
+
+  template <typename T>
+  T fromMemory(uint64_t address, const char *what) {
+    const std::byte *from = find(address, sizeof(T));
+    if (!from)
+      refuse(format("%s at address 0x%llx lies in no segment", what, (unsigned long long)address));
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+
+  void readHeaders();
+  void addSegment(const Elf64_Phdr &header);
+  void map();
+  void readDynamic();
+  uint32_t countSymbols();
+  void readSymbols();
+  uint64_t addressOf(uint32_t symbol);
+  void relocate(uint64_t table, uint64_t tableSize);
+  void protect();
+
+  Image &image;
+  const std::string &file;
+  const std::byte *bytes;
+  size_t size;
+  uint64_t page;
+  std::vector<Elf64_Phdr> segments;
+  Elf64_Phdr dynamic = {}, relro = {};
+  uint64_t lowest = 0;
+  uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
+  uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
+  uint32_t symbolCount = 0;
+};
+
+} // namespace fsdprt
+
+void ImageLoader::readHeaders() {
+  auto header = fromFile<Elf64_Ehdr>(0, "the ELF header");
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    refuse("expected an ELF file, found no ELF magic");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)
+    refuse("expected a 64-bit little-endian shared object");
+  if (header.e_machine != machine)
+    refuse(format("expected code for ELF machine %d (this processor), found %d", machine, header.e_machine));
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > 64)
+    refuse(format("expected 1 to 64 program headers of %zu bytes, found %d of %d", sizeof(Elf64_Phdr), header.e_phnum,
+                  header.e_phentsize));
+  if (header.e_phoff > size)
+    refuse("the program headers lie behind the image's end");
+  for (int i = 0; i < header.e_phnum; ++i) {
+    auto entry = fromFile<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
+    if (entry.p_type == PT_LOAD && entry.p_memsz != 0)
+      addSegment(entry);
+    else if (entry.p_type == PT_DYNAMIC)
+      dynamic = entry;
+    else if (entry.p_type == PT_GNU_RELRO)
+      relro = entry;
+    else if (entry.p_type == PT_TLS || entry.p_type == PT_INTERP)
+      refuse("expected neither thread-local storage nor an interpreter");
+  }
+  if (segments.empty() || dynamic.p_memsz == 0)
+    refuse("expected segments to load and a dynamic section");
+}
+
+void ImageLoader::addSegment(const Elf64_Phdr &header) {
+  if (header.p_filesz > header.p_memsz || header.p_offset > size || header.p_filesz > size - header.p_offset)
+    refuse(format("a segment's bytes [%llu, +%llu) are not within the image's %zu", (unsigned long long)header.p_offset,
+                  (unsigned long long)header.p_filesz, size));
+  if (header.p_vaddr > maxSpan || header.p_memsz > maxSpan)
+    refuse("a segment is larger than 1 GiB");
+  if ((header.p_flags & PF_W) && (header.p_flags & PF_X))
+    refuse("a segment is both writable and executable");
+  if (!segments.empty()) {
+    const Elf64_Phdr &last = segments.back();
+    uint64_t end = (last.p_vaddr + last.p_memsz + page - 1) / page * page;
+    if (header.p_vaddr / page * page < end)
+      refuse("expected segments in ascending order on pages of their own");
+  }
+  segments.push_back(header);
+}
+
+void ImageLoader::map() {
+  lowest = segments.front().p_vaddr / page * page;
+  uint64_t end = segments.back().p_vaddr + segments.back().p_memsz;
+  image.span = (end - lowest + page - 1) / page * page;
+  void *memory = mmap(nullptr, image.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    failed("%s: kernel image: cannot map %s: %s", file.c_str(), bytesText(image.span).c_str(), strerror(errno));
+  image.base = static_cast<std::byte *>(memory);
+  for (const Elf64_Phdr &segment : segments)
+    std::memcpy(image.base + (segment.p_vaddr - lowest), bytes + segment.p_offset, segment.p_filesz);
+}
+
+void ImageLoader::readDynamic() {
+  uint64_t relaEntry = sizeof(Elf64_Rela), symbolEntry = sizeof(Elf64_Sym), jumpsKind = DT_RELA;
+  bool ended = false;
+  for (uint64_t at = 0; !ended; at += sizeof(Elf64_Dyn)) {
+    if (at + sizeof(Elf64_Dyn) > dynamic.p_memsz)
+      refuse("the dynamic section does not end");
+    auto entry = fromMemory<Elf64_Dyn>(dynamic.p_vaddr + at, "the dynamic section");
+    uint64_t value = entry.d_un.d_val;
+    switch (entry.d_tag) {
+    case DT_NULL: ended = true; break;
+    case DT_STRTAB: strings = value; break;
+    case DT_STRSZ: stringsSize = value; break;
+    case DT_SYMTAB: symbols = value; break;
+    case DT_SYMENT: symbolEntry = value; break;
+    case DT_HASH: hash = value; break;
+    case DT_GNU_HASH: gnuHash = value; break;
+    case DT_RELA: rela = value; break;
+    case DT_RELASZ: relaSize = value; break;
+    case DT_RELAENT: relaEntry = value; break;
+    case DT_JMPREL: jumps = value; break;
+    case DT_PLTRELSZ: jumpsSize = value; break;
+    case DT_PLTREL: jumpsKind = value; break;
+    case DT_NEEDED: refuse("needs another library");
+    case DT_INIT:
+    case DT_FINI: refuse("has an initialiser");
+    case DT_INIT_ARRAYSZ:
+    case DT_FINI_ARRAYSZ:
+    case DT_PREINIT_ARRAYSZ:
+      if (value != 0)
+        refuse("has an initialiser");
+      break;
+    case DT_TEXTREL: refuse("relocates its code");
+    case DT_FLAGS:
+      if (value & DF_TEXTREL)
+        refuse("relocates its code");
+      break;
+    case DT_REL:
+    case 36 /* DT_RELR */: refuse("expected relocations of the form RELA");
+    default: break;
+    }
+  }
+  if (relaEntry != sizeof(Elf64_Rela) || symbolEntry != sizeof(Elf64_Sym) || jumpsKind != DT_RELA)
+    refuse("expected relocations and symbols of the 64-bit form");
+  if (!symbols || !strings || !stringsSize)
+    refuse("expected a table of symbols");
+  if (!find(strings, stringsSize) || fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
+    refuse("the names of symbols do not lie in a segment or do not end");
+}
+
+uint32_t ImageLoader::countSymbols() {
+  if (hash)
+    return fromMemory<uint32_t>(hash + 4, "the hash table");
+  if (!gnuHash)
+    refuse("expected a hash table of symbols");
+  struct {
+    uint32_t buckets, first, bloom, shift;
+  } header = fromMemory<decltype(header)>(gnuHash, "the hash table");
+  uint64_t buckets = gnuHash + sizeof header + uint64_t(header.bloom) * 8;
+  uint64_t chains = buckets + uint64_t(header.buckets) * 4;
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < header.buckets; ++i)
+    last = std::max(last, fromMemory<uint32_t>(buckets + uint64_t(i) * 4, "the hash table"));
+  if (last < header.first)
+    return header.first;
+  while (!(fromMemory<uint32_t>(chains + uint64_t(last - header.first) * 4, "the hash table") & 1))
+    ++last;
+  return last + 1;
+}
+
+void ImageLoader::readSymbols() {
+  symbolCount = countSymbols();
+  if (symbolCount > maxSymbols || !find(symbols, uint64_t(symbolCount) * sizeof(Elf64_Sym)))
+    refuse(format("%u symbols do not lie in a segment", symbolCount));
+  for (uint32_t i = 1; i < symbolCount; ++i) {
+    auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(i) * sizeof(Elf64_Sym), "a symbol");
+    if (symbol.st_name >= stringsSize)
+      refuse("a symbol's name lies behind the table of names");
+    std::string name(reinterpret_cast<const char *>(find(strings, stringsSize)) + symbol.st_name);
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL)
+      refuse("symbol '" + printable(name) + "' is undefined");
+    if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && find(symbol.st_value, 1, PF_X))
+      image.functions.emplace(std::move(name), symbol.st_value - lowest);
+  }
+}
+
+uint64_t ImageLoader::addressOf(uint32_t index) {
+  if (index == 0 || index >= symbolCount)
+    refuse(format("a relocation names symbol %u of %u", index, symbolCount));
+  auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(index) * sizeof(Elf64_Sym), "a symbol");
+  uint32_t type = ELF64_ST_TYPE(symbol.st_info);
+  if (symbol.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || !find(symbol.st_value, 0))
+    refuse(format("a relocation names symbol %u, which has no address", index));
+  return symbol.st_value;
+}
+
+void ImageLoader::relocate(uint64_t table, uint64_t tableSize) {
+  if (tableSize == 0)
+    return;
+  if (tableSize % sizeof(Elf64_Rela) != 0 || !find(table, tableSize))
+    refuse("the relocations do not lie in a segment");
+  uint64_t bias = reinterpret_cast<uint64_t>(image.base) - lowest;
+  for (uint64_t at = table; at != table + tableSize; at += sizeof(Elf64_Rela)) {
+    auto entry = fromMemory<Elf64_Rela>(at, "a relocation");
+    std::byte *target = find(entry.r_offset, 8, PF_W);
+    if (!target)
+      refuse(format("a relocation at address 0x%llx is not in a writable segment", (unsigned long long)entry.r_offset));
+    uint32_t type = ELF64_R_TYPE(entry.r_info);
+    uint64_t value = bias + entry.r_addend;
+    if (type == absolute || type == globalData || type == jumpSlot)
+      value += addressOf(ELF64_R_SYM(entry.r_info));
+    else if (type != relative)
+      refuse(format("relocation of type %u is not supported", type));
+    std::memcpy(target, &value, sizeof value);
+  }
+}
+
+void ImageLoader::protect() {
+  if (mprotect(image.base, image.span, PROT_NONE) != 0)
+    failed("%s: kernel image: cannot protect memory: %s", file.c_str(), strerror(errno));
+  for (const Elf64_Phdr &segment : segments) {
+    uint64_t begin = (segment.p_vaddr - lowest) / page * page;
+    uint64_t end = (segment.p_vaddr - lowest + segment.p_memsz + page - 1) / page * page;
+    int flags = (segment.p_flags & PF_R ? PROT_READ : 0) | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
+                (segment.p_flags & PF_X ? PROT_READ | PROT_EXEC : 0);
+    if (mprotect(image.base + begin, end - begin, flags) != 0)
+      failed("%s: kernel image: cannot protect memory: %s", file.c_str(), strerror(errno));
+  }
+  if (relro.p_memsz && find(relro.p_vaddr, relro.p_memsz)) {
+    uint64_t begin = (relro.p_vaddr - lowest + page - 1) / page * page;
+    uint64_t end = (relro.p_vaddr - lowest + relro.p_memsz) / page * page;
+    if (begin < end && mprotect(image.base + begin, end - begin, PROT_READ) != 0)
+      failed("%s: kernel image: cannot protect memory: %s", file.c_str(), strerror(errno));
+  }
+}
+
+Image::Image(const std::string &file, const std::byte *bytes, size_t size) {
+  try {
+    ImageLoader(*this, file, bytes, size).load();
+  } catch (...) {
+    if (base)
+      munmap(base, span);
+    throw;
+  }
+}
+
+Image::~Image() {
+  if (base)
+    munmap(base, span);
+}
+
+const void *Image::function(const std::string &name) const {
+  auto found = functions.find(name);
+  return found == functions.end() ? nullptr : base + found->second;
+}

@@ -1,0 +1,44 @@
+//===- Image.h - Compiled kernels in memory ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Loads the ELF shared object of an artifact without the system's loader, which
+// trusts what it reads and runs initialisers. Here every offset is checked first,
+// no code runs, and what the kernels do not need is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ARTIFACT_IMAGE_H
+#define FSDPRT_ARTIFACT_IMAGE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+namespace fsdprt {
+
+class Image {
+public:
+  Image() = default;
+  /// Throws Error with `file` in its text. The bytes may go away afterwards.
+  Image(const std::string &file, const std::byte *bytes, size_t size);
+  ~Image();
+  Image(const Image &) = delete;
+  Image &operator=(const Image &) = delete;
+
+  /// The function of that name, or null.
+  const void *function(const std::string &name) const;
+
+private:
+  friend class ImageLoader;
+  std::byte *base = nullptr;
+  size_t span = 0;
+  std::unordered_map<std::string, uint64_t> functions; // offsets from base
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ARTIFACT_IMAGE_H

@@ -1,0 +1,39 @@
+//===- Verifier.h - Every rule a manifest has to meet -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// FlatBuffers' verifier has shown that the manifest can be read; this shows that it
+// can be run: whatever passes touches only its arena, ends, and calls only kernels
+// whose bindings are large enough. The rules are numbered (V1..) in the two files.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ARTIFACT_VERIFIER_H
+#define FSDPRT_ARTIFACT_VERIFIER_H
+
+#include "collectives/Mesh.h"
+#include "fsdprt/artifact_generated.h"
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+/// Throws Error with the file, the place, what was expected and what was found.
+Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest);
+
+/// The part over programs, called by verifyManifest once the rest has passed.
+void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh);
+
+/// [offset, offset + bytes) lies in [0, limit).
+inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
+  return bytes <= limit && offset <= limit - bytes;
+}
+
+/// The product of a shape; false when it overflows.
+bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ARTIFACT_VERIFIER_H

@@ -1,0 +1,296 @@
+//===- VerifyManifest.cpp - Mesh, units, parameters, kernels, layouts -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks
+// (V2)  a unit has a float dtype, 1 or S shards (S: the axis "shard"), a size without overflow
+// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own
+// (V4)  a kernel has 1..64 phases of extent, tile >= 1, and a size per binding
+// (V5)  the processor has every feature that the image needs
+// (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
+//       arena, aligned to 64, apart from each other
+// (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
+// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids
+// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1
+// (V10) threads_per_rank is between 1 and the workers of each layout
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/CpuFeatures.h"
+#include "artifact/Verifier.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <set>
+
+using namespace fsdprt;
+
+static constexpr uint64_t maxRanks = 4096, maxWorkers = 4096, maxElements = uint64_t(1) << 48;
+
+bool fsdprt::elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements) {
+  elements = 1;
+  for (uint32_t i = 0; shape && i < shape->size(); ++i)
+    if (__builtin_mul_overflow(elements, shape->Get(i), &elements))
+      return false;
+  return elements <= maxElements;
+}
+
+namespace {
+using ull = unsigned long long;
+
+class ManifestVerifier {
+public:
+  ManifestVerifier(const std::string &file, const fb::Manifest &manifest) : file(file), manifest(manifest) {}
+
+  Mesh verify() {
+    verifyMesh();
+    verifyUnits();
+    verifyParams();
+    verifyKernels();
+    verifyFeatures();
+    for (uint32_t i = 0; i < count(manifest.layouts()); ++i)
+      verifyLayout(*manifest.layouts()->Get(i), i);
+    return mesh;
+  }
+
+private:
+  struct Range {
+    uint64_t begin, end;
+    std::string what;
+  };
+
+  template <typename T>
+  static uint32_t count(const flatbuffers::Vector<T> *vector) {
+    return vector ? vector->size() : 0;
+  }
+
+  template <typename... Arguments>
+  [[noreturn]] void refuse(const char *text, Arguments... arguments) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    badInput("%s: manifest: %s", file.c_str(), format(text, arguments...).c_str());
+#pragma GCC diagnostic pop
+  }
+
+  std::string nameOrRefuse(const flatbuffers::String *name, const char *what, uint32_t index) {
+    if (!name || name->size() == 0 || std::find(name->begin(), name->end(), '\0') != name->end())
+      refuse("%s %u: expected a name", what, index);
+    return name->str();
+  }
+
+  void verifyMesh();
+  void verifyUnits();
+  void verifyParams();
+  void verifyKernels();
+  void verifyFeatures();
+  void verifyLayout(const fb::Layout &layout, uint32_t index);
+  void verifyStates(const fb::Layout &layout, uint32_t index);
+  void verifyInputs(const fb::Layout &layout, uint32_t index);
+  void verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what);
+  void claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what);
+
+  const std::string &file;
+  const fb::Manifest &manifest;
+  Mesh mesh;
+  std::vector<Range> ranges;
+};
+} // namespace
+
+void ManifestVerifier::verifyMesh() { // (V1)
+  std::vector<Mesh::Axis> axes;
+  std::set<std::string> names;
+  uint64_t ranks = 1;
+  for (uint32_t i = 0; i < count(manifest.mesh()); ++i) {
+    const fb::Axis &axis = *manifest.mesh()->Get(i);
+    std::string name = nameOrRefuse(axis.name(), "mesh axis", i);
+    if (!names.insert(name).second)
+      refuse("the mesh has two axes called '%s'", printable(name).c_str());
+    uint64_t size = 1;
+    for (uint32_t f = 0; f < count(axis.factors()); ++f) {
+      uint64_t factor = axis.factors()->Get(f);
+      if (factor < 1 || factor > maxRanks)
+        refuse("mesh axis '%s': expected factors from 1 to %llu, found %llu", printable(name).c_str(), (ull)maxRanks, (ull)factor);
+      size = std::min(size * factor, maxRanks + 1);
+    }
+    ranks *= size;
+    if (count(axis.factors()) == 0 || ranks > maxRanks)
+      refuse("mesh axis '%s': expected factors and at most %llu ranks in all", printable(name).c_str(), (ull)maxRanks);
+    axes.push_back({std::move(name), size});
+  }
+  if (axes.empty())
+    refuse("expected a mesh with at least one axis");
+  mesh = Mesh(std::move(axes));
+}
+
+void ManifestVerifier::verifyUnits() { // (V2)
+  uint64_t shards = mesh.sizeOf("shard");
+  for (uint32_t i = 0; i < count(manifest.units()); ++i) {
+    const fb::Unit &unit = *manifest.units()->Get(i);
+    std::string name = printable(nameOrRefuse(unit.name(), "unit", i));
+    if (unit.dtype() > DType::bf16)
+      refuse("unit '%s': expected a float dtype, found number %d", name.c_str(), static_cast<int>(unit.dtype()));
+    if (unit.shards() != 1 && unit.shards() != shards)
+      refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(), (ull)shards, mesh.text().c_str(),
+             (ull)unit.shards());
+    if (unit.shard_size() == 0 || unit.shard_size() > maxElements)
+      refuse("unit '%s': expected a shard size from 1 to 2^48 elements, found %llu", name.c_str(), (ull)unit.shard_size());
+  }
+}
+
+void ManifestVerifier::verifyParams() { // (V3)
+  std::set<std::string> names;
+  std::vector<std::vector<Range>> used(count(manifest.units()));
+  for (uint32_t i = 0; i < count(manifest.params()); ++i) {
+    const fb::Param &param = *manifest.params()->Get(i);
+    std::string raw = nameOrRefuse(param.name(), "parameter", i), name = printable(raw);
+    if (!names.insert(raw).second)
+      refuse("two parameters are called '%s'", name.c_str());
+    if (param.unit() >= used.size())
+      refuse("parameter '%s': expected one of %zu units, found number %u", name.c_str(), used.size(), param.unit());
+    if (param.dtype() > DType::bf16 || param.init() > fb::InitKind::uniform)
+      refuse("parameter '%s': expected a float dtype and a kind of initial values, found numbers %d and %d", name.c_str(),
+             static_cast<int>(param.dtype()), static_cast<int>(param.init()));
+    const fb::Unit &unit = *manifest.units()->Get(param.unit());
+    uint64_t elements, flat = unit.shards() * unit.shard_size();
+    if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
+      refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'", name.c_str(),
+             (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
+    if (elements)
+      used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
+  }
+  for (auto &unit : used) {
+    std::sort(unit.begin(), unit.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < unit.size(); ++i)
+      if (unit[i].begin < unit[i - 1].end)
+        refuse("parameters '%s' and '%s' overlap", unit[i - 1].what.c_str(), unit[i].what.c_str());
+  }
+}
+
+void ManifestVerifier::verifyKernels() { // (V4)
+  for (uint32_t i = 0; i < count(manifest.kernels()); ++i) {
+    const fb::Kernel &kernel = *manifest.kernels()->Get(i);
+    std::string name = printable(nameOrRefuse(kernel.name(), "kernel", i));
+    if (count(kernel.phases()) < 1 || count(kernel.phases()) > 64)
+      refuse("kernel '%s': expected 1 to 64 phases, found %u", name.c_str(), count(kernel.phases()));
+    for (uint32_t p = 0; p < count(kernel.phases()); ++p) {
+      const fb::Phase &phase = *kernel.phases()->Get(p);
+      nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
+      if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements || phase.tile() > maxElements)
+        refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(), p,
+               (ull)phase.extent(), (ull)phase.tile());
+    }
+    if (count(kernel.writes()) != 0 && count(kernel.writes()) != count(kernel.binding_bytes()))
+      refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(), count(kernel.binding_bytes()),
+             count(kernel.writes()));
+  }
+}
+
+void ManifestVerifier::verifyFeatures() { // (V5)
+  std::string missing;
+  for (uint32_t i = 0; i < count(manifest.isa()); ++i) {
+    std::string name = nameOrRefuse(manifest.isa()->Get(i), "processor feature", i);
+    Feature feature = cpuFeature(name.c_str());
+    if (feature == Feature::unknown)
+      refuse("the kernels need the processor feature '%s', which this runtime does not know", printable(name).c_str());
+    if (feature == Feature::absent)
+      missing += (missing.empty() ? "" : " ") + printable(name);
+  }
+  if (!missing.empty())
+    refuse("the kernels need processor features that this machine lacks: %s; compile the model for this machine", missing.c_str());
+}
+
+/// Takes a range of the arena for something that stays there.
+void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what) { // (V6)
+  if (offset % 64 != 0 || !isInside(offset, bytes, layout.arena_bytes()))
+    refuse("%s: expected a multiple of 64 and a range within the arena's %llu bytes, found [%llu, +%llu)", what.c_str(),
+           (ull)layout.arena_bytes(), (ull)offset, (ull)bytes);
+  if (bytes)
+    ranges.push_back({offset, offset + bytes, std::move(what)});
+}
+
+void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { // (V7)
+  std::set<std::pair<uint32_t, fb::StateRole>> seen;
+  for (uint32_t i = 0; i < count(layout.states()); ++i) {
+    const fb::State &state = *layout.states()->Get(i);
+    std::string what = format("layout %u, state %u", index, i);
+    if (state.unit() >= count(manifest.units()) || state.role() > fb::StateRole::master || state.dtype() > DType::bf16)
+      refuse("%s: expected one of %u units, a role and a float dtype, found numbers %u, %d and %d", what.c_str(),
+             count(manifest.units()), state.unit(), static_cast<int>(state.role()), static_cast<int>(state.dtype()));
+    if (!seen.insert({state.unit(), state.role()}).second)
+      refuse("%s: its unit has another state of this role", what.c_str());
+    const fb::Unit &unit = *manifest.units()->Get(state.unit());
+    uint64_t elements = state.whole() ? unit.shards() * unit.shard_size() : unit.shard_size();
+    if (state.elements() != elements)
+      refuse("%s: expected the %llu elements of unit '%s', found %llu", what.c_str(), (ull)elements,
+             printable(unit.name()->str()).c_str(), (ull)state.elements());
+    claim(layout, state.offset(), elements * sizeOf(state.dtype()), what);
+  }
+}
+
+void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { // (V8)
+  for (uint32_t i = 0; i < count(layout.inputs()); ++i) {
+    const fb::Input &input = *layout.inputs()->Get(i);
+    std::string what = format("layout %u, input '%s'", index, printable(nameOrRefuse(input.name(), "input", i)).c_str());
+    if (input.role() > fb::InputRole::other || input.dtype() > DType::i1)
+      refuse("%s: expected a role and a dtype, found numbers %d and %d", what.c_str(), static_cast<int>(input.role()),
+             static_cast<int>(input.dtype()));
+    uint64_t elements;
+    if (!elementsOf(input.shape(), elements) || elements * sizeOf(input.dtype()) != input.bytes())
+      refuse("%s: expected the bytes of its shape and dtype, found %llu", what.c_str(), (ull)input.bytes());
+    if (input.micro_batches() < 1 ||
+        (input.micro_batches() > 1 && (count(input.shape()) == 0 || input.shape()->Get(0) != input.micro_batches())))
+      refuse("%s: expected a leading dimension of its %u micro-batches", what.c_str(), input.micro_batches());
+    bool isId = input.dtype() >= DType::i64 && input.dtype() <= DType::i8;
+    uint64_t most = isId ? (uint64_t(1) << (sizeOf(input.dtype()) * 8 - 1)) : 0;
+    if (input.limit() > most)
+      refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(), (ull)most, nameOf(input.dtype()),
+             (ull)input.limit());
+    claim(layout, input.offset(), input.bytes(), what);
+  }
+}
+
+void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
+  if (!slice || slice->bytes() < least || slice->stride() != 0)
+    refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
+  claim(layout, slice->offset(), slice->bytes(), std::move(what));
+}
+
+void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
+  ranges.clear();
+  if (layout.arena_bytes() > maxElements)
+    refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index, (ull)layout.arena_bytes());
+  verifyStates(layout, index);
+  verifyInputs(layout, index);
+  verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
+  if (layout.rank() && layout.rank()->bytes() != 0) // a program may do without
+    verifyBlock(layout, layout.rank(), 32, format("layout %u, rank block", index));
+  uint64_t workspace = layout.workspace() ? layout.workspace()->bytes() : 0; // (V9)
+  if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 || layout.worker_bytes() % 64 != 0)
+    refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, %llu shared and %llu each",
+           index, (ull)maxWorkers, layout.workers(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes());
+  if (layout.shared_bytes() > workspace || layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
+    refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes", index,
+           (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
+  if (layout.workspace())
+    claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
+  if (manifest.threads_per_rank() < 1 || manifest.threads_per_rank() > layout.workers()) // (V10)
+    refuse("expected 1 to %u threads per rank, found %u", layout.workers(), manifest.threads_per_rank());
+  std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].begin < ranges[i - 1].end)
+      refuse("%s and %s overlap in the arena", ranges[i - 1].what.c_str(), ranges[i].what.c_str());
+  for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
+    const fb::Buffer &buffer = *layout.buffers()->Get(i);
+    if (buffer.category() > fb::Category::control || !isInside(buffer.offset(), buffer.bytes(), layout.arena_bytes()))
+      refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
+  }
+}
+
+Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest) {
+  Mesh mesh = ManifestVerifier(file, manifest).verify();
+  verifyPrograms(file, manifest, mesh);
+  return mesh;
+}

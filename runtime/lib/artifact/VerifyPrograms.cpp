@@ -1,0 +1,302 @@
+//===- VerifyPrograms.cpp - The commands of each program --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// (V11) programs have distinct names and a layout; init, step and eval share one,
+//       reference and reference_init another, whose states are whole
+// (V12) every slice lies in the arena for every iteration of its loop; a stride only in a loop
+// (V13) a launch gives each binding, 64-aligned and large enough, and its layout
+//       has the scratch that the kernel needs
+// (V14) a collective is over distinct axes of the mesh, its slices have the sizes
+//       that its kind, count and group say, and do not overlap
+// (V15) a wait ends a start of the same block, each start has one, and in between
+//       nothing writes what it sends or touches what it receives
+// (V16) a copy has two slices of one size, the same or apart
+// (V17) initial values go to a parameter or master state of the parameter's unit
+// (V18) loops run 1..2^20 times and are not nested
+//
+// Linear in the commands, times the collectives in flight.
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Artifact.h"
+#include "artifact/Verifier.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <set>
+
+using namespace fsdprt;
+
+namespace {
+using ull = unsigned long long;
+using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
+
+constexpr uint32_t maxIterations = 1u << 20;
+
+template <typename T>
+uint32_t count(const flatbuffers::Vector<T> *vector) {
+  return vector ? vector->size() : 0;
+}
+
+class ProgramVerifier {
+public:
+  ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program, const Mesh &mesh)
+      : file(file), manifest(manifest), program(program), layout(*manifest.layouts()->Get(program.layout())),
+        mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
+
+  void verify() { verifyBlock(program.commands()); }
+
+private:
+  /// A collective between its start and its wait.
+  struct Pending {
+    uint32_t id;
+    fb::Slice source, target;
+  };
+  enum Access { reads, writes };
+
+  [[noreturn]] void refuse(const std::string &why) {
+    badInput("%s: program '%s', command %u%s: %s", file.c_str(), printable(program.name()->str()).c_str(), number,
+             label.empty() ? "" : (" ('" + printable(label) + "')").c_str(), why.c_str());
+  }
+
+  void verifyBlock(const Commands *commands);
+  void verifyCommand(const fb::Command &command);
+  const fb::Slice &verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment, Access access);
+  void verifyLaunch(const fb::Launch &launch);
+  void verifyCollective(const fb::Collective &collective);
+  void verifyWait(const fb::Wait &wait);
+  void verifyCopy(const fb::Copy &copy);
+  void verifyInitialise(const fb::Initialise &initialise);
+  void verifyLoop(const fb::Loop &loop);
+  bool overlap(const fb::Slice &a, const fb::Slice &b) const;
+
+  const std::string &file;
+  const fb::Manifest &manifest;
+  const fb::Program &program;
+  const fb::Layout &layout;
+  Mesh mesh;
+  uint32_t number = 0; // of the command, loops counted with their bodies
+  std::string label;
+  uint32_t iterations = 1;
+  bool inLoop = false;
+  std::vector<Pending> pending;
+};
+} // namespace
+
+void ProgramVerifier::verifyBlock(const Commands *commands) {
+  size_t outer = pending.size();
+  for (uint32_t i = 0; i < count(commands); ++i, ++number)
+    verifyCommand(*commands->Get(i));
+  if (pending.size() != outer) // (V15)
+    refuse(format("the block ends without a wait for collective %u", pending.back().id));
+}
+
+void ProgramVerifier::verifyCommand(const fb::Command &command) {
+  label = command.label() ? command.label()->str() : std::string();
+  if (!command.body())
+    refuse("expected a command, found none");
+  switch (command.body_type()) {
+  case fb::Body::Launch: return verifyLaunch(*command.body_as_Launch());
+  case fb::Body::Collective: return verifyCollective(*command.body_as_Collective());
+  case fb::Body::Wait: return verifyWait(*command.body_as_Wait());
+  case fb::Body::Copy: return verifyCopy(*command.body_as_Copy());
+  case fb::Body::Fill:
+    verifySlice(command.body_as_Fill()->target(), "target", 1, writes);
+    return;
+  case fb::Body::Initialise: return verifyInitialise(*command.body_as_Initialise());
+  case fb::Body::Loop: return verifyLoop(*command.body_as_Loop());
+  default: refuse(format("expected a command, found number %d", static_cast<int>(command.body_type())));
+  }
+}
+
+/// Whether two slices meet in some iteration of the loop around them.
+bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
+  if (a.bytes() == 0 || b.bytes() == 0)
+    return false;
+  uint64_t times = a.stride() == b.stride() ? 1 : iterations;
+  for (uint64_t k = 0; k < times; ++k) {
+    uint64_t x = a.offset() + k * a.stride(), y = b.offset() + k * b.stride();
+    if (x < y + b.bytes() && y < x + a.bytes())
+      return true;
+  }
+  return false;
+}
+
+const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment, Access access) {
+  if (!slice)
+    refuse(format("expected a %s", what));
+  uint64_t sweep, end; // (V12)
+  bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
+              !__builtin_add_overflow(sweep, slice->offset(), &end) && isInside(end, slice->bytes(), layout.arena_bytes());
+  if (!fits)
+    refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times", what,
+                  (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(), iterations));
+  if (slice->offset() % alignment != 0 || slice->stride() % alignment != 0)
+    refuse(format("%s: expected an offset and stride in multiples of %llu, found %llu and %llu", what, (ull)alignment,
+                  (ull)slice->offset(), (ull)slice->stride()));
+  if (!inLoop && slice->stride() != 0)
+    refuse(format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
+  for (const Pending &start : pending) // (V15)
+    if (overlap(*slice, start.target) || (access == writes && overlap(*slice, start.source)))
+      refuse(format("%s: %s a range that collective %u, which has not been waited for, %s", what,
+                    access == writes ? "writes" : "reads", start.id, overlap(*slice, start.target) ? "receives" : "sends"));
+  return *slice;
+}
+
+void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
+  if (launch.kernel() >= count(manifest.kernels()))
+    refuse(format("expected one of %u kernels, found number %u", count(manifest.kernels()), launch.kernel()));
+  const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
+  std::string name = printable(kernel.name()->str());
+  uint32_t bindings = count(kernel.binding_bytes());
+  if ((launch.bindings() ? launch.bindings()->size() : 0) != bindings)
+    refuse(format("expected the %u bindings of kernel '%s', found %u", bindings, name.c_str(),
+                  launch.bindings() ? launch.bindings()->size() : 0));
+  for (uint32_t i = 0; i < bindings; ++i) {
+    std::string what = format("binding %u of kernel '%s'", i, name.c_str());
+    bool mayWrite = count(kernel.writes()) != 0 && kernel.writes()->Get(i) != 0;
+    const fb::Slice &slice = verifySlice(launch.bindings()->Get(i), what.c_str(), 64, mayWrite ? writes : reads);
+    if (slice.bytes() < kernel.binding_bytes()->Get(i))
+      refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(), (ull)kernel.binding_bytes()->Get(i),
+                    (ull)slice.bytes()));
+  }
+  if (kernel.shared_bytes() > layout.shared_bytes() || kernel.worker_bytes() > layout.worker_bytes())
+    refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u has %llu and %llu", name.c_str(),
+                  (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes(), program.layout(), (ull)layout.shared_bytes(),
+                  (ull)layout.worker_bytes()));
+}
+
+void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V14)
+  if (collective.kind() > fb::CollectiveKind::broadcast || collective.reduction() > fb::Reduction::avg ||
+      collective.dtype() > DType::i1)
+    refuse(format("expected a kind, a reduction and a dtype, found numbers %d, %d and %d", static_cast<int>(collective.kind()),
+                  static_cast<int>(collective.reduction()), static_cast<int>(collective.dtype())));
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
+  if (reduces && !isFloat(collective.dtype()))
+    refuse(format("expected a float dtype to reduce, found %s", nameOf(collective.dtype())));
+  std::vector<uint32_t> axes;
+  for (uint32_t i = 0; i < count(collective.axes()); ++i) {
+    axes.push_back(collective.axes()->Get(i));
+    if (axes.back() >= mesh.getAxes().size() || (i > 0 && axes[i] <= axes[i - 1]))
+      refuse(format("expected distinct axes of the mesh (%s) in order, found number %u", mesh.text().c_str(), axes.back()));
+  }
+  uint64_t group = mesh.groupSize(axes), small, large;
+  if (__builtin_mul_overflow(collective.count(), sizeOf(collective.dtype()), &small) || __builtin_mul_overflow(small, group, &large))
+    refuse(format("its count of %llu elements is too large", (ull)collective.count()));
+  bool gathers = collective.kind() == fb::CollectiveKind::all_gather;
+  uint64_t sent = collective.kind() == fb::CollectiveKind::reduce_scatter ? large : small, received = gathers ? large : small;
+  uint64_t alignment = sizeOf(collective.dtype());
+  const fb::Slice &source = verifySlice(collective.source(), "source", alignment, reads);
+  const fb::Slice &target = verifySlice(collective.target(), "target", alignment, writes);
+  if (source.bytes() != sent || target.bytes() != received)
+    refuse(format("expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s over %llu ranks), found %llu "
+                  "and %llu",
+                  (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
+                  nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
+  bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received;
+  if (!same && overlap(source, target))
+    refuse("its source and its target overlap");
+  if (collective.root() >= group)
+    refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group, collective.root()));
+  if (collective.unit() < -1 || collective.unit() >= int64_t(count(manifest.units())))
+    refuse(format("expected one of %u units or -1, found %d", count(manifest.units()), collective.unit()));
+  if (collective.channel() == 0)
+    return;
+  for (const Pending &start : pending)
+    if (start.id == collective.id())
+      refuse(format("collective %u is started again before it was waited for", collective.id()));
+  pending.push_back({collective.id(), source, target});
+}
+
+void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
+  auto start = std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
+  if (start == pending.end())
+    refuse(format("waits for collective %u, which has not been started", wait.id()));
+  pending.erase(start);
+}
+
+void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
+  const fb::Slice &source = verifySlice(copy.source(), "source", 1, reads);
+  const fb::Slice &target = verifySlice(copy.target(), "target", 1, writes);
+  if (source.bytes() != target.bytes())
+    refuse(format("expected a source and a target of one size, found %llu and %llu bytes", (ull)source.bytes(), (ull)target.bytes()));
+  bool same = source.offset() == target.offset() && source.stride() == target.stride();
+  if (!same && overlap(source, target))
+    refuse("its source and its target overlap");
+}
+
+void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V17)
+  if (initialise.state() >= count(layout.states()) || initialise.param() >= count(manifest.params()))
+    refuse(format("expected one of %u states and %u parameters, found numbers %u and %u", count(layout.states()),
+                  count(manifest.params()), initialise.state(), initialise.param()));
+  const fb::State &state = *layout.states()->Get(initialise.state());
+  if (state.unit() != manifest.params()->Get(initialise.param())->unit())
+    refuse("its state and its parameter are of different units");
+  if (state.role() != fb::StateRole::parameter && state.role() != fb::StateRole::master)
+    refuse("expected a state that holds parameters");
+  fb::Slice range(state.offset(), state.elements() * sizeOf(state.dtype()), 0);
+  verifySlice(&range, "state", 1, writes);
+}
+
+void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
+  if (inLoop)
+    refuse("a loop in a loop");
+  if (loop.count() < 1 || loop.count() > maxIterations)
+    refuse(format("expected 1 to %u iterations, found %u", maxIterations, loop.count()));
+  inLoop = true;
+  iterations = loop.count();
+  size_t outer = pending.size();
+  ++number;
+  for (uint32_t i = 0; i < count(loop.body()); ++i, ++number) {
+    const fb::Command &command = *loop.body()->Get(i);
+    if (command.body_type() == fb::Body::Wait && command.body())
+      for (size_t p = 0; p < outer; ++p)
+        if (pending[p].id == command.body_as_Wait()->id())
+          refuse(format("waits in a loop for collective %u, which was started outside", pending[p].id));
+    verifyCommand(command);
+  }
+  if (pending.size() != outer)
+    refuse(format("the loop's body ends without a wait for collective %u", pending.back().id));
+  --number; // the caller counts the loop itself
+  inLoop = false;
+  iterations = 1;
+}
+
+/// (V11), for what programs have in common.
+static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
+  int64_t layouts[2] = {-1, -1};
+  for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
+    const fb::Program &program = *manifest.programs()->Get(i);
+    bool reference = isReferenceProgram(program.name()->str());
+    std::string name = printable(program.name()->str());
+    int64_t &layout = layouts[reference];
+    if (layout >= 0 && layout != program.layout())
+      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, found %u", file.c_str(),
+               name.c_str(), (long long)layout, program.layout());
+    layout = program.layout();
+    const auto *states = manifest.layouts()->Get(program.layout())->states();
+    for (uint32_t s = 0; reference && s < count(states); ++s)
+      if (!states->Get(s)->whole() && manifest.units()->Get(states->Get(s)->unit())->shards() != 1)
+        badInput("%s: program '%s': expected whole states, found a shard in state %u", file.c_str(), name.c_str(), s);
+  }
+}
+
+void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh) {
+  std::set<std::string> names;
+  if (count(manifest.programs()) == 0)
+    badInput("%s: expected at least one program, found none", file.c_str());
+  for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
+    const fb::Program &program = *manifest.programs()->Get(i);
+    if (!program.name() || program.name()->size() == 0 || !names.insert(program.name()->str()).second)
+      badInput("%s: program %u: expected a name of its own", file.c_str(), i);
+    if (program.layout() >= count(manifest.layouts()))
+      badInput("%s: program '%s': expected one of %u layouts, found number %u", file.c_str(),
+               printable(program.name()->str()).c_str(), count(manifest.layouts()), program.layout());
+  }
+  verifySharing(file, manifest);
+  for (const fb::Program *program : *manifest.programs())
+    ProgramVerifier(file, manifest, *program, mesh).verify();
+}

@@ -1,0 +1,107 @@
+//===- DType.h - Element types ----------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Sizes, names and conversions. Narrowing rounds to nearest, ties to even.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_CORE_DTYPE_H
+#define FSDPRT_CORE_DTYPE_H
+
+#include "fsdprt/artifact_generated.h"
+#include <cstdint>
+#include <cstring>
+
+namespace fsdprt {
+
+using DType = fb::DType;
+
+inline uint64_t sizeOf(DType type) {
+  static constexpr uint8_t sizes[] = {8, 4, 2, 2, 8, 4, 2, 1, 1};
+  return sizes[static_cast<int>(type)];
+}
+
+inline bool isFloat(DType type) { return type <= DType::bf16; }
+
+inline const char *nameOf(DType type) { return fb::EnumNameDType(type); }
+
+inline float bf16ToF32(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+inline uint16_t f32ToBf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  uint32_t quiet = bits >> 16 | 0x40; // a NaN keeps its sign and payload
+  return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+inline float f16ToF32(uint16_t bits) {
+  _Float16 value;
+  std::memcpy(&value, &bits, sizeof value);
+  return static_cast<float>(value);
+}
+
+inline uint16_t f32ToF16(float value) {
+  _Float16 narrow = static_cast<_Float16>(value);
+  uint16_t bits;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  return bits;
+}
+
+/// One element as f64, exactly.
+inline double loadElement(DType type, const void *from) {
+  switch (type) {
+  case DType::f64: {
+    double value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  case DType::f32: {
+    float value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  case DType::f16:
+  case DType::bf16: {
+    uint16_t bits;
+    std::memcpy(&bits, from, sizeof bits);
+    return type == DType::f16 ? f16ToF32(bits) : bf16ToF32(bits);
+  }
+  default:
+    return 0;
+  }
+}
+
+/// Types below f32 are rounded from f32, so that a parameter is its f32 master, rounded.
+inline void storeElement(DType type, double value, void *to) {
+  switch (type) {
+  case DType::f64:
+    std::memcpy(to, &value, sizeof value);
+    return;
+  case DType::f32: {
+    float narrow = static_cast<float>(value);
+    std::memcpy(to, &narrow, sizeof narrow);
+    return;
+  }
+  case DType::f16:
+  case DType::bf16: {
+    uint16_t bits = type == DType::f16 ? f32ToF16(static_cast<float>(value)) : f32ToBf16(static_cast<float>(value));
+    std::memcpy(to, &bits, sizeof bits);
+    return;
+  }
+  default:
+    return;
+  }
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_CORE_DTYPE_H

@@ -1,0 +1,47 @@
+//===- Arena.h - One rank's memory ------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One anonymous mapping, 2 MiB aligned, in huge pages where the system has them,
+// and touched by its own rank before the first program, so that no page is missing
+// later. Nothing else holds a rank's data.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_DEVICE_ARENA_H
+#define FSDPRT_DEVICE_ARENA_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdprt {
+
+class Arena {
+public:
+  /// Reserves the range; throws Error when there is none.
+  explicit Arena(uint64_t bytes);
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  /// Gives every page memory, filled with zeros; throws Error when there is not enough.
+  void prefault();
+  std::byte *at(uint64_t offset) const { return base + offset; }
+  uint64_t mappedBytes() const { return bytes; }
+
+private:
+  void *mapping;
+  uint64_t mapped;
+  std::byte *base;
+  uint64_t bytes; // a multiple of the page
+};
+
+/// Bytes that the machine can still give to this process: free memory and the
+/// limits of its control group.
+uint64_t availableMemory();
+
+} // namespace fsdprt
+
+#endif // FSDPRT_DEVICE_ARENA_H

@@ -1,0 +1,323 @@
+//===- Session.cpp - What the C interface works on --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Before memory is taken: the mesh is compared with the ranks asked for, the threads
+// with the workers there is scratch for, and the arenas with what the machine has.
+//
+// Parameters are addressed by (parameter, element). Element e of parameter p is
+// element p.offset + e of its unit's flat buffer; a rank's shard holds a range of that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/Session.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+uint64_t fsdprt::elementsOf(const fb::Param &param) {
+  uint64_t elements = 1;
+  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
+    elements *= param.shape()->Get(i);
+  return elements;
+}
+
+/// The layout of the programs of one kind; null when there are none.
+static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
+  for (const fb::Program *program : *artifact.manifest().programs())
+    if (isReferenceProgram(program->name()->str()) == reference)
+      return artifact.manifest().layouts()->Get(program->layout());
+  return nullptr;
+}
+
+static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
+  const char *file = artifact.getFile().c_str();
+  if (options.device && std::strcmp(options.device, "cpu") != 0)
+    badInput("expected device 'cpu', found '%s'", printable(options.device).c_str());
+  if (options.backend && std::strcmp(options.backend, "local") != 0)
+    badInput("expected collectives 'local' (ranks are threads of one process), found '%s'", printable(options.backend).c_str());
+  uint64_t ranks = artifact.getMesh().ranks();
+  if (options.ranks != 0 && options.ranks != ranks)
+    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with another --mesh", file,
+             (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks, (ull)ranks);
+}
+
+static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference) {
+  unsigned __int128 needed = static_cast<unsigned __int128>(layout.arena_bytes()) * artifact.getMesh().ranks();
+  if (reference)
+    needed += reference->arena_bytes();
+  uint64_t available = availableMemory();
+  if (needed > available)
+    failed("%s: the plan needs %s (%llu ranks with %s each%s), the machine has %s", artifact.getFile().c_str(),
+           bytesText(needed > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(needed)).c_str(), (ull)artifact.getMesh().ranks(),
+           bytesText(layout.arena_bytes()).c_str(), reference ? ", and the reference" : "", bytesText(available).c_str());
+}
+
+Session::Session(const Artifact &artifact, const fsdprt_session_options &options) : artifact(artifact) {
+  checkPlace(artifact, options);
+  const fb::Layout *layout = layoutOf(artifact, false);
+  const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
+  if (!layout)
+    badInput("%s: has no program to run on ranks", artifact.getFile().c_str());
+  if (options.with_reference && !whole)
+    badInput("%s: has no program 'reference'", artifact.getFile().c_str());
+  WorldOptions world;
+  world.threadsPerRank = options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
+  world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
+  world.seed = options.seed;
+  if (world.threadsPerRank > layout->workers())
+    badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",
+             artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
+  checkMemory(artifact, *layout, whole);
+  const fb::Program *step = artifact.program("step");
+  ranks = std::make_unique<World>(artifact, artifact.getMesh(), *layout, false, world);
+  if (options.drop_gradient_of_rank) {
+    LocalSite *site = step ? ranks->firstReduceScatter(*step) : nullptr;
+    if (!site || options.drop_gradient_of_rank > ranks->ranks())
+      badInput("%s: has no reduce-scatter or no rank to drop a gradient of", artifact.getFile().c_str());
+    site->dropRank(options.drop_gradient_of_rank - 1);
+  }
+  if (!whole)
+    return;
+  // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
+  uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
+  world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
+  reference = std::make_unique<World>(artifact, artifact.getMesh().solo(), *whole, true, world);
+}
+
+Session::~Session() {
+  for (std::unique_ptr<World> *world : {&ranks, &reference})
+    if (*world && (*world)->hasHung())
+      (void)world->release(); // a thread that hangs still uses it
+}
+
+const World &Session::world(uint32_t rank) const {
+  if (rank == FSDPRT_REFERENCE) {
+    if (!reference)
+      badInput("the session was made without the reference");
+    return *reference;
+  }
+  if (rank >= ranks->ranks())
+    badInput("expected a rank below %u, found %u", ranks->ranks(), rank);
+  return *ranks;
+}
+
+uint32_t Session::checkRank(uint32_t rank) const {
+  world(rank);
+  return rank == FSDPRT_REFERENCE ? 0 : rank;
+}
+
+const fb::Param &Session::param(uint64_t index) const {
+  const auto *params = artifact.manifest().params();
+  if (!params || index >= params->size())
+    badInput("expected one of %u parameters, found number %llu", params ? params->size() : 0, (ull)index);
+  return *params->Get(index);
+}
+
+void Session::run(const char *name) {
+  const fb::Program *program = artifact.program(name);
+  if (!program)
+    badInput("%s: has no program '%s'", artifact.getFile().c_str(), printable(name).c_str());
+  World *world = isReferenceProgram(name) ? reference.get() : ranks.get();
+  if (!world)
+    badInput("the session was made without the reference");
+  world->run(*program);
+}
+
+float *Session::block(uint32_t rank) const {
+  const World &on = world(rank);
+  return reinterpret_cast<float *>(on.memory(checkRank(rank), on.getLayout().block()->offset()));
+}
+
+//===- Inputs -------------------------------------------------------------===//
+
+template <typename Id>
+static void checkIds(const fb::Input &input, const void *data, size_t size) {
+  const auto *ids = static_cast<const Id *>(data);
+  for (size_t i = 0; i < size / sizeof(Id); ++i)
+    if (ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= input.limit())
+      badInput("input '%s': expected ids in [0, %llu), found %lld at element %zu", printable(input.name()->str()).c_str(),
+               (ull)input.limit(), (long long)ids[i], i);
+}
+
+void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size) {
+  const World &on = world(rank);
+  const auto *inputs = on.getLayout().inputs();
+  if (!inputs || index >= inputs->size())
+    badInput("expected one of %u inputs, found number %llu", inputs ? inputs->size() : 0, (ull)index);
+  const fb::Input &input = *inputs->Get(index);
+  uint64_t each = input.bytes() / input.micro_batches();
+  if (microBatch >= input.micro_batches() || size != each)
+    badInput("input '%s': expected %llu bytes for one of %u micro-batches, found %zu for number %u",
+             printable(input.name()->str()).c_str(), (ull)each, input.micro_batches(), size, microBatch);
+  if (input.limit() != 0) {
+    switch (input.dtype()) {
+    case DType::i64: checkIds<int64_t>(input, data, size); break;
+    case DType::i32: checkIds<int32_t>(input, data, size); break;
+    case DType::i16: checkIds<int16_t>(input, data, size); break;
+    case DType::i8: checkIds<int8_t>(input, data, size); break;
+    default: break;
+    }
+  }
+  std::memcpy(on.memory(checkRank(rank), input.offset() + microBatch * each), data, size);
+}
+
+//===- States -------------------------------------------------------------===//
+
+const fb::State *Session::state(const World &world, uint64_t index, fb::StateRole role) const {
+  const auto *states = world.getLayout().states();
+  for (uint32_t i = 0; states && i < states->size(); ++i)
+    if (states->Get(i)->unit() == param(index).unit() && states->Get(i)->role() == role)
+      return states->Get(i);
+  return nullptr;
+}
+
+static void checkElements(const fb::Param &param, uint64_t first, uint64_t count) {
+  uint64_t elements = elementsOf(param);
+  if (count > elements || first > elements - count)
+    badInput("parameter '%s': expected elements within its %llu, found [%llu, +%llu)", printable(param.name()->str()).c_str(),
+             (ull)elements, (ull)first, (ull)count);
+}
+
+namespace {
+/// What a rank holds of elements [first, first + count) of a flat buffer.
+struct Overlap {
+  uint64_t begin, end; // in the flat buffer
+  Overlap(const World &world, const fb::State &state, uint32_t rank, uint64_t first, uint64_t count)
+      : begin(std::max(first, world.firstElement(state, rank))),
+        end(std::min(first + count, world.firstElement(state, rank) + state.elements())) {}
+  std::byte *memory(const World &world, const fb::State &state, uint32_t rank) const {
+    return world.memory(rank, state.offset()) + (begin - world.firstElement(state, rank)) * sizeOf(state.dtype());
+  }
+};
+} // namespace
+
+void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, void *data,
+                        size_t size) const {
+  const World &on = world(rank);
+  const fb::Param &which = param(index);
+  checkElements(which, first, count);
+  const fb::State *from = state(on, index, role);
+  if (!from)
+    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(), fb::EnumNameStateRole(role));
+  uint64_t each = sizeOf(from->dtype()), flat = which.offset() + first;
+  if (size != count * each)
+    badInput("parameter '%s': expected room for %llu bytes, found %zu", printable(which.name()->str()).c_str(), (ull)(count * each),
+             size);
+  for (uint32_t r = 0; r < on.ranks(); ++r) {
+    Overlap part(on, *from, r, flat, count);
+    if (part.begin < part.end)
+      std::memcpy(static_cast<std::byte *>(data) + (part.begin - flat) * each, part.memory(on, *from, r),
+                  (part.end - part.begin) * each);
+  }
+}
+
+void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first, uint64_t count, const void *data,
+                        DType type) {
+  uint64_t flat = which.offset() + first;
+  for (uint32_t r = 0; r < on.ranks(); ++r) {
+    Overlap part(on, to, r, flat, count);
+    if (part.begin >= part.end)
+      continue;
+    const std::byte *from = static_cast<const std::byte *>(data) + (part.begin - flat) * sizeOf(type);
+    std::byte *into = part.memory(on, to, r);
+    if (type == to.dtype()) {
+      std::memcpy(into, from, (part.end - part.begin) * sizeOf(type));
+      continue;
+    }
+    for (uint64_t i = part.begin; i < part.end; ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
+      storeElement(to.dtype(), loadElement(type, from), into);
+  }
+}
+
+void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type) {
+  const fb::Param &which = param(index);
+  checkElements(which, first, count);
+  if (!isFloat(type))
+    badInput("parameter '%s': expected values of a float dtype", printable(which.name()->str()).c_str());
+  bool wrote = false;
+  for (World *on : {ranks.get(), reference.get()}) {
+    if (!on)
+      continue;
+    for (fb::StateRole into : {role, fb::StateRole::master}) {
+      bool alsoMaster = role == fb::StateRole::parameter && into == fb::StateRole::master;
+      const fb::State *to = into == role || alsoMaster ? state(*on, index, into) : nullptr;
+      if (!to)
+        continue;
+      writeInto(*on, *to, which, first, count, data, type);
+      wrote = true;
+    }
+  }
+  if (!wrote)
+    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(), fb::EnumNameStateRole(role));
+}
+
+void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, void *, size_t), void *user) {
+  const World &on = world(rank);
+  const fb::State *held = state(on, index, fb::StateRole::parameter);
+  if (!held)
+    badInput("the parameter has no state");
+  Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
+  if (part.begin >= part.end)
+    badInput("rank %u holds no element of parameter '%s'", rank, printable(param(index).name()->str()).c_str());
+  change(user, part.memory(on, *held, checkRank(rank)), sizeOf(held->dtype()));
+}
+
+//===- Comparison ---------------------------------------------------------===//
+
+/// True when every element of every parameter in this state is the same; else fills in the first that is not.
+bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole, fsdprt_comparison &result) const {
+  const auto *params = artifact.manifest().params();
+  uint64_t each = sizeOf(held.dtype());
+  uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements : result.optimizer_elements;
+  for (uint32_t p = 0; params && p < params->size(); ++p) {
+    const fb::Param &which = *params->Get(p);
+    if (which.unit() != held.unit())
+      continue;
+    Overlap part(*ranks, held, rank, which.offset(), elementsOf(which));
+    if (part.begin >= part.end)
+      continue;
+    const std::byte *a = part.memory(*ranks, held, rank);
+    const std::byte *b = reference->memory(0, whole.offset()) + part.begin * each;
+    for (uint64_t i = part.begin; i < part.end; ++i, a += each, b += each) {
+      if (std::memcmp(a, b, each) == 0)
+        continue;
+      result.equal = 0;
+      result.rank = rank;
+      result.param = p;
+      result.element = i - which.offset();
+      result.role = static_cast<fsdprt_state_role>(held.role());
+      result.sharded = loadElement(held.dtype(), a);
+      result.unsharded = loadElement(held.dtype(), b);
+      return false;
+    }
+    counter += part.end - part.begin;
+  }
+  return true;
+}
+
+void Session::compare(fsdprt_comparison &result) const {
+  if (!reference)
+    badInput("the session was made without the reference");
+  result.equal = 1;
+  result.parameter_elements = result.optimizer_elements = 0;
+  const auto *states = ranks->getLayout().states(), *wholes = reference->getLayout().states();
+  for (uint32_t s = 0; states && s < states->size(); ++s) {
+    const fb::State &held = *states->Get(s);
+    const fb::State *whole = nullptr;
+    for (uint32_t w = 0; wholes && w < wholes->size(); ++w)
+      if (wholes->Get(w)->unit() == held.unit() && wholes->Get(w)->role() == held.role())
+        whole = wholes->Get(w);
+    if (!whole || whole->dtype() != held.dtype())
+      badInput("%s: state %u has no counterpart of its dtype in the reference", artifact.getFile().c_str(), s);
+    for (uint32_t rank = 0; rank < ranks->ranks(); ++rank)
+      if (!compareState(rank, held, *whole, result))
+        return;
+  }
+}

@@ -1,0 +1,52 @@
+//===- Session.h - What the C interface works on ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The sharded world, perhaps the reference's, and the states by parameter and role.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_SESSION_H
+#define FSDPRT_EXECUTE_SESSION_H
+
+#include "execute/World.h"
+
+namespace fsdprt {
+
+class Session {
+public:
+  Session(const Artifact &artifact, const fsdprt_session_options &options);
+  ~Session();
+
+  void run(const char *program);
+  void writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size);
+  float *block(uint32_t rank) const;
+  /// Null when the state is not there.
+  const fb::State *state(const World &world, uint64_t param, fb::StateRole role) const;
+  void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data, size_t size) const;
+  void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type);
+  void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
+  void compare(fsdprt_comparison &result) const;
+
+  const World &getRanks() const { return *ranks; }
+  const World *getReference() const { return reference.get(); }
+
+private:
+  const World &world(uint32_t rank) const;
+  uint32_t checkRank(uint32_t rank) const;
+  const fb::Param &param(uint64_t index) const;
+  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count, const void *data,
+                 DType type);
+  bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, fsdprt_comparison &result) const;
+
+  const Artifact &artifact;
+  std::unique_ptr<World> ranks, reference;
+};
+
+uint64_t elementsOf(const fb::Param &param);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_SESSION_H

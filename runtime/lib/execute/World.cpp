@@ -1,0 +1,351 @@
+//===- World.cpp - Ranks that run programs together -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Set-up: programs are decoded into flat lists, each collective gets its site, each
+// rank maps and touches its arena and writes its rank block. A run is then a walk
+// over a list; nothing on the way allocates.
+//
+// A rank that fails sets the watch's flag, which ends the others' waits; the first
+// error is the one reported. A rank that stops beating while nobody waits for it
+// (a kernel that does not end) is found by the thread that called run().
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/World.h"
+#include "execute/Initialise.h"
+#include "execute/Philox.h"
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+using namespace fsdprt;
+
+static constexpr uint32_t sliceMilliseconds = 20;
+
+World::World(const Artifact &artifact, Mesh newMesh, const fb::Layout &layout, bool reference, const WorldOptions &options)
+    : artifact(artifact), mesh(std::move(newMesh)), layout(layout), options(options),
+      watch(static_cast<uint32_t>(mesh.ranks()), options.timeoutSeconds),
+      spins(spinsFor(static_cast<uint32_t>(mesh.ranks()) * options.threadsPerRank)), collectives(watch, spins) {
+  for (const fb::Program *program : *artifact.manifest().programs())
+    if (isReferenceProgram(program->name()->str()) == reference)
+      decode(*program);
+  peak = residentEnd();
+  size_t bindings = mostBindings();
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    members.push_back(std::make_unique<Rank>(layout.arena_bytes(), options.threadsPerRank, spins, bindings));
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    members[rank]->thread = std::thread([this, rank] { serve(rank); });
+  try {
+    currentName = "start";
+    onEveryRank(&World::prepare);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+World::~World() { stop(); }
+
+void World::stop() {
+  ending = true;
+  generation.fetch_add(1, std::memory_order_release);
+  jobBell.ring();
+  for (auto &member : members)
+    if (member->thread.joinable())
+      member->thread.join();
+}
+
+//===- Decoding -----------------------------------------------------------===//
+
+static uint64_t endOf(const fb::Slice *slice, uint64_t iterations) {
+  return slice->offset() + slice->stride() * (iterations - 1) + slice->bytes();
+}
+
+/// The end of what is there before any command: states, inputs, blocks and scratch.
+uint64_t World::residentEnd() const {
+  uint64_t end = endOf(layout.block(), 1);
+  for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
+    if (slice && slice->bytes())
+      end = std::max(end, endOf(slice, 1));
+  for (uint32_t i = 0; layout.states() && i < layout.states()->size(); ++i) {
+    const fb::State &state = *layout.states()->Get(i);
+    end = std::max(end, state.offset() + state.elements() * sizeOf(state.dtype()));
+  }
+  for (uint32_t i = 0; layout.inputs() && i < layout.inputs()->size(); ++i)
+    end = std::max(end, layout.inputs()->Get(i)->offset() + layout.inputs()->Get(i)->bytes());
+  return end;
+}
+
+size_t World::mostBindings() const {
+  size_t most = 0;
+  const auto *kernels = artifact.manifest().kernels();
+  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
+    most = std::max<size_t>(most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
+  return most + 1; // and the shared scratch
+}
+
+void World::decode(const fb::Program &program) {
+  std::unordered_map<uint32_t, LocalSite *> started;
+  uint32_t number = 0;
+  decodeBlock(program.commands(), programs[&program], started, number, 1);
+}
+
+/// The end of the highest range that a command names.
+static uint64_t endOf(const fb::Command &command, uint64_t iterations) {
+  uint64_t end = 0;
+  if (const fb::Launch *launch = command.body_as_Launch())
+    for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
+      end = std::max(end, endOf(launch->bindings()->Get(i), iterations));
+  else if (const fb::Collective *collective = command.body_as_Collective())
+    end = std::max(endOf(collective->source(), iterations), endOf(collective->target(), iterations));
+  else if (const fb::Copy *copy = command.body_as_Copy())
+    end = std::max(endOf(copy->source(), iterations), endOf(copy->target(), iterations));
+  else if (const fb::Fill *fill = command.body_as_Fill())
+    end = endOf(fill->target(), iterations);
+  return end;
+}
+
+void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
+                        std::unordered_map<uint32_t, LocalSite *> &started, uint32_t &number, uint64_t iterations) {
+  for (uint32_t i = 0; commands && i < commands->size(); ++i) {
+    const fb::Command &command = *commands->Get(i);
+    const char *label = command.label() ? command.label()->c_str() : "";
+    into.instructions.push_back({command.body_type(), command.body(), label, number++});
+    into.end = std::max(into.end, endOf(command, iterations));
+    if (const fb::Collective *collective = command.body_as_Collective()) {
+      std::vector<uint32_t> axes;
+      if (collective->axes())
+        axes.assign(collective->axes()->begin(), collective->axes()->end());
+      sites.push_back(std::make_unique<LocalSite>(
+          mesh, CollectiveKey{collective->kind(), collective->reduction(), collective->dtype(), collective->count(),
+                              collective->root(), std::move(axes), collective->id(), label}));
+      into.instructions.back().site = started[collective->id()] = sites.back().get();
+    } else if (const fb::Wait *wait = command.body_as_Wait()) {
+      into.instructions.back().site = started.at(wait->id());
+    } else if (const fb::Loop *loop = command.body_as_Loop()) {
+      size_t at = into.instructions.size() - 1;
+      decodeBlock(loop->body(), into, started, number, loop->count());
+      into.instructions[at].length = static_cast<uint32_t>(into.instructions.size() - at - 1);
+    }
+  }
+}
+
+LocalSite *World::firstReduceScatter(const fb::Program &program) {
+  for (const Instruction &instruction : programs.at(&program).instructions)
+    if (instruction.kind == fb::Body::Collective &&
+        instruction.site->getKey().kind == fb::CollectiveKind::reduce_scatter)
+      return instruction.site;
+  return nullptr;
+}
+
+uint64_t World::firstElement(const fb::State &state, uint32_t rank) const {
+  const fb::Unit &unit = *artifact.manifest().units()->Get(state.unit());
+  return state.whole() || unit.shards() == 1 ? 0 : mesh.indexOn("shard", rank) * unit.shard_size();
+}
+
+//===- Ranks --------------------------------------------------------------===//
+
+void World::onEveryRank(Job newJob) {
+  job = newJob;
+  running.store(ranks(), std::memory_order_relaxed);
+  generation.fetch_add(1, std::memory_order_release);
+  jobBell.ring();
+  awaitRanks();
+  if (firstFailure.load(std::memory_order_acquire) >= 0)
+    throwFirstError();
+}
+
+void World::awaitRanks() {
+  // Ranks have a little longer to report what they themselves wait for.
+  double grace = 2 + options.timeoutSeconds * 0.05, lastChange = monotonicSeconds();
+  uint64_t lastBeats = 0;
+  waitFor(doneBell, 0, sliceMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
+          [&] {
+            uint64_t beats = running.load(std::memory_order_relaxed);
+            for (uint32_t rank = 0; rank < ranks(); ++rank)
+              beats += watch.beats(rank) * 64;
+            double now = monotonicSeconds();
+            if (beats != lastBeats) {
+              lastBeats = beats;
+              lastChange = now;
+            }
+            double limit = watch.hasFailed() ? grace : options.timeoutSeconds + grace;
+            if (now - lastChange < limit)
+              return;
+            hung = true;
+            if (watch.hasFailed())
+              throwFirstError();
+            std::string where;
+            for (uint32_t rank = 0; rank < ranks(); ++rank)
+              where += (rank ? ", " : "") + watch.whereabouts(rank);
+            failed("run %llu of program '%s': no rank made progress for %g s: %s", (unsigned long long)currentRun, currentName,
+                   now - lastChange, where.c_str());
+          });
+}
+
+void World::throwFirstError() {
+  int32_t rank = firstFailure.load(std::memory_order_acquire);
+  const Error &error = *members[rank]->error;
+  throw Error(error.status, format("run %llu of program '%s': %s", (unsigned long long)currentRun, currentName, error.what()));
+}
+
+void World::serve(uint32_t rank) {
+  for (uint64_t seen = 0;; ++seen) {
+    waitFor(jobBell, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; }, [] {});
+    if (ending)
+      return;
+    std::optional<Error> &error = members[rank]->error;
+    try {
+      (this->*job)(rank);
+    } catch (const Abandoned &) { // another rank has the reason
+    } catch (const Error &reason) {
+      error = reason;
+    } catch (const std::exception &reason) {
+      error = Error(FSDPRT_FAILED, reason.what());
+    }
+    int32_t none = -1;
+    if (error) {
+      firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank), std::memory_order_acq_rel);
+      watch.fail();
+    }
+    if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      doneBell.ring();
+  }
+}
+
+/// Before the first program: memory, this rank's place, and neutral values in the step block.
+void World::prepare(uint32_t rank) {
+  members[rank]->arena.prefault();
+  auto *block = reinterpret_cast<float *>(memory(rank, layout.block()->offset()));
+  block[FSDPRT_BLOCK_LOSS_SCALE] = block[FSDPRT_BLOCK_GROWTH] = block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
+  if (!layout.rank() || layout.rank()->bytes() == 0)
+    return;
+  auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));
+  place[0] = rank;
+  place[1] = static_cast<int64_t>(mesh.indexOn("shard", rank));
+  place[2] = static_cast<int64_t>(mesh.indexOn("replicate", rank));
+  place[3] = 0;
+}
+
+void World::run(const fb::Program &program) {
+  const Decoded &decoded = programs.at(&program);
+  current = &decoded.instructions;
+  peak = std::max(peak, decoded.end);
+  currentName = program.name()->c_str();
+  ++currentRun;
+  onEveryRank(&World::execute);
+}
+
+//===- Execution ----------------------------------------------------------===//
+
+void World::execute(uint32_t rank) {
+  executeRange(rank, current->data(), current->data() + current->size(), 0);
+}
+
+void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
+  for (const Instruction *at = begin; at != end; ++at) {
+    watch.beat(rank, at->number, at->label);
+    if (at->kind != fb::Body::Loop) {
+      executeOne(rank, *at, iteration);
+      continue;
+    }
+    uint32_t count = static_cast<const fb::Loop *>(at->body)->count();
+    for (uint32_t k = 0; k < count; ++k)
+      executeRange(rank, at + 1, at + 1 + at->length, k);
+    at += at->length;
+  }
+}
+
+static uint64_t offsetOf(const fb::Slice &slice, uint64_t iteration) { return slice.offset() + iteration * slice.stride(); }
+
+void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  Rank &rank = *members[index];
+  switch (instruction.kind) {
+  case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
+  case fb::Body::Collective: {
+    const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+    collectives.start(*instruction.site, index, rank.arena.at(offsetOf(*collective.source(), iteration)),
+                      rank.arena.at(offsetOf(*collective.target(), iteration)));
+    if (collective.channel() == 0)
+      collectives.complete(*instruction.site, index, rank.pool);
+    return;
+  }
+  case fb::Body::Wait: return collectives.complete(*instruction.site, index, rank.pool);
+  case fb::Body::Copy: return copy(rank, *static_cast<const fb::Copy *>(instruction.body), iteration);
+  case fb::Body::Fill: {
+    const fb::Slice &target = *static_cast<const fb::Fill *>(instruction.body)->target();
+    std::memset(rank.arena.at(offsetOf(target, iteration)), 0, target.bytes());
+    return;
+  }
+  case fb::Body::Initialise: return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
+  default: return;
+  }
+}
+
+void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index) {
+  uint32_t count = launch.bindings() ? launch.bindings()->size() : 0;
+  for (uint32_t i = 0; i < count; ++i)
+    rank.bindings[i] = rank.arena.at(offsetOf(*launch.bindings()->Get(i), iteration));
+  std::byte *workspace = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
+  rank.bindings[count] = workspace;
+  void *const *bindings = rank.bindings.data();
+  uint64_t workerBytes = layout.worker_bytes();
+  std::byte *scratch = workspace + layout.shared_bytes();
+  for (const KernelPhase &phase : artifact.kernel(launch.kernel())) {
+    watch.beat(index);
+    if (rank.pool.size() == 1 || phase.extent <= phase.tile) {
+      phase.function(bindings, 0, static_cast<int64_t>(phase.extent), scratch);
+      continue;
+    }
+    rank.pool.run([&](uint32_t worker) {
+      uint64_t begin, end;
+      WorkerPool::split(phase.extent, phase.tile, rank.pool.size(), worker, begin, end);
+      if (begin < end)
+        phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end), scratch + worker * workerBytes);
+    });
+  }
+}
+
+void World::copy(Rank &rank, const fb::Copy &copy, uint64_t iteration) {
+  const std::byte *from = rank.arena.at(offsetOf(*copy.source(), iteration));
+  std::byte *to = rank.arena.at(offsetOf(*copy.target(), iteration));
+  uint64_t bytes = copy.source()->bytes();
+  if (from == to)
+    return;
+  if (bytes < (256 << 10)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  rank.pool.run([&](uint32_t worker) {
+    uint64_t begin, end;
+    WorkerPool::split(bytes, 4096, rank.pool.size(), worker, begin, end);
+    if (begin < end)
+      std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+/// The part of the parameter that this rank's shard covers.
+void World::initialise(uint32_t index, const fb::Initialise &initialise) {
+  const fb::State &state = *layout.states()->Get(initialise.state());
+  const fb::Param &param = *artifact.manifest().params()->Get(initialise.param());
+  uint64_t elements = 1;
+  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
+    elements *= param.shape()->Get(i);
+  uint64_t held = firstElement(state, index);
+  uint64_t begin = std::max(param.offset(), held), end = std::min(param.offset() + elements, held + state.elements());
+  if (begin >= end)
+    return;
+  Distribution distribution = {param.init(), param.a(), param.b()};
+  uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
+  std::byte *to = memory(index, state.offset()) + (begin - held) * size;
+  WorkerPool &pool = members[index]->pool;
+  pool.run([&](uint32_t worker) {
+    uint64_t first, last;
+    WorkerPool::split(end - begin, 4096, pool.size(), worker, first, last);
+    if (first < last)
+      initialValues(distribution, options.seed, stream, begin - param.offset() + first, last - first, state.dtype(), to + first * size);
+  });
+}

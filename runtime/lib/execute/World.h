@@ -1,0 +1,131 @@
+//===- World.h - Ranks that run programs together ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A world is a mesh of ranks in this process: each has an arena, a thread and a
+// worker pool. run() gives all of them the same program and waits for all.
+//
+//     main      run(step) ------------------------------ waits, watches ---- returns
+//     rank 0       commands | all_gather | launch | ...  -- done
+//     rank 1       commands | all_gather | launch | ...  -- done
+//
+// The sharded ranks are one world; the unsharded reference is a world of one rank.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_WORLD_H
+#define FSDPRT_EXECUTE_WORLD_H
+
+#include "artifact/Artifact.h"
+#include "collectives/Local.h"
+#include "device/Arena.h"
+#include <optional>
+#include <unordered_map>
+
+namespace fsdprt {
+
+struct WorldOptions {
+  uint32_t threadsPerRank = 1;
+  double timeoutSeconds = 60;
+  uint64_t seed = 0;
+};
+
+/// A command with what is looked up once. A loop's body follows it.
+struct Instruction {
+  fb::Body kind;
+  const void *body;
+  const char *label;
+  uint32_t number;
+  uint32_t length = 0;       // of a loop's body
+  LocalSite *site = nullptr; // of a collective and its wait
+};
+
+class World {
+public:
+  /// `layout` is what all programs of this world run on.
+  World(const Artifact &artifact, Mesh mesh, const fb::Layout &layout, bool reference, const WorldOptions &options);
+  /// Not for a world that hasHung(): its threads still use it.
+  ~World();
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+
+  uint32_t ranks() const { return static_cast<uint32_t>(mesh.ranks()); }
+  const fb::Layout &getLayout() const { return layout; }
+  const Artifact &getArtifact() const { return artifact; }
+  uint32_t threadsPerRank() const { return options.threadsPerRank; }
+  uint64_t arenaBytes() const { return members[0]->arena.mappedBytes(); }
+  std::byte *memory(uint32_t rank, uint64_t offset) const { return members[rank]->arena.at(offset); }
+  /// The first element of its unit's flat buffer that a rank holds of a state.
+  uint64_t firstElement(const fb::State &state, uint32_t rank) const;
+  bool hasHung() const { return hung; }
+  /// The end of the highest range that what has run so far names, states and inputs included.
+  uint64_t peakBytes() const { return peak; }
+
+  /// Throws Error with the first failure.
+  void run(const fb::Program &program);
+  /// The reduce-scatters of `program` in order; for planting a fault.
+  LocalSite *firstReduceScatter(const fb::Program &program);
+
+private:
+  struct Rank {
+    Rank(uint64_t arenaBytes, uint32_t workers, uint32_t spins, size_t mostBindings)
+        : arena(arenaBytes), pool(workers, spins), bindings(mostBindings) {}
+    Arena arena;
+    WorkerPool pool;
+    std::vector<void *> bindings; // room for a launch's pointers
+    std::optional<Error> error;
+    std::thread thread;
+  };
+  struct Decoded {
+    std::vector<Instruction> instructions;
+    uint64_t end = 0; // of the highest range
+  };
+  using Job = void (World::*)(uint32_t rank);
+
+  void decode(const fb::Program &program);
+  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
+                   std::unordered_map<uint32_t, LocalSite *> &started, uint32_t &number, uint64_t iterations);
+  size_t mostBindings() const;
+  uint64_t residentEnd() const;
+  void stop();
+  void onEveryRank(Job job);
+  void awaitRanks();
+  void throwFirstError();
+  void serve(uint32_t rank);
+
+  void prepare(uint32_t rank);
+  void execute(uint32_t rank);
+  void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
+  void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
+  void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
+  void copy(Rank &rank, const fb::Copy &copy, uint64_t iteration);
+  void initialise(uint32_t rank, const fb::Initialise &initialise);
+
+  const Artifact &artifact;
+  Mesh mesh;
+  const fb::Layout &layout;
+  WorldOptions options;
+  Watch watch;
+  uint32_t spins;
+  LocalCollectives collectives;
+  std::vector<std::unique_ptr<LocalSite>> sites;
+  std::unordered_map<const fb::Program *, Decoded> programs;
+  std::vector<std::unique_ptr<Rank>> members;
+
+  const std::vector<Instruction> *current = nullptr;
+  const char *currentName = "";
+  uint64_t currentRun = 0, peak = 0;
+  Job job = nullptr;
+  Bell jobBell, doneBell;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<uint32_t> running{0};
+  std::atomic<int32_t> firstFailure{-1};
+  std::atomic<bool> ending{false};
+  bool hung = false;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_WORLD_H

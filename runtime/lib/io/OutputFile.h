@@ -1,0 +1,47 @@
+//===- OutputFile.h - Files that are written whole or not at all -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// write(2) on a descriptor, every result looked at, fsync before close: a full disk
+// is an error and not a shorter file. With 'atomic', bytes go to FILE.tmp, which
+// takes the name in the end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_IO_OUTPUTFILE_H
+#define FSDPRT_IO_OUTPUTFILE_H
+
+#include <cstddef>
+#include <string>
+
+namespace fsdprt {
+
+class OutputFile {
+public:
+  OutputFile() = default;
+  OutputFile(const std::string &path, bool atomic) { open(path, atomic); }
+  /// Removes an atomic file that was not committed.
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  /// Throws Error.
+  void open(const std::string &path, bool atomic);
+  bool isOpen() const { return fd >= 0; }
+  /// Allocates nothing unless it throws Error.
+  void write(const void *data, size_t size);
+  /// Flushes to the disk, closes, renames.
+  void commit();
+
+private:
+  [[noreturn]] void fail(const char *doing);
+  std::string path, temporary; // temporary: empty when not atomic
+  int fd = -1;
+  bool regular = false;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_IO_OUTPUTFILE_H

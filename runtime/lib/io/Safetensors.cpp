@@ -1,0 +1,212 @@
+//===- Safetensors.cpp - Weights in the safetensors format ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The header goes through a SAX handler, which knows at which depth it is and what may
+// stand there; no tree is built.
+//
+//===----------------------------------------------------------------------===//
+
+#include "io/Safetensors.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint64_t maxHeader = 100'000'000;
+
+uint32_t fsdprt::safetensorsSize(const std::string &dtype) {
+  static const std::map<std::string, uint32_t> sizes = {
+      {"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
+      {"BF16", 2}, {"I32", 4},  {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8}};
+  auto found = sizes.find(dtype);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+namespace {
+class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
+public:
+  HeaderHandler(const std::string &path, std::map<std::string, Tensor> &tensors) : path(path), tensors(tensors) {}
+
+  bool start_object(size_t) override {
+    if (depth == 1 && metadata) {
+      ++depth;
+      return true;
+    }
+    if (depth > 1 || inArray)
+      refuse("expected no object here");
+    ++depth;
+    return true;
+  }
+  bool end_object() override {
+    if (depth == 2 && !metadata)
+      finishTensor();
+    if (depth == 2)
+      metadata = false;
+    --depth;
+    return true;
+  }
+  bool key(string_t &name) override {
+    if (depth == 1) {
+      if (!names.insert(name).second)
+        refuse("expected each name once");
+      current = name;
+      metadata = name == "__metadata__";
+      tensor = {};
+      fields.clear();
+    } else {
+      field = name;
+      if (!fields.insert(name).second)
+        refuse("expected '" + printable(name) + "' once");
+      if (!metadata && name != "dtype" && name != "shape" && name != "data_offsets")
+        refuse("expected dtype, shape and data_offsets, found '" + printable(name) + "'");
+    }
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (depth != 2 || metadata || inArray || (field != "shape" && field != "data_offsets"))
+      refuse("expected no array here");
+    inArray = true;
+    return true;
+  }
+  bool end_array() override {
+    inArray = false;
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (!inArray)
+      refuse("expected no number here");
+    (field == "shape" ? tensor.shape : offsets).push_back(value);
+    return true;
+  }
+  bool string(string_t &value) override {
+    if (depth != 2 || inArray || (!metadata && field != "dtype"))
+      refuse("expected no string here");
+    if (!metadata)
+      tensor.dtype = value;
+    return true;
+  }
+  bool number_integer(number_integer_t value) override { refuse(format("expected a non-negative number, found %lld", (long long)value)); }
+  bool number_float(number_float_t, const string_t &text) override { refuse("expected an integer, found " + printable(text)); }
+  bool null() override { refuse("expected no null"); }
+  bool boolean(bool) override { refuse("expected no boolean"); }
+  bool binary(binary_t &) override { refuse("expected text"); }
+  bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) override {
+    refuse(format("not JSON at byte %zu: %s", position, printable(error.what()).c_str()));
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string &why) {
+    badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '", printable(current).c_str(), current.empty() ? "" : "'",
+             why.c_str());
+  }
+
+  void finishTensor() {
+    if (fields.size() != 3)
+      refuse("expected dtype, shape and data_offsets");
+    uint64_t bytes = safetensorsSize(tensor.dtype);
+    if (bytes == 0)
+      refuse("dtype '" + printable(tensor.dtype) + "' is not known");
+    for (uint64_t dim : tensor.shape)
+      if (__builtin_mul_overflow(bytes, dim, &bytes))
+        refuse("its shape overflows");
+    if (offsets.size() != 2 || offsets[1] < offsets[0] || offsets[1] - offsets[0] != bytes)
+      refuse(format("expected data_offsets [begin, end] %llu bytes apart", (ull)bytes));
+    tensor.begin = offsets[0];
+    tensor.end = offsets[1];
+    offsets.clear();
+    tensors.emplace(current, tensor);
+  }
+
+  const std::string &path;
+  std::map<std::string, Tensor> &tensors;
+  std::set<std::string> names, fields;
+  std::string current, field;
+  Tensor tensor;
+  std::vector<uint64_t> offsets;
+  int depth = 0;
+  bool metadata = false, inArray = false;
+};
+} // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string &path) : path(path), file(path, "the weights") {
+  uint64_t length;
+  if (file.size() < sizeof length)
+    badInput("%s: expected a safetensors file, found %llu bytes", path.c_str(), (ull)file.size());
+  std::memcpy(&length, file.data(), sizeof length);
+  if (length > maxHeader || length > file.size() - sizeof length)
+    badInput("%s: expected a safetensors header of at most %llu bytes, found a length of %llu", path.c_str(),
+             (ull)std::min(maxHeader, file.size() - sizeof length), (ull)length);
+  const char *text = reinterpret_cast<const char *>(file.data()) + sizeof length;
+  if (length == 0 || text[0] != '{')
+    badInput("%s: expected a safetensors header, which begins with '{'", path.c_str());
+  dataBegin = sizeof length + length;
+  HeaderHandler handler(path, tensors);
+  nlohmann::json::sax_parse(text, text + length, &handler);
+  checkTiling();
+}
+
+void SafetensorsFile::checkTiling() const {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto &[name, tensor] : tensors)
+    ranges.push_back({tensor.begin, tensor.end});
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t at = 0;
+  for (auto [begin, end] : ranges) {
+    if (begin != at)
+      badInput("%s: expected tensors without holes or overlaps, found one at %llu where %llu was due", path.c_str(), (ull)begin,
+               (ull)at);
+    at = end;
+  }
+  if (at != file.size() - dataBegin)
+    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more than its header says", path.c_str(),
+             (ull)at, (ull)(file.size() - dataBegin));
+}
+
+std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
+  MappedFile file(path, "the index of weights");
+  const char *text = reinterpret_cast<const char *>(file.data());
+  auto index = nlohmann::json::parse(text, text + file.size(), nullptr, /*allow_exceptions=*/false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    badInput("%s: expected a JSON object with a weight_map from names to files", path.c_str());
+  std::set<std::string> names;
+  for (const auto &entry : index["weight_map"]) {
+    std::string name = entry.is_string() ? entry.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos)
+      badInput("%s: expected the name of a file beside it, found '%s'", path.c_str(), printable(name).c_str());
+    names.insert(name);
+  }
+  size_t slash = path.rfind('/');
+  std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::vector<std::string> result;
+  for (const std::string &name : names)
+    result.push_back(directory + name);
+  return result;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry> &entries) : file(path, true) {
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    uint32_t wideA = safetensorsSize(a.dtype), wideB = safetensorsSize(b.dtype);
+    return wideA != wideB ? wideA > wideB : std::tie(a.dtype, a.name) < std::tie(b.dtype, b.name);
+  });
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  uint64_t at = 0;
+  for (const Entry &entry : entries) {
+    uint64_t bytes = safetensorsSize(entry.dtype);
+    for (uint64_t dim : entry.shape)
+      bytes *= dim;
+    header[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  uint64_t length = text.size();
+  file.write(&length, sizeof length);
+  file.write(text.data(), text.size());
+}

@@ -1,0 +1,76 @@
+//===- Safetensors.h - Weights in the safetensors format --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     | u64 N | N bytes of JSON | tensors, end to end |
+//
+// Reading is strict, since sizes come from a stranger's file: N at most 100,000,000
+// and within the file; the JSON is an object that begins at once, without duplicate
+// or unknown keys; every number is a non-negative integer; a tensor's bytes are the
+// product of its shape and dtype, without overflow; sorted by place, the tensors
+// tile the rest of the file without a hole or an overlap.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_IO_SAFETENSORS_H
+#define FSDPRT_IO_SAFETENSORS_H
+
+#include "io/MappedFile.h"
+#include "io/OutputFile.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+struct Tensor {
+  std::string dtype; // "F32", "BF16", ...
+  std::vector<uint64_t> shape;
+  uint64_t begin = 0, end = 0; // within the data
+};
+
+/// Bytes per element of a dtype; 0 when there is no such dtype.
+uint32_t safetensorsSize(const std::string &dtype);
+
+class SafetensorsFile {
+public:
+  explicit SafetensorsFile(const std::string &path);
+
+  const std::string &getPath() const { return path; }
+  const std::map<std::string, Tensor> &getTensors() const { return tensors; }
+  const std::byte *data(const Tensor &tensor) const { return file.data() + dataBegin + tensor.begin; }
+
+private:
+  void checkTiling() const;
+
+  std::string path;
+  MappedFile file;
+  uint64_t dataBegin = 0;
+  std::map<std::string, Tensor> tensors;
+};
+
+/// The files that "model.safetensors.index.json" names, in order; each once.
+std::vector<std::string> readSafetensorsIndex(const std::string &path);
+
+/// Writes tensors one after the other, in the order that plan() gave. The file
+/// appears when commit() returns, whole.
+class SafetensorsWriter {
+public:
+  struct Entry {
+    std::string name, dtype;
+    std::vector<uint64_t> shape;
+  };
+  /// `entries` are sorted: wider dtypes first, then by name; write their data in that order.
+  SafetensorsWriter(const std::string &path, std::vector<Entry> &entries);
+  void write(const void *data, size_t size) { file.write(data, size); }
+  void commit() { file.commit(); }
+
+private:
+  OutputFile file;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_IO_SAFETENSORS_H

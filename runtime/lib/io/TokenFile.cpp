@@ -1,0 +1,87 @@
+//===- TokenFile.cpp - Tokens on disk ---------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// See the header.
+//
+//===----------------------------------------------------------------------===//
+
+#include "io/TokenFile.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint64_t headerBytes = 1024;
+
+/// Sets begin, width and count when the file has llm.c's header.
+void TokenFile::readHeader(const std::string &path) {
+  int32_t words[3];
+  if (file.size() < headerBytes)
+    return;
+  std::memcpy(words, file.data(), sizeof words);
+  if (words[0] != 20240520 && words[0] != 20240801)
+    return;
+  bool narrow = words[0] == 20240520;
+  if (words[1] != (narrow ? 1 : 7))
+    badInput("%s: expected version %d of the token file with magic %d, found %d", path.c_str(), narrow ? 1 : 7, words[0], words[1]);
+  width = narrow ? 2 : 4;
+  begin = headerBytes;
+  uint64_t expected = headerBytes + static_cast<uint64_t>(static_cast<uint32_t>(words[2])) * width;
+  if (words[2] < 0 || file.size() != expected)
+    badInput("%s: its header says %d tokens of %u bytes, which makes %llu bytes, found %llu", path.c_str(), words[2], width,
+             (ull)expected, (ull)file.size());
+  count = words[2];
+}
+
+template <typename Id>
+void TokenFile::checkIds(const std::string &path, uint64_t limit) const {
+  const auto *ids = reinterpret_cast<const Id *>(file.data() + begin);
+  if (limit == 0 || limit > static_cast<Id>(~Id(0)))
+    return;
+  Id most = static_cast<Id>(limit - 1);
+  constexpr uint64_t block = 1 << 16;
+  for (uint64_t first = 0; first < count; first += block) {
+    uint64_t last = std::min(count, first + block);
+    Id largest = 0;
+    for (uint64_t i = first; i < last; ++i)
+      largest = std::max(largest, ids[i]);
+    for (uint64_t i = first; largest > most && i < last; ++i)
+      if (ids[i] > most)
+        badInput("%s: token %llu (byte offset %llu): expected an id in [0, %llu), found %llu", path.c_str(), (ull)i,
+                 (ull)(begin + i * sizeof(Id)), (ull)limit, (ull)ids[i]);
+  }
+}
+
+TokenFile::TokenFile(const std::string &path, TokenType type, uint64_t limit) : file(path, "the tokens") {
+  if (file.size() == 0)
+    badInput("%s: expected tokens, found an empty file", path.c_str());
+  readHeader(path);
+  uint32_t asked = type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : type == TokenType::u32 ? 4 : 0;
+  if (begin != 0 && asked != 0 && asked != width)
+    badInput("%s: its header says %s, --token-dtype says otherwise; leave the option out", path.c_str(), typeName());
+  if (begin == 0) {
+    width = asked ? asked : limit == 0 || limit > 65536 ? 4 : limit > 256 ? 2 : 1;
+    if (file.size() % width != 0)
+      badInput("%s: expected a multiple of %u bytes, for ids of type %s, found %llu", path.c_str(), width, typeName(),
+               (ull)file.size());
+    count = file.size() / width;
+  }
+  if (width == 1)
+    checkIds<uint8_t>(path, limit);
+  else if (width == 2)
+    checkIds<uint16_t>(path, limit);
+  else
+    checkIds<uint32_t>(path, limit);
+}
+
+uint32_t TokenFile::operator[](uint64_t index) const {
+  const std::byte *from = file.data() + begin + index * width;
+  uint32_t id = 0; // little-endian, as the machines that this runs on
+  std::memcpy(&id, from, width);
+  return id;
+}

@@ -1,0 +1,48 @@
+//===- TokenFile.h - Tokens on disk -----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Formats: raw little-endian ids of 1, 2 or 4 bytes; llm.c's, 256 x int32 of header
+// (magic 20240520 version 1: uint16; magic 20240801 version 7: uint32; the number of
+// tokens) and then ids; text, whose bytes are the ids. The whole file is looked over
+// when it is opened: an id that the model has no row for is refused with its place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_IO_TOKENFILE_H
+#define FSDPRT_IO_TOKENFILE_H
+
+#include "io/MappedFile.h"
+#include <cstdint>
+#include <string>
+
+namespace fsdprt {
+
+enum class TokenType { automatic, u8, u16, u32 };
+
+class TokenFile {
+public:
+  TokenFile() = default;
+  /// `limit`: ids are in [0, limit). automatic: the header's, else the narrowest type that holds the limit.
+  TokenFile(const std::string &path, TokenType type, uint64_t limit);
+
+  uint64_t size() const { return count; }
+  const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
+  bool hasHeader() const { return begin != 0; }
+  uint32_t operator[](uint64_t index) const;
+
+private:
+  void readHeader(const std::string &path);
+  template <typename Id>
+  void checkIds(const std::string &path, uint64_t limit) const;
+
+  MappedFile file;
+  uint64_t begin = 0, count = 0; // bytes of header, tokens
+  uint32_t width = 1;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_IO_TOKENFILE_H

@@ -1,0 +1,110 @@
+/*===- ToyKernels.c - The kernels of the toy model ----------------*- C -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Compiled to a shared object without a C library: what the compiler's images
+// look like. A table of pointers makes the loader relocate something.
+//
+//===----------------------------------------------------------------------===*/
+
+#include <stdint.h>
+
+typedef void *const *Bindings;
+
+/* (w, tokens i64[8], targets i64[8], gradient): pulls w towards the ids. */
+void toy_gradient(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  const float *w = b[0];
+  const int64_t *tokens = b[1], *targets = b[2];
+  float *gradient = b[3];
+  for (int64_t i = begin; i < end; ++i)
+    gradient[i] = w[i] - 0.01f * (float)(tokens[i % 8] + 2 * targets[(i / 8) % 8]);
+}
+
+/* (gradient, w, loss, shared scratch): partial sums of 64, then their sum. */
+void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  const float *gradient = b[0];
+  float *parts = b[3];
+  for (int64_t p = begin; p < end; ++p) {
+    float sum = 0;
+    for (int i = 0; i < 64; ++i)
+      sum += gradient[p * 64 + i] * gradient[p * 64 + i];
+    parts[p] = sum;
+    *(float *)workspace = sum; /* its own scratch is writable */
+  }
+}
+void toy_loss_sum(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  float *loss = b[2];
+  const float *parts = b[3];
+  float sum = 0;
+  for (int64_t p = begin; p < end; ++p)
+    sum += parts[p];
+  *loss = 0.5f * sum;
+}
+
+/* (sum, x): sum += x */
+void toy_add(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  float *sum = b[0];
+  const float *x = b[1];
+  for (int64_t i = begin; i < end; ++i)
+    sum[i] += x[i];
+}
+
+/* (x, factor[1]): x *= factor */
+static const float thirds[] = {1.0f, 1.0f / 2, 1.0f / 3, 1.0f / 4, 1.0f / 5, 1.0f / 6};
+static const float *const table[] = {thirds, thirds + 1, thirds + 2, thirds + 3, thirds + 4, thirds + 5};
+#define TOY_MEAN(N)                                                                                                                \
+  void toy_mean##N(Bindings b, int64_t begin, int64_t end, void *workspace) {                                                      \
+    float *x = b[0];                                                                                                               \
+    const float *const volatile *row = table;                                                                                     \
+    for (int64_t i = begin; i < end; ++i)                                                                                          \
+      x[i] *= *row[N - 1];                                                                                                         \
+  }
+TOY_MEAN(1)
+TOY_MEAN(2)
+TOY_MEAN(3)
+TOY_MEAN(4)
+TOY_MEAN(5)
+TOY_MEAN(6)
+
+/* (gradient shard of 64, sum of squares) */
+void toy_square(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  const float *gradient = b[0];
+  float *square = b[1], sum = 0;
+  for (int i = 0; i < 64; ++i)
+    sum += gradient[i] * gradient[i];
+  *square = sum;
+}
+
+/* (w, m, gradient, block) */
+void toy_update(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  float *w = b[0], *m = b[1];
+  const float *gradient = b[2], *block = b[3];
+  for (int64_t i = begin; i < end; ++i) {
+    m[i] = 0.5f * m[i] + gradient[i];
+    w[i] -= block[0] * m[i];
+  }
+}
+
+/* (squares, one per 16 floats; loss; block): extent = number of squares */
+void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  const float *squares = b[0], *loss = b[1];
+  float *block = b[2], sum = 0;
+  for (int64_t i = begin; i < end; ++i)
+    sum += squares[i * 16];
+  block[1] += 1;
+  block[7] = *loss;
+  block[8] = __builtin_sqrtf(sum);
+}
+
+/* (loss, block) */
+void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) { ((float *)b[1])[7] = *(const float *)b[0]; }
+
+/* (counter): never comes back unless the counter is below 2 */
+void toy_hang(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  volatile float *block = b[0];
+  block[9] += 1;
+  while (block[9] >= 2)
+    ;
+}

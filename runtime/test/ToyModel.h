@@ -1,0 +1,46 @@
+//===- ToyModel.h - A small artifact made by hand ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One unit of two parameters (w 5x7 with decay, b 11) in shards of 64 elements; the loss pulls every
+// element towards numbers made from the rank's tokens. It has all programs, start and
+// wait forms, loops, two phases and shared scratch, so that the runtime can be
+// tested without the compiler. The manifest stays open for tests that break it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_TOYMODEL_H
+#define FSDPRT_TEST_TOYMODEL_H
+
+#include "fsdprt/artifact_generated.h"
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace fsdprt::test {
+
+struct ToyOptions {
+  uint64_t replicas = 1, shards = 2;
+  bool asynchronous = true; // start and wait forms
+  uint32_t workers = 4;
+};
+
+/// A manifest that passes every check.
+fb::ManifestT toyManifest(const ToyOptions &options);
+
+/// The bytes of a file: header, manifest, image, hash.
+std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image);
+std::vector<std::byte> pack(const fb::ManifestT &manifest);
+/// Computes the hash again after a change.
+void seal(std::vector<std::byte> &file);
+
+/// The compiled ToyKernels.c.
+const std::vector<std::byte> &toyImage();
+std::vector<std::byte> readFile(const std::string &path);
+void writeFile(const std::string &path, const void *data, size_t size);
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TEST_TOYMODEL_H

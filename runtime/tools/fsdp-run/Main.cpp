@@ -1,0 +1,60 @@
+//===- Main.cpp - fsdp-run --------------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Options, artifact, then a dump or a run. Errors are one line on stderr and an exit code.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trainer.h"
+#include <csignal>
+#include <cstdio>
+
+using namespace fsdprt;
+
+static int dump(fsdprt_artifact *artifact, Printer &printer) {
+  auto write = [](void *to, const char *text, size_t size) -> int32_t {
+    try {
+      static_cast<Printer *>(to)->raw(text, size);
+      return 0;
+    } catch (const Error &) {
+      return 1;
+    }
+  };
+  call(fsdprt_artifact_dump, static_cast<const fsdprt_artifact *>(artifact),
+       static_cast<int32_t (*)(void *, const char *, size_t)>(write), static_cast<void *>(&printer));
+  return 0;
+}
+
+static int run(const Options &options, Printer &printer) {
+  fsdprt_artifact *opened = nullptr;
+  call(fsdprt_artifact_open, options.artifact.c_str(), &opened);
+  ArtifactHandle artifact(opened);
+  if (options.dump)
+    return dump(artifact.get(), printer);
+  return Trainer(options, artifact.get(), printer).run();
+}
+
+static int report(fsdprt_status status, const char *message) {
+  std::fprintf(stderr, "fsdp-run: error: %s\n", message);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  Options options;
+  int exitCode = 0;
+  std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write
+  if (!parseOptions(argc, argv, options, exitCode))
+    return exitCode;
+  Printer printer;
+  try {
+    exitCode = run(options, printer);
+  } catch (const Error &error) {
+    exitCode = report(error.status, error.what());
+  } catch (const std::exception &error) {
+    exitCode = report(FSDPRT_FAILED, error.what());
+  }
+  return exitCode;
+}

@@ -1,0 +1,48 @@
+//===- Options.h - What fsdp-run is asked to do -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Filled in from the command line.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_OPTIONS_H
+#define FSDP_RUN_OPTIONS_H
+
+#include "io/TokenFile.h"
+#include <optional>
+#include <string>
+
+namespace fsdprt {
+
+enum class Fault { none, skipShardElement, dropGradient };
+
+struct Options {
+  std::string artifact;
+  uint64_t ranks = 0;
+  uint32_t threadsPerRank = 0;
+  std::string device = "cpu", backend = "local";
+  std::string data, text;
+  TokenType tokenType = TokenType::automatic;
+  bool overfit = false;
+  uint64_t steps = 100;
+  std::optional<double> lr, minimumLr;
+  uint64_t warmupSteps = 0, decaySteps = 0;
+  uint64_t seed = 0;
+  std::string init, exportTo, metrics;
+  bool check = false, dump = false, assertNoAllocations = false;
+  double validationFraction = 0.1;
+  uint64_t validateEvery = 0;
+  std::optional<uint64_t> validationBatches;
+  double timeoutSeconds = 60;
+  Fault fault = Fault::none;
+};
+
+/// Returns true to go on; else the process ends with `exitCode`.
+bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_OPTIONS_H

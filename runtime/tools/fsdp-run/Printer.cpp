@@ -1,0 +1,119 @@
+//===- Printer.cpp - What the user sees -------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     [##########------------------]  120/300  loss 2.3145  norm 0.91  lr 3.0e-04  5,421 tokens/s  0:33 left
+//
+//===----------------------------------------------------------------------===//
+
+#include "Printer.h"
+#include "core/Error.h"
+#include "device/Futex.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+using namespace fsdprt;
+
+static constexpr int barWidth = 28;
+
+Printer::Printer() : terminal(isatty(STDOUT_FILENO) != 0) {}
+
+void Printer::raw(const char *text, size_t size) {
+  while (size > 0) {
+    ssize_t done = ::write(STDOUT_FILENO, text, size);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      failed("cannot write to standard output: %s", strerror(errno));
+    text += done;
+    size -= done;
+  }
+}
+
+void Printer::line(const char *text, ...) {
+  char buffer[1024];
+  size_t used = 0;
+  if (drawn) {
+    std::memcpy(buffer, "\r\033[K", 4);
+    used = 4;
+    drawn = false;
+  }
+  va_list arguments;
+  va_start(arguments, text);
+  int size = std::vsnprintf(buffer + used, sizeof buffer - used - 1, text, arguments);
+  va_end(arguments);
+  used = std::min(used + std::max(size, 0), sizeof buffer - 2);
+  buffer[used++] = '\n';
+  raw(buffer, used);
+}
+
+void Printer::bar(const StepReport &report) {
+  double now = monotonicSeconds();
+  if (now - lastDrawn < 0.1 && report.step != report.steps)
+    return;
+  lastDrawn = now;
+  char done[barWidth + 1], speed[32], buffer[256];
+  int filled = static_cast<int>(report.step * barWidth / report.steps);
+  for (int i = 0; i < barWidth; ++i)
+    done[i] = i < filled ? '#' : '-';
+  done[barWidth] = '\0';
+  uint64_t left = static_cast<uint64_t>(report.secondsLeft + 0.5);
+  int size = std::snprintf(buffer, sizeof buffer, "[%s] %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s  %llu:%02llu left", done,
+                           (unsigned long long)report.step, (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
+                           grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed), (unsigned long long)(left / 60),
+                           (unsigned long long)(left % 60));
+  winsize window = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) // a line that wraps cannot be drawn again
+    size = std::min(size, window.ws_col - 1);
+  raw("\r\033[K", 4);
+  raw(buffer, std::min<size_t>(size, sizeof buffer - 1));
+  drawn = true;
+}
+
+void Printer::step(const StepReport &report) {
+  if (terminal)
+    return bar(report);
+  uint64_t every = std::max<uint64_t>(1, report.steps / 20);
+  if (report.step != 1 && report.step != report.steps && report.step % every != 0)
+    return;
+  char speed[32];
+  line("step %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s", (unsigned long long)report.step,
+       (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
+       grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));
+}
+
+void Printer::endSteps() {
+  if (drawn)
+    raw("\n", 1);
+  drawn = false;
+}
+
+const char *fsdprt::shortBytes(uint64_t bytes, char (&text)[32]) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+const char *fsdprt::grouped(uint64_t number, char (&text)[32]) {
+  char digits[24];
+  int size = std::snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+  int used = 0;
+  for (int i = 0; i < size; ++i) {
+    if (i > 0 && (size - i) % 3 == 0)
+      text[used++] = ',';
+    text[used++] = digits[i];
+  }
+  text[used] = '\0';
+  return text;
+}

@@ -1,0 +1,314 @@
+//===- Trainer.cpp - A run from its first step to its last ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A step: inputs of every rank, the learning rate into every step block, the program
+// 'step', the block of rank 0 back. Losses are means over all ranks already.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trainer.h"
+#include "AllocationHook.h"
+#include "Weights.h"
+#include "device/Futex.h"
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <sys/resource.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &printer)
+    : options(options), artifact(artifact), printer(printer) {
+  info.struct_size = sizeof info;
+  fsdprt_artifact_get_info(artifact, &info);
+  for (const char *program : {"init", "step"})
+    if (!fsdprt_artifact_has_program(artifact, program))
+      badInput("%s: has no program '%s'; it cannot be trained", options.artifact.c_str(), program);
+  if (options.check)
+    for (const char *program : {"reference_init", "reference"})
+      if (!fsdprt_artifact_has_program(artifact, program))
+        badInput("%s: has no program '%s' to check against", options.artifact.c_str(), program);
+  if (options.ranks && options.ranks != info.ranks)
+    badInput("%s: compiled for %llu rank%s, asked to run on %llu; run with --ranks=%llu or compile with another --mesh",
+             options.artifact.c_str(), (ull)info.ranks, info.ranks == 1 ? "" : "s", (ull)options.ranks, (ull)info.ranks);
+  if (options.warmupSteps > options.steps || (options.decaySteps && options.decaySteps < options.warmupSteps))
+    badInput("expected the warm-up to end before the last step and before the decay");
+  ranks = static_cast<uint32_t>(info.ranks);
+  rate.lr = options.lr.value_or(info.lr);
+  rate.minimum = options.minimumLr.value_or(0);
+  rate.warmupSteps = options.warmupSteps;
+  rate.decaySteps = options.decaySteps ? options.decaySteps : options.minimumLr ? options.steps : 0;
+  openTokens();
+  createSession();
+}
+
+void Trainer::openTokens() {
+  uint64_t limit = 0;
+  fsdprt_input_info input = {};
+  for (uint64_t i = 0; input.struct_size = sizeof input, fsdprt_artifact_get_input(artifact, "step", i, &input) == FSDPRT_OK; ++i) {
+    inputs.push_back(input);
+    bool ids = input.role != FSDPRT_OTHER && input.limit != 0;
+    limit = ids && limit ? std::min(limit, input.limit) : ids ? input.limit : limit;
+    if (input.role == FSDPRT_TOKENS && !tokensPerStep)
+      tokensPerStep = input.bytes / (input.dtype == FSDPRT_I64 ? 8 : input.dtype == FSDPRT_I32 ? 4 : 2) * info.ranks;
+  }
+  if (info.tokens_per_rank)
+    tokensPerStep = info.tokens_per_rank * info.ranks;
+  if (!options.text.empty())
+    tokens = std::make_unique<TokenFile>(options.text, TokenType::u8, limit);
+  else if (!options.data.empty())
+    tokens = std::make_unique<TokenFile>(options.data, options.tokenType, limit);
+  BatchOptions batch;
+  batch.seed = options.seed;
+  batch.overfit = options.overfit;
+  batch.validationFraction = options.overfit ? 0 : options.validationFraction;
+  batches = std::make_unique<Batches>(inputs, tokens.get(), info.ranks, batch);
+  bool canValidate = tokens && fsdprt_artifact_has_program(artifact, "eval");
+  uint64_t whole = canValidate ? batches->validationBatches() : 0;
+  validationBatches = std::min(whole, options.validationBatches.value_or(std::min<uint64_t>(whole, 20)));
+  if (options.validationBatches.value_or(0) > 0 && validationBatches == 0)
+    badInput("nothing to validate on: expected --data or --text with more tokens, and a program 'eval'");
+}
+
+void Trainer::createSession() {
+  fsdprt_session_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  wanted.ranks = options.ranks;
+  wanted.threads_per_rank = options.threadsPerRank;
+  wanted.with_reference = options.check;
+  wanted.device = options.device.c_str();
+  wanted.backend = options.backend.c_str();
+  wanted.timeout_seconds = options.timeoutSeconds;
+  wanted.seed = options.seed;
+  wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
+  fsdprt_session *created = nullptr;
+  call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(artifact), &wanted, &created);
+  session.reset(created);
+  savedBlocks.resize(size_t(ranks) * FSDPRT_BLOCK_SIZE);
+  for (const fsdprt_input_info &input : inputs) {
+    fsdprt_input_info other = {};
+    for (uint64_t i = 0; options.check && (other.struct_size = sizeof other,
+                                           fsdprt_artifact_get_input(artifact, "reference", i, &other) == FSDPRT_OK); ++i)
+      if (std::strcmp(other.name, input.name) == 0 && other.micro_batches == uint64_t(input.micro_batches) * ranks &&
+          other.bytes == input.bytes * ranks)
+        referenceInputs.push_back(i);
+  }
+  if (options.check && referenceInputs.size() != inputs.size())
+    badInput("%s: the reference does not take one micro-batch for each of a rank's", options.artifact.c_str());
+}
+
+static uint64_t residentBytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+void Trainer::announce() {
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(session.get(), &placed);
+  char a[32], b[32], c[32];
+  printer.line("%s: %u rank%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks, ranks == 1 ? "" : "s",
+               placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s", options.device.c_str(),
+               grouped(info.parameter_elements, a), info.optimizer);
+  uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = residentBytes();
+  printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s", shortBytes(info.arena_bytes, a),
+               (ull)info.arena_bytes, shortBytes(arenas, b), shortBytes(resident > arenas ? resident - arenas : 0, c));
+  if (tokens)
+    printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
+                 (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),
+                 grouped(batches->validationTokens(), c));
+  else
+    printer.line("inputs: random%s", options.overfit ? ", the same at every step" : "");
+}
+
+void Trainer::initialise() {
+  call(fsdprt_session_run, session.get(), "init");
+  if (options.check)
+    call(fsdprt_session_run, session.get(), "reference_init");
+  if (!options.init.empty()) {
+    uint64_t count = importWeights(options.init, artifact, session.get(), printer);
+    char text[32];
+    printer.line("weights: %s parameters from %s", grouped(count, text), options.init.c_str());
+  }
+}
+
+void Trainer::writeInputs(uint64_t number, bool validating) {
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (uint32_t k = 0; k < inputs[i].micro_batches; ++k) {
+        const void *data = validating ? batches->validation(number, rank, k, i) : batches->train(number, rank, k, i);
+        call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data, batches->bytes(i));
+        if (options.check && !validating)
+          call(fsdprt_session_write_input, session.get(), FSDPRT_REFERENCE, referenceInputs[i],
+               rank * inputs[i].micro_batches + k, data, batches->bytes(i));
+      }
+}
+
+void Trainer::setRate(uint32_t rank, float lr) {
+  float block[FSDPRT_BLOCK_SIZE];
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), rank, static_cast<float *>(block));
+  block[FSDPRT_BLOCK_LR] = lr;
+  call(fsdprt_session_write_block, session.get(), rank, static_cast<const float *>(block));
+}
+
+void Trainer::step(uint64_t number) {
+  writeInputs(number - 1, false);
+  float lr = static_cast<float>(rate.at(number));
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    setRate(rank, lr);
+  if (options.fault == Fault::skipShardElement)
+    saveShardElement();
+  call(fsdprt_session_run, session.get(), "step");
+  if (options.fault == Fault::skipShardElement)
+    restoreShardElement();
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), 0u, static_cast<float *>(lastBlock));
+}
+
+/// The mean loss over the validation batches. The step blocks are as before it.
+double Trainer::validate() {
+  const fsdprt_session *reading = session.get();
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    call(fsdprt_session_read_block, reading, rank, &savedBlocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
+  double sum = 0;
+  for (uint64_t batch = 0; batch < validationBatches; ++batch) {
+    float block[FSDPRT_BLOCK_SIZE];
+    writeInputs(batch, true);
+    call(fsdprt_session_run, session.get(), "eval");
+    call(fsdprt_session_read_block, reading, 0u, static_cast<float *>(block));
+    sum += block[FSDPRT_BLOCK_LOSS];
+  }
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    call(fsdprt_session_write_block, session.get(), rank,
+         static_cast<const float *>(&savedBlocks[size_t(rank) * FSDPRT_BLOCK_SIZE]));
+  return sum / static_cast<double>(validationBatches);
+}
+
+namespace {
+/// One JSON object in a fixed buffer.
+class JsonLine {
+public:
+  void add(const char *key, uint64_t value) { used += std::snprintf(text + used, room(), "%s\"%s\":%llu", comma(), key, (ull)value); }
+  /// The shortest digits that give the same number; null when it is not finite.
+  template <typename Float>
+  void add(const char *key, Float value) {
+    used += std::snprintf(text + used, room(), "%s\"%s\":", comma(), key);
+    if (std::isfinite(value))
+      used = std::to_chars(text + used, text + sizeof text - 3, value).ptr - text;
+    else
+      used += std::snprintf(text + used, room(), "null");
+  }
+  void write(OutputFile &file) {
+    std::memcpy(text + used, "}\n", 2);
+    file.write(text, used + 2);
+  }
+
+private:
+  const char *comma() { return used == 0 ? "{" : ","; }
+  size_t room() const { return sizeof text - 3 - used; }
+  char text[512];
+  size_t used = 0;
+};
+} // namespace
+
+void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, const double *validation) {
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(session.get(), &placed);
+  JsonLine line;
+  line.add("step", number);
+  line.add("loss", block[FSDPRT_BLOCK_LOSS]);
+  line.add("grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
+  line.add("lr", block[FSDPRT_BLOCK_LR]);
+  line.add("tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
+  line.add("peak_bytes", placed.peak_bytes);
+  line.add("planned_bytes", info.arena_bytes);
+  line.add("resident_bytes", residentBytes());
+  line.add("step_ms", static_cast<float>(seconds * 1e3));
+  if (validation)
+    line.add("validation_loss", *validation);
+  line.write(metrics);
+}
+
+void Trainer::train() {
+  double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
+  countAllocations(options.assertNoAllocations);
+  for (uint64_t number = 1; number <= options.steps && !differs; ++number) {
+    double start = monotonicSeconds();
+    step(number);
+    double seconds = std::max(monotonicSeconds() - start, 1e-9);
+    trainingSeconds += seconds;
+    float block[FSDPRT_BLOCK_SIZE];
+    std::memcpy(block, lastBlock, sizeof block);
+    lastLoss = block[FSDPRT_BLOCK_LOSS];
+    firstLoss = number == 1 ? lastLoss : firstLoss;
+    if (options.check)
+      stepReference(number, block);
+    double done = monotonicSeconds() - began;
+    printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM], block[FSDPRT_BLOCK_LR],
+                  static_cast<double>(tokensPerStep) / seconds, done / number * (options.steps - number)});
+    bool last = number == options.steps;
+    bool due = validationBatches && (last || (options.validateEvery && number % options.validateEvery == 0));
+    if (due)
+      validationLoss = validate();
+    if (due && !last)
+      printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
+    if (metrics.isOpen())
+      writeMetrics(number, block, seconds, due ? &validationLoss : nullptr);
+  }
+  countAllocations(false);
+  printer.endSteps();
+  summarise(firstLoss, lastLoss, trainingSeconds);
+}
+
+void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(session.get(), &placed);
+  char a[32], b[32], c[32];
+  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)options.steps, seconds,
+               grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a), firstLoss, lastLoss);
+  printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
+               shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes, shortBytes(residentBytes(), c));
+  if (validationBatches)
+    printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
+                 validationBatches == 1 ? "" : "es");
+}
+
+int Trainer::judgeAllocations() {
+  if (!options.assertNoAllocations)
+    return 0;
+  if (countedAllocations() == 0) {
+    printer.line("no memory was allocated from the first step to the last");
+    return 0;
+  }
+  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu bytes, called before %p",
+         (ull)countedAllocations(), firstAllocationSize(), firstAllocationPlace());
+}
+
+int Trainer::run() {
+  announce();
+  initialise();
+  if (options.fault == Fault::skipShardElement)
+    planFault();
+  if (!options.metrics.empty())
+    metrics.open(options.metrics, false);
+  train();
+  if (metrics.isOpen())
+    metrics.commit();
+  if (options.check && !differs)
+    compareWithReference();
+  if (differs)
+    return FSDPRT_FAILED;
+  if (!options.exportTo.empty()) {
+    exportWeights(options.exportTo, artifact, session.get());
+    printer.line("weights: written to %s", options.exportTo.c_str());
+  }
+  return judgeAllocations();
+}

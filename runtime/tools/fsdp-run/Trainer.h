@@ -1,0 +1,80 @@
+//===- Trainer.h - A run from its first step to its last --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// prepare (artifact, tokens, ranks, weights) - step after step - report.
+//
+// From the first step to the last nothing is allocated; all buffers are made by
+// the constructor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_TRAINER_H
+#define FSDP_RUN_TRAINER_H
+
+#include "Handles.h"
+#include "Options.h"
+#include "Printer.h"
+#include "io/Batches.h"
+#include "io/LearningRate.h"
+#include "io/OutputFile.h"
+#include <vector>
+
+namespace fsdprt {
+
+class Trainer {
+public:
+  /// Everything that can be refused is refused here, before memory is taken or a file written.
+  Trainer(const Options &options, fsdprt_artifact *artifact, Printer &printer);
+  /// The exit code.
+  int run();
+
+private:
+  void openTokens();
+  void createSession();
+  void announce();
+  void initialise();
+  void train();
+  void step(uint64_t number);
+  void writeInputs(uint64_t number, bool validating);
+  void setRate(uint32_t rank, float lr);
+  double validate();
+  void writeMetrics(uint64_t number, const float *block, double seconds, const double *validationLoss);
+  void summarise(double firstLoss, double lastLoss, double seconds);
+  int judgeAllocations();
+
+  // UnshardedCheck.cpp
+  void stepReference(uint64_t number, const float *sharded);
+  void compareWithReference();
+  void planFault();
+  void saveShardElement();
+  void restoreShardElement();
+
+  const Options &options;
+  fsdprt_artifact *artifact;
+  Printer &printer;
+  fsdprt_artifact_info info = {};
+  uint32_t ranks = 0;
+  std::vector<fsdprt_input_info> inputs;
+  std::vector<uint64_t> referenceInputs; // the same inputs' numbers in the reference
+  std::unique_ptr<TokenFile> tokens;
+  std::unique_ptr<Batches> batches;
+  LearningRate rate;
+  SessionHandle session;
+  OutputFile metrics;
+  uint64_t validationBatches = 0, tokensPerStep = 0;
+  std::vector<float> savedBlocks;
+
+  bool differs = false;
+  uint64_t faultParam = 0;
+  std::byte savedElement[8] = {};
+  double validationLoss = -1;
+  float lastBlock[FSDPRT_BLOCK_SIZE] = {};
+  double trainingSeconds = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_TRAINER_H

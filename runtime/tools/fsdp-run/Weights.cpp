@@ -1,0 +1,223 @@
+//===- Weights.cpp - Parameters from and to files ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Names are Hugging Face's, with or without what wraps the model there ("module.",
+// "transformer.", "model."). Buffers that some checkpoints carry are ignored: causal
+// masks, rotary frequencies, and an output head that repeats a tied embedding.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Weights.h"
+#include "Handles.h"
+#include "core/DType.h"
+#include "io/Safetensors.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint64_t chunkElements = 1 << 20;
+
+static bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+/// The name without what wraps the model.
+static std::string bareName(std::string name) {
+  for (bool again = true; again;) {
+    again = false;
+    for (const char *prefix : {"_orig_mod.", "module.", "transformer.", "model."})
+      if (name.rfind(prefix, 0) == 0) {
+        name.erase(0, std::strlen(prefix));
+        again = true;
+      }
+  }
+  return name;
+}
+
+static bool isKnownBuffer(const std::string &name) {
+  for (const char *end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", ".position_ids"})
+    if (endsWith(name, end))
+      return true;
+  return false;
+}
+
+static bool dtypeOf(const std::string &name, fsdprt_dtype &dtype) {
+  static const std::pair<const char *, fsdprt_dtype> known[] = {
+      {"F64", FSDPRT_F64}, {"F32", FSDPRT_F32}, {"F16", FSDPRT_F16}, {"BF16", FSDPRT_BF16}};
+  for (auto [text, type] : known)
+    if (name == text) {
+      dtype = type;
+      return true;
+    }
+  return false;
+}
+
+static std::string shapeText(const std::vector<uint64_t> &shape) {
+  std::string text;
+  for (uint64_t dim : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(dim);
+  return text.empty() ? "a scalar" : text;
+}
+
+namespace {
+struct Source {
+  const SafetensorsFile *file;
+  const Tensor *tensor;
+  bool used = false;
+};
+
+/// The parameters of an artifact beside the tensors of some files.
+class Import {
+public:
+  Import(const std::string &path, const fsdprt_artifact *artifact) : path(path), artifact(artifact) {}
+  void open();
+  void match();
+  uint64_t load(fsdprt_session *session) const;
+
+private:
+  void addProblem(const std::string &problem) {
+    if (problems++ < 10)
+      report += "\n  " + problem;
+  }
+  void matchOne(const fsdprt_param_info &param);
+  bool repeatsTiedEmbedding(const std::string &name, const Source &source) const;
+
+  const std::string &path;
+  const fsdprt_artifact *artifact;
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  std::map<std::string, Source> sources;
+  std::vector<const Source *> chosen; // by parameter
+  std::string report;
+  uint64_t problems = 0;
+};
+} // namespace
+
+void Import::open() {
+  std::vector<std::string> paths = {path};
+  if (endsWith(path, ".json"))
+    paths = readSafetensorsIndex(path);
+  for (const std::string &name : paths) {
+    files.push_back(std::make_unique<SafetensorsFile>(name));
+    for (const auto &[tensorName, tensor] : files.back()->getTensors())
+      if (!sources.emplace(tensorName, Source{files.back().get(), &tensor}).second)
+        badInput("%s: tensor '%s' is in another file too", name.c_str(), printable(tensorName).c_str());
+  }
+}
+
+void Import::matchOne(const fsdprt_param_info &param) {
+  std::string name = param.name;
+  auto found = sources.find(name);
+  if (found == sources.end()) {
+    std::vector<std::map<std::string, Source>::iterator> candidates;
+    for (auto at = sources.begin(); at != sources.end(); ++at)
+      if (bareName(at->first) == bareName(name))
+        candidates.push_back(at);
+    if (candidates.size() == 1)
+      found = candidates[0];
+  }
+  if (found == sources.end())
+    return addProblem("missing: '" + printable(name) + "'");
+  found->second.used = true;
+  const Tensor &tensor = *found->second.tensor;
+  std::vector<uint64_t> shape(param.shape, param.shape + param.rank);
+  fsdprt_dtype dtype;
+  if (tensor.shape != shape)
+    addProblem("'" + printable(name) + "': expected shape " + shapeText(shape) + ", found " + shapeText(tensor.shape));
+  else if (!dtypeOf(tensor.dtype, dtype))
+    addProblem("'" + printable(name) + "': expected F64, F32, F16 or BF16, found " + tensor.dtype);
+  chosen.push_back(&found->second);
+}
+
+/// Some checkpoints store the head of a model with tied embeddings a second time.
+bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
+  if (!endsWith(name, "lm_head.weight"))
+    return false;
+  for (const Source *other : chosen)
+    if (other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
+        std::memcmp(other->file->data(*other->tensor), source.file->data(*source.tensor), source.tensor->end - source.tensor->begin) == 0)
+      return true;
+  return false;
+}
+
+void Import::match() {
+  fsdprt_param_info param = {};
+  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK; ++i)
+    matchOne(param);
+  for (const auto &[name, source] : sources)
+    if (!source.used && !isKnownBuffer(name) && !repeatsTiedEmbedding(name, source))
+      addProblem("not a parameter of the model: '" + printable(name) + "' (" + shapeText(source.tensor->shape) + ")");
+  if (problems > 10)
+    report += format("\n  and %llu more", (ull)(problems - 10));
+  if (problems)
+    badInput("%s: the weights do not match the model:%s", path.c_str(), report.c_str());
+}
+
+uint64_t Import::load(fsdprt_session *session) const {
+  for (uint64_t i = 0; i < chosen.size(); ++i) {
+    fsdprt_dtype dtype = FSDPRT_F32;
+    const Tensor &tensor = *chosen[i]->tensor;
+    dtypeOf(tensor.dtype, dtype);
+    uint64_t elements = (tensor.end - tensor.begin) / safetensorsSize(tensor.dtype);
+    const void *data = chosen[i]->file->data(tensor);
+    call(fsdprt_session_write_param, session, i, FSDPRT_PARAMETER, uint64_t(0), elements, data, dtype);
+  }
+  return chosen.size();
+}
+
+uint64_t fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session, Printer &) {
+  Import import(path, artifact);
+  import.open();
+  import.match();
+  return import.load(session);
+}
+
+//===- Export -------------------------------------------------------------===//
+
+static const char *safetensorsName(fsdprt_dtype dtype) {
+  static const char *const names[] = {"F64", "F32", "F16", "BF16"};
+  return names[dtype];
+}
+
+namespace {
+struct Exported {
+  uint64_t param;
+  fsdprt_state_role role;
+  fsdprt_dtype dtype;
+  uint64_t elements;
+};
+} // namespace
+
+void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session) {
+  std::vector<SafetensorsWriter::Entry> entries;
+  std::map<std::string, Exported> byName;
+  fsdprt_param_info param = {};
+  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK; ++i) {
+    fsdprt_dtype dtype;
+    fsdprt_state_role role = FSDPRT_MASTER;
+    if (fsdprt_session_get_state(session, i, role, &dtype) != FSDPRT_OK) {
+      role = FSDPRT_PARAMETER;
+      if (fsdprt_session_get_state(session, i, role, &dtype) != FSDPRT_OK)
+        badInput("%s: parameter '%s' has no state to export", path.c_str(), param.name);
+    }
+    entries.push_back({param.name, safetensorsName(dtype), {param.shape, param.shape + param.rank}});
+    byName[param.name] = {i, role, dtype, param.elements};
+  }
+  SafetensorsWriter writer(path, entries);
+  std::vector<std::byte> chunk(chunkElements * 8);
+  for (const SafetensorsWriter::Entry &entry : entries) {
+    const Exported &what = byName.at(entry.name);
+    for (uint64_t first = 0; first < what.elements; first += chunkElements) {
+      uint64_t count = std::min(chunkElements, what.elements - first);
+      size_t size = count * sizeOf(static_cast<DType>(what.dtype));
+      call(fsdprt_session_read_param, session, 0u, what.param, what.role, first, count,
+           static_cast<void *>(chunk.data()), size);
+      writer.write(chunk.data(), size);
+    }
+  }
+  writer.commit();
+}
