@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Codegen/Passes.h"
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
@@ -26,4 +27,5 @@ void fsdp::registerPasses() {
   registerFSDPDifferentiatePasses();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
+  registerFSDPCodegenPasses();
 }

@@ -44,7 +44,8 @@ LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 /// Compiles every kernel (fsdp.kernel) of `module`, which is left as it is, and
-/// links them. The same module gives the same bytes.
+/// links them. The same module gives the same bytes. The linker, which runs in this
+/// process, resets llvm::cl options to their defaults: read them before.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target);
 
 /// The oracle: upstream loops, one thread, libm; with `widen` all floating-point

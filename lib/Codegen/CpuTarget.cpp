@@ -1,0 +1,116 @@
+//===- CpuTarget.cpp - The CPU that kernels are compiled for ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A CPU is reduced to the microarchitecture level it has, so that an image says
+// in a dozen words what it needs and runs on every CPU of that level:
+//
+//   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
+//   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/CpuTarget.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// LLVM's name of a feature and the one in /proc/cpuinfo.
+struct Feature {
+  StringLiteral llvm, cpuinfo;
+};
+} // namespace
+
+static constexpr Feature level3[] = {{"sse4.2", "sse4_2"}, {"popcnt", "popcnt"}, {"avx", "avx"},   {"avx2", "avx2"},
+                                     {"fma", "fma"},       {"f16c", "f16c"},     {"bmi", "bmi1"},  {"bmi2", "bmi2"},
+                                     {"lzcnt", "abm"},     {"movbe", "movbe"}};
+static constexpr Feature level4[] = {{"avx512f", "avx512f"},
+                                     {"avx512bw", "avx512bw"},
+                                     {"avx512cd", "avx512cd"},
+                                     {"avx512dq", "avx512dq"},
+                                     {"avx512vl", "avx512vl"}};
+static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
+
+FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
+  bool native = name.empty() || name == "native";
+  StringRef cpu = native ? llvm::sys::getHostCPUName() : name;
+  llvm::StringMap<bool> has;
+  if (native) {
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      has[feature.first()] = feature.second;
+  } else {
+    if (llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) == llvm::X86::CK_None)
+      return emitError(loc) << "expected 'native' or the name of an x86-64 cpu (x86-64-v3, znver4, sapphirerapids), found '"
+                            << name << "'";
+    SmallVector<StringRef> features;
+    llvm::X86::getFeaturesForCPU(cpu, features);
+    for (StringRef feature : features) {
+      has[feature] = true;
+      llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, has);
+    }
+  }
+  auto hasAll = [&](ArrayRef<Feature> level, StringRef *missing) {
+    for (const Feature &feature : level)
+      if (!has.lookup(feature.llvm)) {
+        *missing = feature.cpuinfo;
+        return false;
+      }
+    return true;
+  };
+  StringRef missing;
+  if (!hasAll(level3, &missing))
+    return emitError(loc) << "expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but '" << cpu << "' has no "
+                          << missing;
+
+  CpuTarget target;
+  target.tune = cpu.str();
+  target.cpu = "x86-64-v3";
+  auto require = [&](ArrayRef<Feature> level) {
+    for (const Feature &feature : level)
+      target.isa.push_back(feature.cpuinfo.str());
+  };
+  require(level3);
+  if (hasAll(level4, &missing)) {
+    target.cpu = "x86-64-v4";
+    target.vectorBits = 512;
+    require(level4);
+    if (has.lookup(dotBf16.llvm)) {
+      target.hasBf16Dot = true;
+      target.features = ("+" + dotBf16.llvm).str();
+      require(dotBf16);
+    }
+  }
+  return target;
+}
+
+std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
+  static bool initialised = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+  std::string error;
+  llvm::Triple parsed(triple);
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(parsed, error);
+  if (!backend)
+    return nullptr;
+  llvm::TargetOptions options;
+  // The floating-point contract: nothing is fused that is not written as math.fma.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}

@@ -1,0 +1,108 @@
+//===- KernelForm.cpp - Kernels and phase functions as IR -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/Lowering.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+Type fsdp::getStorageType(Type element) {
+  MLIRContext *context = element.getContext();
+  if (element.isInteger(1))
+    return IntegerType::get(context, 8);
+  if (element.isIndex())
+    return IntegerType::get(context, 64);
+  return element;
+}
+
+int64_t fsdp::getStorageBytes(ShapedType type) {
+  return type.getNumElements() * llvm::divideCeil(getStorageType(type.getElementType()).getIntOrFloatBitWidth(), 8);
+}
+
+/// The result that an argument carries, from `fsdp.out` or `fsdp.inout`.
+static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
+  for (StringRef name : {outAttr, inoutAttr})
+    if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
+      return attr.getInt();
+  return std::nullopt;
+}
+
+BlockArgument fsdp::getDestination(func::FuncOp kernel, unsigned index) {
+  for (BlockArgument argument : kernel.getArguments())
+    if (getResultOf(kernel, argument.getArgNumber()) == index)
+      return argument;
+  return {};
+}
+
+LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitError("expected a kernel of one block");
+  info = KernelInfo();
+  info.name = kernel.getName().str();
+  SmallVector<bool> covered(kernel.getNumResults());
+  for (BlockArgument argument : kernel.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
+      return kernel.emitError("argument ") << number << " expected a tensor of static shape, found " << argument.getType();
+    info.bindingBytes.push_back(getStorageBytes(type));
+    std::optional<int64_t> result = getResultOf(kernel, number);
+    info.writes.push_back(result.has_value());
+    if (!result)
+      continue;
+    if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])
+      return kernel.emitError("argument ") << number << " expected the number of a result that has no other destination, found "
+                                           << *result;
+    if (kernel.getResultTypes()[*result] != type)
+      return kernel.emitError("argument ") << number << " of type " << type << " cannot hold result " << *result
+                                           << " of type " << kernel.getResultTypes()[*result];
+    covered[*result] = true;
+  }
+  for (auto [index, has] : llvm::enumerate(covered))
+    if (!has)
+      return kernel.emitError("result ") << index << " has no destination: mark an argument with '" << outAttr << "' or '"
+                                         << inoutAttr << "'";
+  return success();
+}
+
+func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent, int64_t tile,
+                               bool shared) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(MemRefType::get(tensor.getShape(), getStorageType(tensor.getElementType())));
+  }
+  auto scratch = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+  if (shared)
+    types.push_back(scratch);
+  types.append({builder.getIndexType(), builder.getIndexType(), scratch});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(kernel);
+  auto phase = func::FuncOp::create(builder, kernel.getLoc(), symbol, FunctionType::get(context, types, {}));
+  phase->setAttr(extentAttr, builder.getI64IntegerAttr(extent));
+  phase->setAttr(tileAttr, builder.getI64IntegerAttr(tile));
+  Block *entry = phase.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  func::ReturnOp::create(builder, kernel.getLoc());
+  return phase;
+}
+
+void fsdp::cleanUp(Operation *root) {
+  MLIRContext *context = root->getContext();
+  RewritePatternSet patterns(context);
+  for (Dialect *dialect : context->getLoadedDialects())
+    dialect->getCanonicalizationPatterns(patterns);
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    name.getCanonicalizationPatterns(patterns, context);
+  // Whether it converges within the limit makes no difference to what the IR means.
+  (void)applyPatternsGreedily(root, std::move(patterns));
+  IRRewriter rewriter(context);
+  DominanceInfo dominance(root);
+  eliminateCommonSubExpressions(rewriter, dominance, root);
+}

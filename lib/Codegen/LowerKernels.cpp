@@ -1,0 +1,49 @@
+//===- LowerKernels.cpp - Tensor kernels to phase functions -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The choice of a lowering. Each says beforehand whether it takes a kernel; the
+// general one takes what is left:
+//
+//   any other kernel  -> plain loops, one worker       LoopKernels.cpp
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/Lowering.h"
+#include "fsdp/Codegen/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_LOWERKERNELSPASS
+#include "fsdp/Codegen/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  return lowerLoopKernel(kernel, info);
+}
+
+namespace {
+struct LowerKernelsPass : fsdp::impl::LowerKernelsPassBase<LowerKernelsPass> {
+  using LowerKernelsPassBase::LowerKernelsPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<CpuTarget> target = CpuTarget::get(targetCpu, module.getLoc());
+    if (failed(target))
+      return signalPassFailure();
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (!kernel->hasAttr(kernelAttr))
+        continue;
+      KernelInfo info;
+      if (failed(describeKernel(kernel, info)) || failed(lowerKernel(kernel, *target, info)))
+        return signalPassFailure();
+      ++numKernels;
+      numPhases += info.phases.size();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,27 @@
+// The form of phase functions: bindings, shared scratch if any, begin, end, worker scratch.
+// RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=x86-64-v3 | FileCheck %s
+
+// An in-place operand is one binding; scalars of a captured block stay loads.
+// CHECK-LABEL: func.func @k_scale(
+// CHECK-SAME: %{{.*}}: memref<16xf32>, %[[ACC:.*]]: memref<12xf32>{{.*}}, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<?xi8>)
+// CHECK-SAME: fsdp.extent = {{[0-9]+}} : i64
+// CHECK-SAME: fsdp.tile = {{[0-9]+}} : i64
+// CHECK-NOT: memref.alloc
+// CHECK: return
+func.func private @k_scale(%block: tensor<16xf32>, %acc: tensor<12xf32> {fsdp.inout = 0}) -> tensor<12xf32>
+    attributes {fsdp.kernel, fsdp.kind = "map"} {
+  %c2 = arith.constant 2 : index
+  %s = tensor.extract %block[%c2] : tensor<16xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%acc : tensor<12xf32>) {
+  ^bb0(%o: f32):
+    %1 = arith.mulf %o, %s : f32
+    linalg.yield %1 : f32
+  } -> tensor<12xf32>
+  return %0 : tensor<12xf32>
+}
+
+// Other functions are kept.
+// CHECK-LABEL: func.func @other
+func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}

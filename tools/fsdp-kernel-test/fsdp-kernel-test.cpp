@@ -1,0 +1,347 @@
+//===- fsdp-kernel-test.cpp - Run kernels against the oracle ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Compiles the kernels of a file, loads the image from memory and runs every
+// kernel on seeded inputs:
+//
+//  1. in one piece, in three, and with its tiles in reverse order: the same bits;
+//  2. compiled for --also-cpu, when that is given: the same bits again;
+//  3. by the oracle in f64: within a bound per element type.
+//
+// No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
+// the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Pipelines/Registration.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include <chrono>
+#include <cmath>
+#include <dlfcn.h>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+namespace cl = llvm::cl;
+
+namespace {
+/// The linker inside this process resets options of llvm::cl, so they are copied.
+struct Options {
+  std::string inputFile, targetCpu, alsoCpu, only;
+  std::optional<double> tolerance;
+  double floor;
+  bool times;
+} options;
+} // namespace
+
+static void parseOptions(int argc, char **argv) {
+  static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"));
+  static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"));
+  static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"));
+  static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"));
+  static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"));
+  static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"));
+  static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"));
+  cl::ParseCommandLineOptions(argc, argv, "fsdp-kernel-test: run kernels against the oracle\n");
+  options = {inputFile, targetCpu, alsoCpu, only, {}, floor, times};
+  if (tolerance.getNumOccurrences())
+    options.tolerance = tolerance;
+}
+
+using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
+
+namespace {
+struct Library {
+  void *handle = nullptr;
+  const Image &image;
+  explicit Library(const Image &image) : image(image) {
+    int file = memfd_create("kernels", 0);
+    if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
+      handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+      llvm::errs() << "error: the image cannot be loaded: " << dlerror() << "\n";
+    // The file stays open: the loader takes an image of the same path for the same.
+  }
+};
+
+/// Memory of 64-byte alignment with a guard of known bytes behind it.
+class Buffer {
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  std::vector<Line> lines;
+
+public:
+  size_t bytes;
+  explicit Buffer(size_t bytes) : lines(bytes / 64 + 2), bytes(bytes) { memset(data(), 0xA5, lines.size() * 64); }
+  char *data() { return lines.front().bytes; }
+  bool intact() {
+    return llvm::all_of(ArrayRef<char>(data() + bytes, 64), [](char c) { return c == char(0xA5); });
+  }
+};
+} // namespace
+
+static double toDouble(const char *p, Type type) {
+  if (type.isF64())
+    return *reinterpret_cast<const double *>(p);
+  if (type.isF32())
+    return *reinterpret_cast<const float *>(p);
+  if (auto half = dyn_cast<FloatType>(type)) {
+    APFloat value(half.getFloatSemantics(), APInt(16, *reinterpret_cast<const uint16_t *>(p)));
+    bool lost;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+    return value.convertToDouble();
+  }
+  switch (getStorageType(type).getIntOrFloatBitWidth()) {
+  case 8:
+    return *reinterpret_cast<const int8_t *>(p);
+  case 16:
+    return *reinterpret_cast<const int16_t *>(p);
+  case 32:
+    return *reinterpret_cast<const int32_t *>(p);
+  default:
+    return *reinterpret_cast<const int64_t *>(p);
+  }
+}
+
+static void fromDouble(char *p, Type type, double value) {
+  if (auto number = dyn_cast<FloatType>(type)) {
+    APFloat x(value);
+    bool lost;
+    x.convert(number.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+    uint64_t bits = x.bitcastToAPInt().getZExtValue();
+    memcpy(p, &bits, number.getWidth() / 8);
+    return;
+  }
+  int64_t bits = value;
+  memcpy(p, &bits, getStorageType(type).getIntOrFloatBitWidth() / 8);
+}
+
+static std::vector<Buffer> makeInputs(func::FuncOp kernel) {
+  std::vector<Buffer> buffers;
+  std::mt19937_64 random(0x5eed);
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    Type element = type.getElementType();
+    double lo = -1, hi = 1;
+    if (auto range = kernel.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "fsdp.range")) {
+      lo = cast<FloatAttr>(range[0]).getValueAsDouble();
+      hi = cast<FloatAttr>(range[1]).getValueAsDouble();
+    }
+    int64_t limit = 2;
+    if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "fsdp.limit"))
+      limit = attr.getInt();
+    buffers.emplace_back(getStorageBytes(type));
+    size_t size = getStorageBytes(type) / std::max<int64_t>(type.getNumElements(), 1);
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      double value = isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
+                                             : static_cast<double>(random() % limit);
+      fromDouble(buffers.back().data() + i * size, element, value);
+    }
+  }
+  return buffers;
+}
+
+enum class Split { Whole, Three, Reverse };
+
+/// Runs all phases; workers take their ranges one after the other.
+static bool runKernel(Library &library, const KernelInfo &info, std::vector<Buffer> &bindings, Split split) {
+  std::vector<void *> pointers;
+  for (Buffer &buffer : bindings)
+    pointers.push_back(buffer.data());
+  Buffer shared(info.sharedBytes), worker(info.workerBytes);
+  if (info.sharedBytes)
+    pointers.push_back(shared.data());
+  for (const PhaseInfo &phase : info.phases) {
+    auto kernel = reinterpret_cast<Kernel>(dlsym(library.handle, phase.symbol.c_str()));
+    if (!kernel) {
+      llvm::errs() << "error: no symbol " << phase.symbol << "\n";
+      return false;
+    }
+    int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
+    auto run = [&](int64_t first, int64_t last) {
+      if (first < last)
+        kernel(pointers.data(), first * phase.tile, std::min(last * phase.tile, phase.extent), worker.data());
+    };
+    if (split == Split::Whole) {
+      run(0, tiles);
+    } else if (split == Split::Three) {
+      for (int64_t i = 0; i < 3; ++i)
+        run(tiles * i / 3, tiles * (i + 1) / 3);
+    } else {
+      int64_t step = std::max<int64_t>(1, tiles / 64);
+      for (int64_t i = (tiles - 1) / step * step; i >= 0; i -= step)
+        run(i, std::min(i + step, tiles));
+    }
+  }
+  if (!shared.intact() || !worker.intact()) {
+    llvm::errs() << "error: @" << info.name << " writes beyond its scratch\n";
+    return false;
+  }
+  return true;
+}
+
+static double boundOf(Type element) {
+  if (options.tolerance)
+    return *options.tolerance;
+  if (element.isF64())
+    return 1e-12;
+  if (element.isF32())
+    return 4e-6;
+  return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
+}
+
+/// The largest difference relative to the reference value, or to `floor` times the
+/// root mean square of the tensor where the value is smaller.
+static double compare(Buffer &got, Buffer &expected, RankedTensorType type, int64_t *where) {
+  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  double squares = 0, worst = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    if (double v = toDouble(expected.data() + i * size, type.getElementType()); std::isfinite(v)) {
+      squares += v * v;
+      ++finite;
+    }
+  double floor = options.floor * std::sqrt(squares / std::max<int64_t>(finite, 1)) + 1e-300;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    double x = toDouble(got.data() + i * size, type.getElementType());
+    double y = toDouble(expected.data() + i * size, type.getElementType());
+    double error = (std::isnan(x) && std::isnan(y)) || x == y ? 0 : std::fabs(x - y) / std::max(std::fabs(y), floor);
+    if (!(error <= worst)) {
+      worst = error;
+      *where = i;
+      if (std::isnan(error))
+        return std::numeric_limits<double>::infinity();
+    }
+  }
+  return worst;
+}
+
+static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef name, StringRef what) {
+  for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(a, b)))
+    if (memcmp(std::get<0>(pair).data(), std::get<1>(pair).data(), std::get<0>(pair).bytes)) {
+      llvm::errs() << "error: @" << name << " gives other bits in binding " << index << " " << what << "\n";
+      return false;
+    }
+  return true;
+}
+
+static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Library &oracle, size_t index) {
+  const KernelInfo &info = library.image.kernels[index];
+  std::vector<Buffer> inputs = makeInputs(kernel), expected = inputs, got = inputs;
+  if (!runKernel(oracle, oracle.image.kernels[index], expected, Split::Whole) ||
+      !runKernel(library, info, got, Split::Whole))
+    return false;
+  bool fine = true;
+  for (Split split : {Split::Three, Split::Reverse}) {
+    std::vector<Buffer> again = inputs;
+    fine &= runKernel(library, info, again, split) && sameBits(got, again, info.name, "when its range is split");
+  }
+  if (second) {
+    std::vector<Buffer> again = inputs;
+    fine &= runKernel(*second, second->image.kernels[index], again, Split::Whole) &&
+            sameBits(got, again, info.name, "for " + options.alsoCpu);
+  }
+  double worst = 0;
+  for (BlockArgument argument : kernel.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (!got[number].intact()) {
+      llvm::errs() << "error: @" << info.name << " writes behind binding " << number << "\n";
+      fine = false;
+    }
+    if (!info.writes[number]) {
+      if (memcmp(got[number].data(), inputs[number].data(), got[number].bytes)) {
+        llvm::errs() << "error: @" << info.name << " changes input " << number << "\n";
+        fine = false;
+      }
+      continue;
+    }
+    int64_t where = 0;
+    double error = compare(got[number], expected[number], type, &where);
+    worst = std::max(worst, error);
+    if (error > boundOf(type.getElementType())) {
+      size_t size = got[number].bytes / type.getNumElements();
+      llvm::errs() << "error: @" << info.name << " binding " << number << " element " << where << ": expected "
+                   << toDouble(expected[number].data() + where * size, type.getElementType()) << ", found "
+                   << toDouble(got[number].data() + where * size, type.getElementType()) << "\n";
+      fine = false;
+    }
+  }
+  llvm::outs() << "@" << info.name << ": phases";
+  for (const PhaseInfo &phase : info.phases)
+    llvm::outs() << " " << phase.extent << "/" << phase.tile;
+  llvm::outs() << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
+  if (options.times) {
+    double best = 1e30;
+    for (int round = 0; round < 5; ++round) {
+      std::vector<Buffer> again = inputs;
+      auto begin = std::chrono::steady_clock::now();
+      runKernel(library, info, again, Split::Whole);
+      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    }
+    llvm::outs() << llvm::format(", %.1f us", best);
+  }
+  llvm::outs() << llvm::format(", error %.1e: ", worst) << (fine ? "ok" : "FAILED") << "\n";
+  return fine;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  parseOptions(argc, argv);
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry);
+  auto module = parseSourceFile<ModuleOp>(options.inputFile, &context);
+  if (!module)
+    return 2;
+  SmallVector<func::FuncOp> kernels;
+  for (auto kernel : llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
+    if (kernel->hasAttr(kernelAttr) && (options.only.empty() || kernel.getName() == options.only))
+      kernels.push_back(kernel);
+    else
+      kernel.erase();
+  }
+  FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, module->getLoc());
+  if (failed(target))
+    return 2;
+  auto begin = std::chrono::steady_clock::now();
+  FailureOr<Image> image = compileCpuImage(*module, *target);
+  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (failed(image))
+    return 1;
+  if (options.times)
+    llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds) << image->elf.size() << " bytes\n";
+  FailureOr<Image> reference = compileReferenceImage(*module, *target, /*widen=*/true);
+  if (failed(reference))
+    return 1;
+  Library library(*image), oracle(*reference);
+  if (!library.handle || !oracle.handle)
+    return 1;
+  std::optional<Library> second;
+  FailureOr<Image> secondImage = failure();
+  if (!options.alsoCpu.empty()) {
+    FailureOr<CpuTarget> secondTarget = CpuTarget::get(options.alsoCpu, module->getLoc());
+    if (failed(secondTarget))
+      return 2;
+    secondImage = compileCpuImage(*module, *secondTarget);
+    if (failed(secondImage))
+      return 1;
+    second.emplace(*secondImage);
+    if (!second->handle)
+      return 1;
+  }
+  bool fine = true;
+  for (auto [index, kernel] : llvm::enumerate(kernels))
+    fine &= testKernel(kernel, library, second ? &*second : nullptr, oracle, index);
+  return fine ? 0 : 1;
+}
