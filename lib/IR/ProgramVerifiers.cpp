@@ -51,8 +51,8 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto [result, mark] : llvm::enumerate(marks)) {
     auto found = mark.first < types.size() ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second) : nullptr;
     if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
-      return emitOpError("expected argument ") << mark.first << " of " << getKernelAttr() << " to carry '"
-                                               << mark.second << " = " << result << "'";
+      return emitOpError("expected argument ")
+             << mark.first << " of " << getKernelAttr() << " to carry '" << mark.second << " = " << result << "'";
   }
   return success();
 }
@@ -81,8 +81,8 @@ LogicalResult LayoutOp::verify() {
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
       return emitOpError("expected ") << name << " to be one of its buffers";
-  for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(),
-                          getWorkers()})
+  for (uint64_t number :
+       {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(), getWorkers()})
     if (static_cast<int64_t>(number) < 0) // (C4)
       return emitOpError("expected no negative number, found ") << static_cast<int64_t>(number);
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
@@ -134,7 +134,8 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C1)
     return failure();
   RankedTensorType type = getTensorType();
-  if (getMicroBatches() > 1 && (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
+  if (getMicroBatches() > 1 &&
+      (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
     return emitOpError("expected a leading dimension of ") << getMicroBatches() << " micro-batches, found " << type;
   return success();
 }
@@ -201,8 +202,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
                   (turns == 0 || slice.getStride() <= (bytes - slice.getOffset() - slice.getBytes()) / turns);
     if (!inside) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("the slice [")
-                                << slice.getOffset() << ", " << slice.getBytes() << "] with step "
-                                << slice.getStride() << " leaves its buffer of " << bytes << " bytes";
+                                << slice.getOffset() << ", " << slice.getBytes() << "] with step " << slice.getStride()
+                                << " leaves its buffer of " << bytes << " bytes";
       diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
       return diag;
     }
@@ -226,6 +227,11 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (auto shaped = dyn_cast<ShapedType>(type); shaped && slice.getBytes() != getStorageBytes(shaped)) // (C2)
       return emitOpError("binding ") << index << " expected " << getStorageBytes(shaped) << " bytes for " << type
                                      << ", found " << slice.getBytes();
+  for (auto [index, slice] : llvm::enumerate(slices))
+    if (slice.getOffset() % arenaAlignment || slice.getStride() % arenaAlignment) // (C3)
+      return emitOpError("binding ") << index << " expected an offset and a step that are multiples of "
+                                     << arenaAlignment << ", found " << slice.getOffset() << " and "
+                                     << slice.getStride();
   return checkSlices(*this, slices, tables);
 }
 
@@ -252,9 +258,8 @@ static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
   if (op.getSource().getBytes() == source && op.getTarget().getBytes() == target)
     return success();
   return op.emitOpError("expected ") << source << " bytes of source and " << target << " of target for "
-                                     << op.getCount() << " x " << op.getDtype() << " on " << ranks
-                                     << " ranks, found " << op.getSource().getBytes() << " and "
-                                     << op.getTarget().getBytes();
+                                     << op.getCount() << " x " << op.getDtype() << " on " << ranks << " ranks, found "
+                                     << op.getSource().getBytes() << " and " << op.getTarget().getBytes();
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {

@@ -14,7 +14,7 @@
 // backwards over reshapes, results in place and sums of loops. The walk
 // must end at a result with a buffer of its own in the block of the
 // reduce-scatter, and each step back over a write in place must be free
-// (Aliasing::mayOverwrite). Otherwise the gradient is copied.
+// (Aliasing::mayOverwrite). Otherwise, and where the slot is not aligned, the gradient is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,10 @@ void FunctionPlan::reserveFlatBuffers() {
       if (!root || reserved.contains(root))
         continue;
       ParamAttr param = unit.getParam(index);
-      reserved[root] = {flat.buffer, param.getOffset() * width, getStorageBytes(getTensorType(root)), 0};
+      Place slot{flat.buffer, param.getOffset() * width, getStorageBytes(getTensorType(root)), 0};
+      if (!slot.isAligned())
+        continue;
+      reserved[root] = slot;
       slotNames[root] = "gradient of " + param.getName().str();
     }
   });
@@ -134,7 +137,8 @@ LogicalResult FunctionPlan::checkShardAxis(Operation *op, int64_t ranks) {
   auto name = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   auto mesh = name ? tables.lookupNearestSymbolFrom<MeshOp>(function, name) : MeshOp();
   if (!mesh)
-    return op->emitOpError("leaves the rank, but @") << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
+    return op->emitOpError("leaves the rank, but @")
+           << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
   if (mesh.getAxisSize(shardAxis) == ranks)
     return success();
   InFlightDiagnostic diag = op->emitOpError("is over ") << ranks << " ranks, but axis '" << shardAxis << "' of " << name
@@ -149,8 +153,8 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   if (failed(checkShardAxis(op, ranks)))
     return failure();
   Type element = getTensorType(op.getShard()).getElementType();
-  Place gathered = addBuffer("gathered " + unit.getSymName(), Category::gathered, unit.getFlatSize() * getWidth(element),
-                             op.getLoc());
+  Place gathered = addBuffer("gathered " + unit.getSymName(), Category::gathered,
+                             unit.getFlatSize() * getWidth(element), op.getLoc());
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
     if (getTensorType(result).getElementType() != element)
       return op.emitOpError("changes the element type; run fsdp-cast-collectives first");
@@ -178,6 +182,6 @@ void FunctionPlan::emitCollective(Operation *op, CollectiveKind kind, const Plac
   int64_t count = std::min(source.bytes, target.bytes) / getWidth(element);
   auto reductionAttr = reduction ? ReductionKindAttr::get(op->getContext(), *reduction) : ReductionKindAttr();
   StringAttr label = unit ? unit.getAttr() : StringAttr();
-  CollectiveOp::create(builder, op->getLoc(), nextId++, kind, source.getSlice(), target.getSlice(), count, element, axes,
-                       reductionAttr, /*channel=*/0, unit, root, label);
+  CollectiveOp::create(builder, op->getLoc(), nextId++, kind, source.getSlice(), target.getSlice(), count, element,
+                       axes, reductionAttr, /*channel=*/0, unit, root, label);
 }

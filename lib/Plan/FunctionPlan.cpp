@@ -131,8 +131,8 @@ static bool isZeroFill(func::FuncOp kernel) {
 LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
-  for (Value input : call.getInputs())
-    bindings.push_back(getPlace(input));
+  for (auto [index, input] : llvm::enumerate(call.getInputs())) // What is written over is claimed below.
+    bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input) : align(input, call));
   for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
     if (operand < 0)
       continue;
@@ -149,9 +149,8 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
       continue;
     Value result = call.getResult(index);
     auto slot = reserved.find(result);
-    results[index] = slot != reserved.end()
-                         ? slot->second
-                         : addBuffer(label, classify(result, call), getBytes(result), call.getLoc());
+    results[index] = slot != reserved.end() ? slot->second
+                                            : addBuffer(label, classify(result, call), getBytes(result), call.getLoc());
     bindings.push_back(results[index]);
   }
   for (auto [result, place] : llvm::zip_equal(call.getResults(), results))

@@ -53,6 +53,8 @@ private:
   /// The place of `value`, which the op at hand writes over: its own when no one reads it any more and it
   /// meets none of `taken`, else that of a copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
+  /// The place of `value` as a kernel reads it: moves it to a buffer of its own when it is not aligned.
+  Place align(Value value, Operation *op);
   /// Writes the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
   /// All at once, as if every source was read before any target is written.

@@ -16,13 +16,14 @@ using namespace mlir::fsdp;
 
 LayoutBuilder::LayoutBuilder(ModuleOp module, StringRef name) : builder(module.getContext()) {
   builder.setInsertionPointToEnd(module.getBody());
-  layout = LayoutOp::create(builder, module.getLoc(), name, /*arena_bytes=*/0, FlatSymbolRefAttr(), FlatSymbolRefAttr());
+  layout =
+      LayoutOp::create(builder, module.getLoc(), name, /*arena_bytes=*/0, FlatSymbolRefAttr(), FlatSymbolRefAttr());
   builder.createBlock(&layout.getBody());
 }
 
 Place LayoutBuilder::addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes, Location loc) {
-  auto buffer =
-      BufferOp::create(builder, loc, symbol, label, category, bytes, IntegerAttr(), nullptr, IntegerAttr(), IntegerAttr());
+  auto buffer = BufferOp::create(builder, loc, symbol, label, category, bytes, IntegerAttr(), nullptr, IntegerAttr(),
+                                 IntegerAttr());
   return {buffer, 0, bytes, 0};
 }
 
@@ -99,9 +100,8 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
            << microBatches << " micro-batches, found " << type;
   Location loc = function.getArgument(index).getLoc();
   Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(), Category::inputs, type, loc);
-  InputSlotOp::create(builder, loc, name, FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()),
-                      TypeAttr::get(type), builder.getI64IntegerAttr(limit ? limit.getInt() : 0),
-                      builder.getI64IntegerAttr(microBatches));
+  InputSlotOp::create(builder, loc, name, FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()), TypeAttr::get(type),
+                      builder.getI64IntegerAttr(limit ? limit.getInt() : 0), builder.getI64IntegerAttr(microBatches));
   return place;
 }
 

@@ -7,6 +7,7 @@
 #ifndef FSDP_LIB_PLAN_LAYOUTBUILDER_H
 #define FSDP_LIB_PLAN_LAYOUTBUILDER_H
 
+#include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,6 +26,8 @@ struct Place {
   bool operator==(const Place &other) const {
     return buffer == other.buffer && offset == other.offset && bytes == other.bytes && stride == other.stride;
   }
+  /// Whether a kernel may be given it.
+  bool isAligned() const { return offset % bufferAlignment == 0 && stride % bufferAlignment == 0; }
   /// Whether they share a byte in any iteration (ranges with a stride have no end).
   bool overlaps(const Place &other) const {
     return buffer == other.buffer && (other.stride || offset < other.offset + other.bytes) &&

@@ -96,10 +96,9 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
           attributes.push_back(attr);
       func::FuncOp kernel = findOrInsert(buildKernel(dispatch), kernels, symbols);
       OpBuilder builder(dispatch);
-      auto call =
-          KernelCallOp::create(builder, dispatch.getLoc(), dispatch.getResultTypes(),
-                               FlatSymbolRefAttr::get(kernel.getNameAttr()), dispatch.getInputs(),
-                               dispatch.getInplaceAttr());
+      auto call = KernelCallOp::create(builder, dispatch.getLoc(), dispatch.getResultTypes(),
+                                       FlatSymbolRefAttr::get(kernel.getNameAttr()), dispatch.getInputs(),
+                                       dispatch.getInplaceAttr());
       call->setDiscardableAttrs(attributes);
       dispatch.replaceAllUsesWith(call.getResults());
       dispatch.erase();

@@ -23,7 +23,7 @@ Place FunctionPlan::addBuffer(const Twine &label, Category category, int64_t byt
 Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   Place place = getPlace(value);
   int64_t now = aliasing.getPosition(op);
-  bool isFree = place.stride == 0;
+  bool isFree = place.stride == 0 && place.isAligned();
   for (Value other : residents[place.buffer])
     isFree &= !getPlace(other).overlaps(place) || aliasing.getEnd(other) <= now;
   for (const Place &other : taken)
@@ -36,6 +36,17 @@ Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   if (gradients.contains(value))
     copy.buffer.setCategory(Category::gradients);
   materialise(value, copy, op->getLoc());
+  return copy;
+}
+
+Place FunctionPlan::align(Value value, Operation *op) {
+  Place place = getPlace(value);
+  if (place.isAligned())
+    return place;
+  std::string name = describe(value);
+  Place copy = addBuffer("aligned " + (name.empty() ? "view" : name), Category::staging, place.bytes, op->getLoc());
+  materialise(value, copy, op->getLoc());
+  setPlace(value, copy);
   return copy;
 }
 

@@ -187,13 +187,13 @@ private:
 
   LogicalResult checkInFlight(const NumberedCommand &command, const Access &access) {
     for (auto &[id, collective] : inFlight) {
-      bool clash = (access.writes && meet(access.slice, collective.getSource())) ||
-                   meet(access.slice, collective.getTarget());
+      bool clash =
+          (access.writes && meet(access.slice, collective.getSource())) || meet(access.slice, collective.getTarget());
       if (!clash)
         continue;
       InFlightDiagnostic diag = command.op->emitError("command ")
-                                << command.number << " (" << describeCommand(command.op)
-                                << ") touches what collective " << id << " still uses; expected a wait for it before";
+                                << command.number << " (" << describeCommand(command.op) << ") touches what collective "
+                                << id << " still uses; expected a wait for it before";
       diag.attachNote(collective.getLoc()) << "the collective starts here";
       return diag;
     }

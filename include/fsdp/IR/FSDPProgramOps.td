@@ -175,7 +175,7 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
   let summary = "run a kernel";
   let description = !strconcat([{
     Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) one binding per
-    argument, of its bytes.
+    argument, of its bytes; (C3) offsets and steps of bindings are multiples of 64.
   }], sliceConstraints);
   let arguments = (ins FlatSymbolRefAttr:$kernel, TypedArrayAttrBase<FSDP_SliceAttr, "slices">:$bindings,
                        OptionalAttr<StrAttr>:$label);

@@ -1,0 +1,48 @@
+//===- Package.h - Programs and code into one file --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PACKAGE_PACKAGE_H
+#define FSDP_PACKAGE_PACKAGE_H
+
+#include "fsdp/Analysis/KernelImage.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// What the runtime steers and reports; the arithmetic is in the kernels.
+struct OptimizerInfo {
+  std::string kind = "adamw";
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weightDecay = 0, momentum = 0, clipGradNorm = 0;
+};
+
+struct PackageOptions {
+  /// Name and version of the compiler, the source file and the target, for people.
+  std::string compiler, source, target;
+  OptimizerInfo optimizer;
+  /// Threads that run the kernels of a rank.
+  unsigned threadsPerRank = 1;
+};
+
+/// Gives each layout of a planned module the scratch that its kernels need, behind all buffers; sets
+/// the final size of the arena.
+void addWorkspace(ModuleOp module, const Image &image, unsigned workers);
+
+/// The bytes of the .fsdp file of a planned module with workspace: see
+/// runtime/include/fsdprt/artifact_header.h. The same module and image give the same bytes.
+FailureOr<std::vector<char>> buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options);
+
+/// Writes a file in one go: to a temporary file beside it, which then takes its name. On an error nothing
+/// is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout) is written to.
+LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
+
+/// All of the above.
+LogicalResult packArtifact(ModuleOp module, const Image &image, const PackageOptions &options, StringRef path);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PACKAGE_PACKAGE_H

@@ -1,0 +1,19 @@
+//===- Manifest.h - The manifest of a planned module ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_PACKAGE_MANIFEST_H
+#define FSDP_LIB_PACKAGE_MANIFEST_H
+
+#include "fsdp/Package/Package.h"
+
+namespace mlir::fsdp {
+
+/// The FlatBuffer of runtime/schema/artifact.fbs, finished with its identifier.
+FailureOr<std::vector<char>> buildManifest(ModuleOp module, const Image &image, const PackageOptions &options);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_PACKAGE_MANIFEST_H

@@ -1,0 +1,64 @@
+//===- WriteFile.cpp - All of a file or nothing -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Package/Package.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include <unistd.h>
+
+using namespace mlir;
+
+static LogicalResult emitCannotWrite(Location loc, StringRef path, const Twine &why) {
+  return emitError(loc) << "cannot write '" << path << "': " << why.str();
+}
+
+/// Writes and, for a file, waits until the disk has it. The descriptor stays open.
+static std::error_code writeAll(int descriptor, ArrayRef<char> bytes) {
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false, /*unbuffered=*/true);
+  os.write(bytes.data(), bytes.size());
+  std::error_code error = os.error();
+  os.clear_error(); // Else the stream's destructor ends the process.
+  if (!error && ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) // Devices and pipes have no disk.
+    error = std::error_code(errno, std::generic_category());
+  return error;
+}
+
+/// To a device or a pipe.
+static LogicalResult writeInPlace(StringRef path, ArrayRef<char> bytes, Location loc) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error, llvm::sys::fs::CD_OpenExisting);
+  if (error)
+    return emitCannotWrite(loc, path, error.message());
+  os.SetUnbuffered();
+  os.write(bytes.data(), bytes.size());
+  os.close();
+  error = os.error();
+  os.clear_error();
+  return error ? emitCannotWrite(loc, path, error.message()) : success();
+}
+
+LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc) {
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status)) {
+    if (llvm::sys::fs::is_directory(status))
+      return emitCannotWrite(loc, path, "it is a directory; give the name of a file");
+    if (!llvm::sys::fs::is_regular_file(status))
+      return writeInPlace(path, bytes, loc);
+  }
+  llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+  if (!file)
+    return emitCannotWrite(loc, path, llvm::toString(file.takeError()));
+  if (std::error_code error = writeAll(file->FD, bytes)) {
+    llvm::consumeError(file->discard());
+    return emitCannotWrite(loc, path, error.message());
+  }
+  if (llvm::Error error = file->keep(path)) {
+    llvm::consumeError(file->discard());
+    return emitCannotWrite(loc, path, llvm::toString(std::move(error)));
+  }
+  return success();
+}
