@@ -11,6 +11,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
+#include "fsdp/Update/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
@@ -25,6 +26,7 @@ void fsdp::registerDialects(DialectRegistry &registry) {
 void fsdp::registerPasses() {
   registerFSDPShardPasses();
   registerFSDPDifferentiatePasses();
+  registerFSDPUpdatePasses();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
   registerFSDPCodegenPasses();
