@@ -9,9 +9,10 @@
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Import/Passes.h"
+#include "fsdp/Import/Pipeline.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
-#include "fsdp/Update/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
@@ -24,9 +25,10 @@ void fsdp::registerDialects(DialectRegistry &registry) {
 }
 
 void fsdp::registerPasses() {
+  registerFSDPImportPasses();
+  registerImportPipeline();
   registerFSDPShardPasses();
   registerFSDPDifferentiatePasses();
-  registerFSDPUpdatePasses();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
   registerFSDPCodegenPasses();

@@ -7,7 +7,6 @@
 #ifndef FSDP_CODEGEN_PASSES_H
 #define FSDP_CODEGEN_PASSES_H
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::fsdp {

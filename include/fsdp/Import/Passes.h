@@ -1,0 +1,24 @@
+//===- Passes.h - Passes of the Import stage --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IMPORT_PASSES_H
+#define FSDP_IMPORT_PASSES_H
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+namespace fsdp {
+#define GEN_PASS_DECL
+#include "fsdp/Import/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fsdp/Import/Passes.h.inc"
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_IMPORT_PASSES_H

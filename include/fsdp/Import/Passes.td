@@ -1,0 +1,209 @@
+//===- Passes.td - Passes of the Import stage --------------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IMPORT_PASSES_TD
+#define FSDP_IMPORT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+// Import reads any dialect; these are what it writes.
+class ImportPass<string flag, string on> : Pass<flag, on> {
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
+  let summary = "Find the function to train and number what users point at";
+  let description = [{
+    - Requires: a module as an importer wrote it.
+    - Ensures: one public function; arguments and tensor constants carry
+      `fsdp.position`, their place in the file; no unused `ml_program.global`,
+      no attribute of an unknown dialect on module and functions.
+    - Keeps: all code.
+  }];
+  let options = [Option<"entry", "entry", "std::string", /*default=*/"\"\"",
+                        "Name of the function; empty: the only public one.">];
+  let statistics = [Statistic<"numConstants", "num-constants", "Tensor constants with more than one value">];
+}
+
+def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
+  let summary = "Give masks and other buffers their contents";
+  let description = [{
+    - Requires: one public function; calls inlined.
+    - Ensures: every integer constant has known contents. `causal` is a generic
+      that compares loop indices; whether true means allowed or masked, and
+      whether a float mask is added or multiplied, follows from its uses.
+    - Keeps: positions and all other code.
+  }];
+  let options = [ListOption<"buffers", "buffers", "std::string",
+                            "NAME|INDEX=causal|zeros|ones|keep|FILE; INDEX counts arguments, or constants in order of appearance.">];
+  let statistics = [Statistic<"numBound", "num-bound", "Buffers replaced by given contents">,
+                    Statistic<"numRecognised", "num-recognised", "Tables in the file that are a causal mask">];
+}
+
+def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
+  let summary = "Make every parameter a named argument";
+  let description = [{
+    - Requires: one public function; calls inlined; no pass before it merged
+      constants (elided ones look equal).
+    - Ensures: parameters are arguments with `fsdp.param`; initial values that
+      the file holds are in the module attribute `fsdp.values`.
+    - Keeps: tied uses tied; constants that are no parameters.
+  }];
+  let options = [Option<"params", "params", "std::string", /*default=*/"\"\"",
+                        "Positions and names of parameters: 0-148,150,h.*; empty: marked ones, else all floats before the first integers.">,
+                 Option<"paramsFile", "params-file", "std::string", /*default=*/"\"\"",
+                        "JSON list of {index|name|resource, rename, init, frozen}.">];
+  let statistics = [Statistic<"numParameters", "num-parameters", "Arguments that are parameters">,
+                    Statistic<"numLifted", "num-lifted", "Constants that became parameters">];
+}
+
+def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> {
+  let summary = "Write each operation in one way";
+  let description = [{
+    - Requires: static shapes.
+    - Ensures: structured ops are generics and fills; no captured scalars, and
+      no captured tensor that is read at loop indices; constants and integer
+      computations are inside the bodies that use them; no fast-math flags.
+    - Keeps: values (constants are rounded as the program would).
+  }];
+  let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were dropped">];
+}
+
+def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
+  let summary = "Read through transposes and broadcasts";
+  let description = [{
+    - Requires: structured ops are generics.
+    - Ensures: no generic reads a copy that its indexing maps can express; no
+      transpose follows a contraction that only it reads.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or producer">];
+}
+
+def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
+  let summary = "Check ids before the step instead of in it";
+  let description = [{
+    - Requires: lookups are `tensor.extract` in bodies.
+    - Ensures: batch arguments of ids carry `fsdp.limit`, with which every lookup
+      is in range; no `cf.assert`; comparisons that the limits decide are folded.
+    - Keeps: values, for ids within the limits.
+  }];
+  let statistics = [Statistic<"numAsserts", "num-asserts", "Checks dropped">,
+                    Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima decided by limits">];
+}
+
+def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncOp"> {
+  let summary = "Raise lookups of rows to fsdp.gather_rows";
+  let description = [{
+    - Requires: limits that keep every lookup in range.
+    - Ensures: no `tensor.extract` whose first moving position depends on data.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numRaised", "num-raised", "Lookups raised">];
+}
+
+def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> {
+  let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
+  let description = [{
+    - Requires: normalised generics, of one op each or fused.
+    - Ensures: softmax over one dimension is `linalg.softmax`; a guard against
+      rows of -inf is gone where the mask leaves one element in every row.
+    - Keeps: values up to rounding.
+  }];
+  let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
+                    Statistic<"numGuards", "num-guards", "Guards against empty rows dropped">];
+}
+
+def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
+  let summary = "Raise log-softmax and the target's pick to fsdp.cross_entropy";
+  let description = [{
+    - Requires: normalised generics, of one op each or fused.
+    - Ensures: mean losses over log-softmax or logsumexp are one op, with
+      `ignore_index` where the program has one.
+    - Keeps: values up to rounding.
+  }];
+  let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
+}
+
+def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
+  let summary = "Put a loss behind logits";
+  let description = [{
+    - Requires: one result, float logits [.., vocabulary].
+    - Ensures: a new last argument `targets` (i64, the logits' leading shape) and
+      the mean cross-entropy as the only result.
+    - Keeps: the module as it is when no loss is asked for.
+  }];
+  let options = [Option<"loss", "loss", "std::string", /*default=*/"\"\"", "cross_entropy, or empty for none.">];
+  let statistics = [Statistic<"numAttached", "num-attached", "Losses attached">];
+}
+
+def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> {
+  let summary = "Move views away from between ops";
+  let description = [{
+    - Requires: structured ops are generics.
+    - Ensures: in phase `heads`, contractions read copies directly, not through a
+      view; in phase `rows`, elementwise ops, reductions and contractions of a
+      row-wise region have one shape without views between them.
+    - Keeps: values, bit for bit.
+  }];
+  let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "heads or rows.">];
+  let statistics = [Statistic<"numRemoved", "num-removed", "Views fewer than before">];
+}
+
+def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Raise matrix products to linalg.contract";
+  let description = [{
+    - Requires: structured ops are generics.
+    - Ensures: every sum of products with loops of all kinds m, n and k is a
+      `linalg.contract`, with its maps as they were.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
+}
+
+def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Join chains of elementwise ops";
+  let description = [{
+    - Requires: lookups, softmax and losses are raised (bodies hide them).
+    - Ensures: no elementwise generic is read by just one elementwise generic.
+    - Keeps: values, bit for bit; contractions alone.
+  }];
+  let statistics = [Statistic<"numFused", "num-fused", "Generics fewer than before">];
+}
+
+def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
+  let summary = "Name the arguments that come with each batch";
+  let description = [{
+    - Requires: parameters are marked.
+    - Ensures: every other argument carries `fsdp.batch`; no `fsdp.position`.
+    - Keeps: names that are there.
+  }];
+  let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">];
+}
+
+def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {
+  let summary = "Infer how parameters start from how they are used";
+  let description = [{
+    - Requires: parameters are marked; contractions and lookups are raised.
+    - Ensures: every parameter carries `fsdp.init`; a remark lists the inferred.
+    - Keeps: initial values that are given.
+  }];
+  let statistics = [Statistic<"numInferred", "num-inferred", "Parameters without given initial values">];
+}
+
+def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> {
+  let summary = "Check the model contract";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: the module is as docs/Pipeline.md §1 says; otherwise errors say
+      where it is not and what to do.
+    - Keeps: everything.
+  }];
+  let statistics = [Statistic<"numOps", "num-ops", "Top-level ops of the model">];
+}
+
+#endif // FSDP_IMPORT_PASSES_TD

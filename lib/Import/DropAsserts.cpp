@@ -1,0 +1,140 @@
+//===- DropAsserts.cpp - Check ids before the step, not in it ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The runtime checks ids once, when it reads a batch. So what a lookup requires
+// becomes a property of the argument, and checks, wraps and clamps around the
+// lookup vanish.
+//
+//   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
+//     generic ins(%ids) {                  ->      generic ins(%ids) {
+//       cf.assert %id < 97                           tensor.extract %table[%id, ..] }
+//       %p = select(%id < 0, %id + 97, %id)
+//       tensor.extract %table[%p, ..] }
+//
+//  1. For every tensor.extract whose index depends on one integer argument: the
+//     largest limit L for which ids in [0, L) keep the index inside the table.
+//     The argument's `fsdp.limit` is the least of them and of what it had.
+//  2. Fold comparisons, minima and maxima that the limits decide. Comparisons
+//     for equality with a value that is no id (`ignore_index = -100`) stay.
+//  3. Drop every cf.assert; a remark names those that no limit covers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "IdRanges.h"
+#include "Positions.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DROPASSERTSPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct DropAssertsPass : public fsdp::impl::DropAssertsPassBase<DropAssertsPass> {
+  using DropAssertsPassBase::DropAssertsPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult inferLimit(tensor::ExtractOp extract, unsigned dim);
+  void foldDecided();
+  void dropAsserts();
+
+  IdRanges ranges;
+};
+} // namespace
+
+/// Lowers the limit of the argument behind index `dim` of a lookup.
+LogicalResult DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
+  int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
+  Value index = extract.getIndices()[dim];
+  llvm::SmallPtrSet<void *, 16> seen;
+  SmallVector<BlockArgument> arguments;
+  IdRanges::collectIdArguments(index, seen, arguments);
+  if (arguments.empty() || ShapedType::isDynamic(extent))
+    return success(); // the loops' extents decide, or a later check does
+  BlockArgument arg = arguments.front();
+  func::FuncOp func = getOperation();
+  auto given = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
+  int64_t limit = given ? std::min(given.getInt(), extent) : extent;
+  ranges.assume(arg, limit);
+  Interval range = ranges.get(index);
+  if (range.lo >= 0 && range.hi >= extent && range.hi - (extent - 1) < limit) {
+    limit -= range.hi - (extent - 1); // positions with an offset, `id + 2`
+    ranges.assume(arg, limit);
+    range = ranges.get(index);
+  }
+  if (arguments.size() != 1 || !range.within(0, extent - 1)) {
+    InFlightDiagnostic diag = extract.emitError("cannot bound index ")
+                              << dim << " of this lookup in a dimension of " << extent << " from its ids";
+    diag.attachNote(arg.getLoc()) << "the ids come from argument " << getPosition(arg)
+                                  << "; ids that are looked up directly, or wrapped and clamped as jax does, are understood";
+    return diag;
+  }
+  if (!given || limit < given.getInt())
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
+  return success();
+}
+
+/// `x == -100` where x are ids: asks whether a target is to be ignored.
+static bool asksForNoId(arith::CmpIOp cmp) {
+  APInt value;
+  return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne}, cmp.getPredicate()) &&
+         matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
+}
+
+void DropAssertsPass::foldDecided() {
+  ranges = IdRanges();
+  getOperation().walk([&](Operation *op) {
+    OpBuilder b(op);
+    if (auto cmp = dyn_cast<arith::CmpIOp>(op)) {
+      Interval range = cmp.getType().isInteger(1) && !asksForNoId(cmp) ? ranges.get(cmp.getResult()) : Interval{};
+      if (!range.isSingle())
+        return;
+      Value decided = arith::ConstantOp::create(b, op->getLoc(), b.getBoolAttr(range.lo));
+      cmp.getResult().replaceAllUsesWith(decided);
+      ++numFolded;
+    } else if (isa<arith::MaxSIOp, arith::MinSIOp>(op)) {
+      Interval lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
+      bool isMax = isa<arith::MaxSIOp>(op);
+      bool takeLhs = isMax ? lhs.lo >= rhs.hi : lhs.hi <= rhs.lo;
+      bool takeRhs = isMax ? rhs.lo >= lhs.hi : rhs.hi <= lhs.lo;
+      if (takeLhs || takeRhs) {
+        op->getResult(0).replaceAllUsesWith(op->getOperand(takeLhs ? 0 : 1));
+        ++numFolded;
+      }
+    }
+  });
+}
+
+void DropAssertsPass::dropAsserts() {
+  SmallVector<cf::AssertOp> asserts;
+  getOperation().walk([&](cf::AssertOp op) { asserts.push_back(op); });
+  for (cf::AssertOp op : asserts) {
+    if (!matchPattern(op.getArg(), m_One()))
+      op.emitRemark("dropped the check '") << op.getMsg() << "'; nothing in the step repeats it";
+    op.erase();
+    ++numAsserts;
+  }
+}
+
+void DropAssertsPass::runOnOperation() {
+  SmallVector<tensor::ExtractOp> extracts;
+  getOperation().walk([&](tensor::ExtractOp op) {
+    if (isa<RankedTensorType>(op.getTensor().getType()))
+      extracts.push_back(op);
+  });
+  for (tensor::ExtractOp extract : extracts)
+    for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
+      if (failed(inferLimit(extract, dim)))
+        return signalPassFailure();
+  foldDecided();
+  dropAsserts();
+}

@@ -1,0 +1,223 @@
+//===- IdRanges.cpp - Intervals of integers in a model ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Plain interval arithmetic, memoised; anything that may wrap is unknown. A
+// select whose condition is decided has the interval of the branch taken, which
+// is what makes `select(id < 0, id + V, id)` equal to id for id in [0, V).
+//
+//===----------------------------------------------------------------------===//
+
+#include "IdRanges.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static Interval join(Interval a, Interval b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+
+static Interval add(Interval a, Interval b) {
+  Interval sum;
+  if (llvm::AddOverflow(a.lo, b.lo, sum.lo) || llvm::AddOverflow(a.hi, b.hi, sum.hi))
+    return {};
+  return sum;
+}
+
+static Interval negate(Interval a) {
+  if (a.lo == std::numeric_limits<int64_t>::min())
+    return {};
+  return {-a.hi, -a.lo};
+}
+
+static Interval multiply(Interval a, Interval b) {
+  Interval product{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  for (int64_t x : {a.lo, a.hi})
+    for (int64_t y : {b.lo, b.hi}) {
+      int64_t value;
+      if (llvm::MulOverflow(x, y, value))
+        return {};
+      product = join(product, Interval::of(value));
+    }
+  return product;
+}
+
+/// 1 for true, 0 for false, [0, 1] when not decided.
+static Interval compare(arith::CmpIPredicate predicate, Interval a, Interval b) {
+  using P = arith::CmpIPredicate;
+  auto decide = [](bool yes, bool no) { return Interval{yes ? 1 : 0, no ? 0 : 1}; };
+  bool bothNonNegative = a.lo >= 0 && b.lo >= 0;
+  switch (predicate) {
+  case P::eq:
+    return decide(a.isSingle() && b.isSingle() && a.lo == b.lo, a.hi < b.lo || b.hi < a.lo);
+  case P::ne:
+    return decide(a.hi < b.lo || b.hi < a.lo, a.isSingle() && b.isSingle() && a.lo == b.lo);
+  case P::ult:
+    if (!bothNonNegative)
+      return {0, 1};
+    [[fallthrough]];
+  case P::slt:
+    return decide(a.hi < b.lo, a.lo >= b.hi);
+  case P::ule:
+    if (!bothNonNegative)
+      return {0, 1};
+    [[fallthrough]];
+  case P::sle:
+    return decide(a.hi <= b.lo, a.lo > b.hi);
+  case P::ugt:
+  case P::sgt:
+    return compare(predicate == P::ugt ? P::ult : P::slt, b, a);
+  case P::uge:
+  case P::sge:
+    return compare(predicate == P::uge ? P::ule : P::sle, b, a);
+  }
+  return {0, 1};
+}
+
+/// What a type can hold; i1 counts as 0 and 1.
+static Interval typeRange(Type type) {
+  type = getElementTypeOrSelf(type);
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer || integer.getWidth() >= 64)
+    return {};
+  if (integer.getWidth() == 1)
+    return {0, 1};
+  int64_t half = int64_t(1) << (integer.getWidth() - 1);
+  return integer.isUnsigned() ? Interval{0, 2 * half - 1} : Interval{-half, half - 1};
+}
+
+Interval IdRanges::get(Value value) {
+  auto [it, fresh] = known.try_emplace(value, typeRange(value.getType()));
+  if (!fresh)
+    return it->second;
+  Interval range = compute(value), bound = typeRange(value.getType());
+  if (!range.within(bound.lo, bound.hi))
+    range = bound; // it may wrap
+  return known[value] = range;
+}
+
+Interval IdRanges::compute(Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!isa<IntegerType, IndexType>(element))
+    return {};
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg)
+    return computeResult(value.getDefiningOp(), cast<OpResult>(value).getResultNumber());
+  Operation *parent = arg.getOwner()->getParentOp();
+  if (auto structured = dyn_cast<linalg::LinalgOp>(parent)) {
+    bool isInit = arg.getArgNumber() >= structured.getNumDpsInputs();
+    if (isInit && structured.getNumReductionLoops() != 0)
+      return {};
+    return get(parent->getOperand(arg.getArgNumber()));
+  }
+  if (auto limit = limits.find(arg); limit != limits.end())
+    return {0, limit->second - 1};
+  if (auto func = dyn_cast<func::FuncOp>(parent))
+    if (auto limit = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr))
+      return {0, limit.getInt() - 1};
+  return {};
+}
+
+static Interval constantRange(Attribute attr) {
+  if (auto integer = dyn_cast<IntegerAttr>(attr))
+    return integer.getType().isInteger(1) ? Interval::of(integer.getValue().getZExtValue())
+                                          : Interval::of(integer.getValue().getSExtValue());
+  auto dense = dyn_cast<DenseIntElementsAttr>(attr);
+  if (!dense || dense.empty())
+    return {};
+  bool isBool = dense.getElementType().isInteger(1);
+  auto read = [&](const APInt &v) { return Interval::of(isBool ? v.getZExtValue() : v.getSExtValue()); };
+  if (dense.isSplat())
+    return read(dense.getSplatValue<APInt>());
+  Interval range = read(*dense.value_begin<APInt>());
+  for (const APInt &v : dense.getValues<APInt>())
+    range = join(range, read(v));
+  return range;
+}
+
+Interval IdRanges::computeResult(Operation *op, unsigned result) {
+  Attribute constant;
+  if (op->getNumResults() == 1 && matchPattern(op, m_Constant(&constant)))
+    return constantRange(constant);
+  auto in = [&](unsigned i) { return get(op->getOperand(i)); };
+  return llvm::TypeSwitch<Operation *, Interval>(op)
+      .Case([&](linalg::IndexOp index) -> Interval {
+        auto parent = index->getParentOfType<linalg::LinalgOp>();
+        int64_t extent = parent.getStaticLoopRanges()[index.getDim()];
+        return ShapedType::isDynamic(extent) ? Interval{} : Interval{0, std::max<int64_t>(extent - 1, 0)};
+      })
+      .Case([&](linalg::FillOp fill) { return get(fill.getInputs()[0]); })
+      .Case([&](linalg::GenericOp generic) -> Interval {
+        if (generic.getNumReductionLoops() != 0)
+          return {};
+        return get(generic.getBody()->getTerminator()->getOperand(result));
+      })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
+            tensor::SplatOp>([&](auto) { return in(0); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) {
+        Interval range = in(0); // i1 true sign-extends to -1
+        return isa<arith::ExtSIOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1)
+                   ? negate(range)
+                   : range;
+      })
+      .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) {
+        Interval range = in(0);
+        return range.lo >= 0 ? range : Interval{};
+      })
+      .Case([&](arith::AddIOp) { return add(in(0), in(1)); })
+      .Case([&](arith::SubIOp) { return add(in(0), negate(in(1))); })
+      .Case([&](arith::MulIOp) { return multiply(in(0), in(1)); })
+      .Case<arith::MaxSIOp, arith::MinSIOp>([&](auto) {
+        Interval a = in(0), b = in(1);
+        return isa<arith::MaxSIOp>(op) ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
+                                       : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+      })
+      .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) -> Interval {
+        Interval a = in(0), b = in(1);
+        if (!b.isSingle() || b.lo <= 0 || a.lo < 0)
+          return {};
+        return a.hi < b.lo ? a : Interval{0, b.lo - 1};
+      })
+      .Case([&](arith::CmpIOp cmp) { return compare(cmp.getPredicate(), in(0), in(1)); })
+      .Case([&](arith::AndIOp) -> Interval {
+        Interval a = in(0), b = in(1);
+        return a.within(0, 1) && b.within(0, 1) ? Interval{a.lo & b.lo, a.hi & b.hi} : Interval{};
+      })
+      .Case([&](arith::OrIOp) -> Interval {
+        Interval a = in(0), b = in(1);
+        return a.within(0, 1) && b.within(0, 1) ? Interval{a.lo | b.lo, a.hi | b.hi} : Interval{};
+      })
+      .Case([&](arith::SelectOp) {
+        Interval condition = in(0);
+        if (condition.isSingle())
+          return condition.lo ? in(1) : in(2);
+        return join(in(1), in(2));
+      })
+      .Default([](Operation *) { return Interval{}; });
+}
+
+void IdRanges::collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &seen,
+                                  SmallVectorImpl<BlockArgument> &arguments) {
+  if (!seen.insert(value.getAsOpaquePointer()).second ||
+      !isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())))
+    return;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    Operation *parent = arg.getOwner()->getParentOp();
+    if (isa<linalg::LinalgOp>(parent))
+      return collectIdArguments(parent->getOperand(arg.getArgNumber()), seen, arguments);
+    if (isa<func::FuncOp>(parent))
+      arguments.push_back(arg);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return collectIdArguments(generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()),
+                              seen, arguments);
+  for (Value operand : op->getOperands())
+    collectIdArguments(operand, seen, arguments);
+}

@@ -1,0 +1,55 @@
+//===- IdRanges.h - Intervals of integers in a model ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_IDRANGES_H
+#define FSDP_LIB_IMPORT_IDRANGES_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include <cstdint>
+#include <limits>
+
+namespace mlir::fsdp {
+
+/// All integers from `lo` to `hi`; the largest interval when nothing is known.
+struct Interval {
+  int64_t lo = std::numeric_limits<int64_t>::min();
+  int64_t hi = std::numeric_limits<int64_t>::max();
+
+  bool isSingle() const { return lo == hi; }
+  bool within(int64_t first, int64_t last) const { return lo >= first && hi <= last; }
+  static Interval of(int64_t value) { return {value, value}; }
+};
+
+/// Intervals of integer and index values, through bodies, views and elementwise
+/// producers, from `fsdp.limit` of the arguments and the extents of loops.
+class IdRanges {
+public:
+  /// The interval of a scalar, or of all elements of a tensor.
+  Interval get(Value value);
+
+  /// Assumes that every element of an argument is in [0, limit).
+  void assume(BlockArgument arg, int64_t limit) {
+    limits[arg] = limit;
+    known.clear();
+  }
+
+  /// Integer arguments of the function that a value depends on.
+  static void collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &seen,
+                                 SmallVectorImpl<BlockArgument> &arguments);
+
+private:
+  Interval compute(Value value);
+  Interval computeResult(Operation *op, unsigned result);
+
+  llvm::DenseMap<Value, int64_t> limits;
+  llvm::DenseMap<Value, Interval> known;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_IDRANGES_H

@@ -1,0 +1,439 @@
+//===- RaiseCrossEntropy.cpp - Losses become fsdp.cross_entropy -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %logp = x - log(sum exp(x - m)) - m
+//   %nll  = { negf(tensor.extract %logp[row, %t]) }     %loss, %lse = fsdp.cross_entropy %x, %t
+//   %sum  = sum over rows of %nll                  ->
+//   %loss = %sum / rows
+//
+//  1. From every sum down to rank 0, read the formula of one term (Points.h):
+//     a sign, constant factors, `select(t == ignore_index, 0, ..)`, sums over
+//     further rows, down to the log-probability of the target. That is
+//     log_softmax at [row, t], or logsumexp minus x at [row, t]; the element is
+//     picked by tensor.extract or by a sum against `t == column` (one-hot).
+//  2. Follow the divisions and products behind the sum: by the number of rows,
+//     or of rows that are not ignored.
+//  3. Replace the last of them by the mean, times what remains of the factors.
+//
+// With ignore_index the divisor must be the count of the others; a sum with
+// another divisor stays as it is (ExpandLookup.cpp makes it differentiable).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "CaptureOperands.h"
+#include "Points.h"
+#include "Structured.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_RAISECROSSENTROPYPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<RaiseCrossEntropyPass> {
+  using RaiseCrossEntropyPassBase::RaiseCrossEntropyPassBase;
+  void runOnOperation() override;
+};
+
+/// What a sum of terms turns out to be.
+struct Loss {
+  Point logits; // a tensor, its last position the class
+  Point target;
+  double factor = 1; // of the sum of -log p
+  std::optional<int64_t> ignore;
+  SmallVector<AffineExpr> rows; // symbols that are summed over
+};
+} // namespace
+
+/// Behind casts between integer types.
+static Point stripIntegerCasts(Point point) {
+  for (;;) {
+    point = settle(point);
+    Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
+    if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp, arith::ExtUIOp, arith::IndexCastUIOp>(op))
+      return point;
+    point = operandOf(point, 0);
+  }
+}
+
+/// log(Σ_v exp(z)): z with the class at `column`.
+static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column) {
+  Point log = settle(point);
+  if (!log.op<math::LogOp>())
+    return std::nullopt;
+  auto sum = matchReduction(operandOf(log, 0), Reduction::Sum);
+  if (!sum || sum->symbols.size() != 1)
+    return std::nullopt;
+  Point term = settle(substitute(sum->term, sum->symbols[0], column));
+  if (!term.op<math::ExpOp>())
+    return std::nullopt;
+  return operandOf(term, 0);
+}
+
+/// x of z = x - m where m is the same for all classes.
+static Point withoutShift(const Point &z, AffineExpr column) {
+  Point p = settle(z);
+  if (p.op<arith::SubFOp>() && !dependsOn(operandOf(p, 1), column))
+    return operandOf(p, 0);
+  return z;
+}
+
+/// x when `point` is log_softmax(x): z - log Σ exp(z), or x - (log Σ exp(x - m) + m).
+static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
+  Point p = settle(point);
+  if (!p.op<arith::SubFOp>())
+    return std::nullopt;
+  Point z = operandOf(p, 0);
+  if (auto inner = matchLogSumExp(operandOf(p, 1), column); inner && equal(*inner, z))
+    return withoutShift(z, column);
+  Point lse = settle(operandOf(p, 1));
+  if (!lse.op<arith::AddFOp>())
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    auto inner = matchLogSumExp(operandOf(lse, i), column);
+    Point shifted = inner ? settle(*inner) : Point{z};
+    if (inner && shifted.op<arith::SubFOp>() && equal(operandOf(shifted, 0), z) &&
+        equal(operandOf(shifted, 1), operandOf(lse, 1 - i)))
+      return z;
+  }
+  return std::nullopt;
+}
+
+/// `tensor[rows.., t]`: the tensor with `column` for t, and t.
+static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
+  auto extract = point.op<tensor::ExtractOp>();
+  if (!extract || extract.getIndices().empty())
+    return std::nullopt;
+  Point element{extract.getTensor(), {}};
+  std::optional<Point> target;
+  for (Value index : extract.getIndices()) {
+    if (AffineExpr expr = affineIndex(index)) {
+      element.at.push_back(expr.replaceDims(point.at));
+      continue;
+    }
+    if (target)
+      return std::nullopt;
+    target = stripIntegerCasts({index, point.at});
+    element.at.push_back(column);
+  }
+  if (!target)
+    return std::nullopt;
+  return std::pair(element, *target);
+}
+
+/// `t == column` for a summed column: t and the column's symbol.
+static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
+  Point p = settle(condition);
+  auto cmp = p.op<arith::CmpIOp>();
+  if (!cmp || cmp.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    Point side = stripIntegerCasts(operandOf(p, i));
+    if (auto index = side.op<linalg::IndexOp>())
+      if (isa_and_nonnull<AffineSymbolExpr>(side.at[index.getDim()]))
+        return std::pair(stripIntegerCasts(operandOf(p, 1 - i)), side.at[index.getDim()]);
+  }
+  return std::nullopt;
+}
+
+/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range.
+static Point withoutSafeguard(Point target) {
+  auto select = target.op<arith::SelectOp>();
+  if (!select)
+    return target;
+  for (unsigned i : {1, 2})
+    if (constantAt(operandOf(target, 3 - i)))
+      return stripIntegerCasts(operandOf(target, i));
+  return target;
+}
+
+/// `t == c` or `t != c`: t, c, and whether equality selects the first value.
+static bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target) {
+  Point p = settle(condition);
+  auto cmp = p.op<arith::CmpIOp>();
+  if (!cmp)
+    return false;
+  equals = cmp.getPredicate() == arith::CmpIPredicate::eq;
+  if (!equals && cmp.getPredicate() != arith::CmpIPredicate::ne)
+    return false;
+  std::optional<double> constant = constantAt(operandOf(p, 1));
+  if (!constant)
+    return false;
+  value = static_cast<int64_t>(*constant);
+  target = stripIntegerCasts(operandOf(p, 0));
+  return true;
+}
+
+/// Reads a term of the sum down to the log-probability.
+static std::optional<Loss> matchTerm(Point point, SmallVector<AffineExpr> rows) {
+  Loss loss;
+  std::optional<Point> ignored;
+  AffineExpr column = getAffineDimExpr(0, point.value.getContext()); // rows are symbols
+  for (unsigned step = 0; step < 64; ++step) {
+    point = settle(point);
+    if (auto sum = matchReduction(point, Reduction::Sum)) { // further rows, or a one-hot's columns
+      rows.append(sum->symbols);
+      point = sum->term;
+      continue;
+    }
+    if (point.op<arith::NegFOp>()) {
+      loss.factor = -loss.factor;
+      point = operandOf(point, 0);
+      continue;
+    }
+    if (point.op<arith::MulFOp>() || point.op<arith::DivFOp>()) {
+      bool divides = static_cast<bool>(point.op<arith::DivFOp>()), found = false;
+      for (unsigned i : {1, 0}) {
+        std::optional<double> c = divides && i == 0 ? std::nullopt : constantAt(operandOf(point, i));
+        if (!c || *c == 0)
+          continue;
+        loss.factor = divides ? loss.factor / *c : loss.factor * *c;
+        point = operandOf(point, 1 - i);
+        found = true;
+        break;
+      }
+      if (found)
+        continue;
+      // one-hot: a product with float(t == column)
+      for (unsigned i : {0, 1}) {
+        Point hot = settle(operandOf(point, i));
+        if (auto select = hot.op<arith::SelectOp>(); select && constantAt(operandOf(hot, 1)) == 1.0 && constantAt(operandOf(hot, 2)) == 0.0)
+          hot = operandOf(hot, 0);
+        else if (hot.op<arith::UIToFPOp>())
+          hot = operandOf(hot, 0);
+        auto oneHot = matchOneHot(hot);
+        if (!oneHot)
+          continue;
+        auto x = matchLogSoftmax(operandOf(point, 1 - i), oneHot->second);
+        if (!x)
+          return std::nullopt;
+        llvm::erase(rows, oneHot->second);
+        loss.logits = substitute(readElement(*x), oneHot->second, column);
+        loss.target = oneHot->first;
+        loss.factor = -loss.factor;
+        loss.rows = rows;
+        return loss;
+      }
+      return std::nullopt;
+    }
+    if (point.op<arith::SelectOp>()) {
+      if (auto oneHot = matchOneHot(operandOf(point, 0)); oneHot && constantAt(operandOf(point, 2)) == 0.0) {
+        auto x = matchLogSoftmax(operandOf(point, 1), oneHot->second);
+        double sign = -1;
+        if (!x) { // select(t == column, -logp, 0)
+          Point negated = settle(operandOf(point, 1));
+          if (negated.op<arith::NegFOp>()) {
+            x = matchLogSoftmax(operandOf(negated, 0), oneHot->second);
+            sign = 1;
+          }
+        }
+        if (!x)
+          return std::nullopt;
+        llvm::erase(rows, oneHot->second);
+        loss.logits = substitute(readElement(*x), oneHot->second, column);
+        loss.target = oneHot->first;
+        loss.factor *= sign;
+        loss.rows = rows;
+        return loss;
+      }
+      int64_t value;
+      bool equals;
+      Point target;
+      if (ignored || !matchIgnore(operandOf(point, 0), value, equals, target) ||
+          constantAt(operandOf(point, equals ? 1 : 2)) != 0.0)
+        return std::nullopt;
+      ignored = target;
+      loss.ignore = value;
+      point = operandOf(point, equals ? 2 : 1);
+      continue;
+    }
+    // logsumexp - x[row, t]
+    if (point.op<arith::SubFOp>()) {
+      Point picked = settle(operandOf(point, 1));
+      auto pick = matchPick(picked, column);
+      if (!pick)
+        return std::nullopt;
+      Point difference = pick->first; // x, or x - m
+      if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, difference)) {
+        loss.logits = difference.isTensor() && !settle(difference).op<arith::SubFOp>()
+                          ? difference
+                          : readElement(withoutShift(difference, column));
+      } else {
+        Point lse = settle(operandOf(point, 0));
+        bool found = false;
+        for (unsigned i : {0, 1}) {
+          if (!lse.op<arith::AddFOp>())
+            break;
+          auto shifted = matchLogSumExp(operandOf(lse, i), column);
+          Point z = shifted ? settle(*shifted) : lse;
+          found |= shifted && z.op<arith::SubFOp>() && equal(operandOf(z, 0), difference) &&
+                   equal(operandOf(z, 1), operandOf(lse, 1 - i));
+        }
+        if (!found)
+          return std::nullopt;
+        loss.logits = difference;
+      }
+      loss.target = withoutSafeguard(pick->second);
+      loss.rows = rows;
+      if (ignored && !equal(*ignored, loss.target))
+        return std::nullopt;
+      return loss;
+    }
+    auto pick = matchPick(point, column);
+    if (!pick)
+      return std::nullopt;
+    auto x = matchLogSoftmax(pick->first, column);
+    if (!x)
+      return std::nullopt;
+    loss.logits = readElement(*x);
+    loss.target = withoutSafeguard(pick->second);
+    loss.factor = -loss.factor;
+    loss.rows = rows;
+    if (ignored && !equal(*ignored, loss.target))
+      return std::nullopt;
+    return loss;
+  }
+  return std::nullopt;
+}
+
+/// Rows of the loss: logits [rows.., V] and targets [rows..] read in one order.
+static bool readsWholeRows(const Loss &loss) {
+  if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
+    return false;
+  ArrayRef<AffineExpr> rows = ArrayRef(loss.logits.at).drop_back();
+  if (!isa<AffineDimExpr>(loss.logits.at.back()) || rows != ArrayRef(loss.target.at) ||
+      rows.size() != loss.rows.size())
+    return false;
+  return llvm::all_of(rows, [&](AffineExpr e) { return llvm::is_contained(loss.rows, e); });
+}
+
+/// `count` is Σ_rows float(t != ignore).
+static bool countsOthers(const Point &count, const Loss &loss) {
+  Point p = settle(count);
+  while (p.op<arith::SIToFPOp>() || p.op<arith::UIToFPOp>() || p.op<arith::MaximumFOp>())
+    p = settle(operandOf(p, 0));
+  auto sum = matchReduction(p, Reduction::Sum);
+  if (!sum)
+    return false;
+  Point term = settle(sum->term);
+  bool positive = true;
+  if (term.op<arith::SelectOp>()) { // select(t != ignore, 1, 0)
+    positive = constantAt(operandOf(term, 1)) == 1.0 && constantAt(operandOf(term, 2)) == 0.0;
+    if (!positive && !(constantAt(operandOf(term, 1)) == 0.0 && constantAt(operandOf(term, 2)) == 1.0))
+      return false;
+    term = settle(operandOf(term, 0));
+  }
+  while (!term.isTensor() && isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp, arith::ExtSIOp, arith::SIToFPOp>(term.value.getDefiningOp()))
+    term = settle(operandOf(term, 0));
+  int64_t value;
+  bool equals;
+  Point target;
+  if (!matchIgnore(term, value, equals, target) || equals == positive || value != loss.ignore)
+    return false;
+  return target.value == loss.target.value && target.at.size() == sum->symbols.size();
+}
+
+/// Follows the one rank-0 use of the sum while it scales by constants or the count.
+static Value followScaling(Value sum, Loss &loss, bool &counted) {
+  while (sum.hasOneUse()) {
+    auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());
+    if (!op || op->getNumResults() != 1 || op.getNumLoops() != 0)
+      break;
+    Point root{op.getBody()->getTerminator()->getOperand(0), {}};
+    if (root.op<arith::NegFOp>()) {
+      loss.factor = -loss.factor;
+    } else if (root.op<arith::DivFOp>() || root.op<arith::MulFOp>()) {
+      bool divides = static_cast<bool>(root.op<arith::DivFOp>());
+      if (readElement(operandOf(root, 0)).value != sum)
+        break;
+      Point other = operandOf(root, 1);
+      if (std::optional<double> c = constantAt(other); c && *c != 0)
+        loss.factor = divides ? loss.factor / *c : loss.factor * *c;
+      else if (divides && loss.ignore && !counted && countsOthers(other, loss))
+        counted = true;
+      else
+        break;
+    } else {
+      break;
+    }
+    sum = op->getResult(0);
+  }
+  return sum;
+}
+
+/// Views [rows.., V] as [N, V], and [rows..] as [N].
+static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  int64_t rows = type.getRank() - keepLast;
+  SmallVector<ReassociationIndices> groups{llvm::to_vector(llvm::seq<int64_t>(0, rows))};
+  SmallVector<int64_t> shape{type.getNumElements()};
+  if (keepLast) {
+    groups.push_back({rows});
+    shape = {type.getNumElements() / std::max<int64_t>(type.getShape().back(), 1), type.getShape().back()};
+  }
+  auto flat = RankedTensorType::get(shape, type.getElementType());
+  if (rows == 1)
+    return tensor;
+  if (rows > 1)
+    return tensor::CollapseShapeOp::create(b, loc, flat, tensor, groups);
+  if (!keepLast)
+    return tensor::ExpandShapeOp::create(b, loc, flat, tensor, ArrayRef<ReassociationIndices>());
+  return tensor::ExpandShapeOp::create(b, loc, flat, tensor, ArrayRef<ReassociationIndices>{{0, 1}});
+}
+
+static bool raise(linalg::GenericOp op) {
+  auto type = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
+  if (!type || type.getRank() != 0)
+    return false;
+  auto sum = matchReduction({op->getResult(0), {}}, Reduction::Sum);
+  if (!sum)
+    return false;
+  std::optional<Loss> loss = matchTerm(sum->term, sum->symbols);
+  if (!loss || !readsWholeRows(*loss))
+    return false;
+  bool counted = false;
+  Value last = followScaling(op->getResult(0), *loss, counted);
+  if (loss->ignore && !counted)
+    return false;
+  int64_t rows = cast<RankedTensorType>(loss->target.value.getType()).getNumElements();
+  double factor = loss->ignore ? loss->factor : loss->factor * rows;
+
+  OpBuilder b(last.getDefiningOp());
+  Location loc = op.getLoc();
+  Value logits = flattenRows(b, loc, loss->logits.value, true), targets = flattenRows(b, loc, loss->target.value, false);
+  auto logitsType = cast<RankedTensorType>(logits.getType());
+  auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
+  IntegerAttr ignore = loss->ignore ? b.getI64IntegerAttr(*loss->ignore) : IntegerAttr();
+  if (type.getElementType() != logitsType.getElementType())
+    return false;
+  Value mean = CrossEntropyOp::create(b, loc, type, lseType, logits, targets, ignore).getLoss();
+  if (std::abs(factor - 1) > 1e-6) {
+    Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), type.getElementType());
+    AffineMap scalar = AffineMap::get(0, 0, b.getContext());
+    mean = linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(mean), ValueRange(empty),
+                                     ArrayRef<AffineMap>{scalar, scalar}, ArrayRef<utils::IteratorType>(),
+                                     [&](OpBuilder &b, Location loc, ValueRange args) {
+                                       Value c = arith::ConstantOp::create(b, loc, b.getFloatAttr(type.getElementType(), factor));
+                                       Value scaled = arith::MulFOp::create(b, loc, args[0], c);
+                                       linalg::YieldOp::create(b, loc, scaled);
+                                     }).getResult(0);
+  }
+  last.replaceAllUsesWith(mean);
+  return true;
+}
+
+void RaiseCrossEntropyPass::runOnOperation() {
+  SmallVector<linalg::GenericOp> generics;
+  getOperation().walk([&](linalg::GenericOp op) { generics.push_back(op); });
+  for (linalg::GenericOp op : generics)
+    numRaised += raise(op);
+}

@@ -1,0 +1,198 @@
+//===- VerifyImported.cpp - The model contract ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What no longer occurs behind Import (docs/Pipeline.md §1), each with what to do:
+//
+//   module      anything but one function
+//   arguments   one that is neither parameter nor batch, dynamic shapes, equal names
+//   result      anything but the loss, one rank-0 float
+//   top level   ops outside the vocabulary; tensors of complex or index elements
+//   bodies      anything but arith, math and linalg.index; captured tensors
+//
+// All violations are reported, the first eight of a kind.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "Advice.h"
+#include "Positions.h"
+#include "Structured.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_VERIFYIMPORTEDPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct VerifyImportedPass : public fsdp::impl::VerifyImportedPassBase<VerifyImportedPass> {
+  using VerifyImportedPassBase::VerifyImportedPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult verifyModule();
+  LogicalResult verifyArguments();
+  LogicalResult verifyResult();
+  LogicalResult verifyOp(Operation *op);
+  LogicalResult verifyBody(linalg::LinalgOp op);
+
+  func::FuncOp func;
+};
+} // namespace
+
+LogicalResult VerifyImportedPass::verifyModule() {
+  for (Operation &op : *getOperation().getBody()) {
+    auto candidate = dyn_cast<func::FuncOp>(&op);
+    if (!candidate || candidate.isPrivate() || candidate.isExternal() || func)
+      return op.emitError("expected one public function and nothing else in the module");
+    func = candidate;
+  }
+  if (!func)
+    return emitError(getOperation().getLoc(), "expected one public function in the module");
+  if (!llvm::hasSingleElement(func.getBody()))
+    return emitError(func.getLoc(), "expected straight-line code; ") << adviceForOp("cf.br");
+  return success();
+}
+
+LogicalResult VerifyImportedPass::verifyArguments() {
+  llvm::StringMap<BlockArgument> names;
+  LogicalResult result = success();
+  for (BlockArgument arg : func.getArguments()) {
+    unsigned i = arg.getArgNumber();
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!type || !type.hasStaticShape()) {
+      result = emitError(arg.getLoc()) << "argument " << i << " expected a tensor of static shape, found "
+                                       << arg.getType() << "; export with fixed batch and sequence lengths";
+      continue;
+    }
+    auto param = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::paramAttr);
+    auto batch = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr);
+    if (!param == !batch) {
+      result = emitError(arg.getLoc()) << "argument " << i << " expected either 'fsdp.param' or 'fsdp.batch'";
+      continue;
+    }
+    if (param && !func.getArgAttrOfType<InitAttr>(i, FSDPDialect::initAttr))
+      result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
+    if (param && !isa<FloatType>(type.getElementType()))
+      result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected a float tensor, found " << type;
+    StringRef name = param ? param.getValue() : batch.getValue();
+    auto [it, fresh] = names.try_emplace(name, arg);
+    if (!fresh) {
+      InFlightDiagnostic diag = emitError(arg.getLoc()) << "two arguments are called '" << name << "'";
+      diag.attachNote(it->second.getLoc()) << "the other one";
+      result = diag;
+    }
+  }
+  return result;
+}
+
+LogicalResult VerifyImportedPass::verifyResult() {
+  if (func.getNumResults() != 1) {
+    return emitError(func.getLoc(), "expected one result, the loss; found ")
+           << func.getNumResults() << "; return the loss alone from the exported function";
+  }
+  auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
+  if (type && type.getRank() == 0 && (type.getElementType().isF32() || type.getElementType().isF64()))
+    return success();
+  InFlightDiagnostic diag = emitError(func.getLoc(), "expected the loss as tensor<f32>, found ") << func.getResultTypes()[0];
+  if (type && type.getRank() >= 2 && isa<FloatType>(type.getElementType()))
+    diag << "; for logits of shape [.., vocabulary] give --attach-loss=cross_entropy";
+  else if (type && type.getNumElements() == 1 && type.hasStaticShape())
+    diag << "; reduce it to rank 0 and f32";
+  return diag;
+}
+
+/// A float, an integer or an index, alone or in a static tensor.
+static bool isPlain(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+    if (!tensor.hasStaticShape())
+      return false;
+    type = tensor.getElementType();
+  }
+  return isa<FloatType, IntegerType, IndexType>(type);
+}
+
+static InFlightDiagnostic refuse(Operation *op, const Twine &what) {
+  InFlightDiagnostic diag = op->emitError() << "'" << op->getName() << "' " << what;
+  StringRef advice = adviceForOp(op->getName().getStringRef());
+  if (!advice.empty())
+    diag << "; " << advice;
+  return diag;
+}
+
+LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
+  LogicalResult result = success();
+  op->getRegion(0).walk([&](Operation *inner) {
+    bool scalar = isa<arith::ArithDialect, math::MathDialect>(inner->getDialect()) && inner->getNumRegions() == 0;
+    if (!scalar && !isa<linalg::IndexOp, linalg::YieldOp>(inner)) {
+      result = refuse(inner, "is not supported inside a structured op");
+      return;
+    }
+    for (Value operand : inner->getOperands()) {
+      bool inside = op->getRegion(0).isAncestor(operand.getParentRegion());
+      if (!inside && !matchPattern(operand, m_Constant()))
+        result = inner->emitError("captures a value from outside its structured op; expected an operand");
+    }
+    if (auto flags = dyn_cast<arith::ArithFastMathInterface>(inner))
+      if (flags.getFastMathFlagsAttr() && flags.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
+        result = inner->emitError("carries fast-math flags; the order of operations is part of the program");
+  });
+  return result;
+}
+
+LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
+  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (!isPlain(type)) {
+      refuse(op, "") << "has the type " << type << "; expected tensors of static shape of floats or integers";
+      return failure();
+    }
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+    if (!isa<linalg::GenericOp, linalg::ContractOp, linalg::FillOp>(op))
+      return refuse(op, "was not normalised");
+    return verifyBody(structured);
+  }
+  if (isa<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, func::ReturnOp>(op))
+    return success();
+  if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+          tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp, tensor::SplatOp,
+          tensor::CastOp, tensor::InsertOp>(op)) {
+    bool dynamic = false; // operands of index type besides those of extract and insert
+    if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
+      dynamic = !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();
+    return dynamic ? LogicalResult(refuse(op, "has offsets or sizes that are not constant")) : success();
+  }
+  if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+    if (!pad.getConstantPaddingValue())
+      return refuse(op, "pads with a value that is not one scalar");
+    return success();
+  }
+  if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumRegions() == 0)
+    return success();
+  return refuse(op, "is not supported");
+}
+
+void VerifyImportedPass::runOnOperation() {
+  if (failed(verifyModule()))
+    return signalPassFailure();
+  bool failedAny = failed(verifyArguments());
+  failedAny |= failed(verifyResult());
+  llvm::StringMap<unsigned> reported;
+  for (Operation &op : func.getBody().front()) {
+    ++numOps;
+    if (reported.lookup(op.getName().getStringRef()) < 8 && failed(verifyOp(&op))) {
+      ++reported[op.getName().getStringRef()];
+      failedAny = true;
+    }
+  }
+  if (failedAny)
+    signalPassFailure();
+}
