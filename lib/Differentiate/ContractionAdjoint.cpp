@@ -31,8 +31,8 @@ static BlockArgument getWidenedArgument(Value v) {
 }
 
 bool fsdp::isPlainContraction(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return false;
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
+    return false; // without a reduction it is a map that may read its init
   if (!llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); }) ||
       !llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<RankedTensorType>(type); }))
     return false;

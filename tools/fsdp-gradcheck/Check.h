@@ -1,0 +1,45 @@
+//===- Check.h - Gradients against finite differences -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_GRADCHECK_CHECK_H
+#define FSDP_GRADCHECK_CHECK_H
+
+#include "Engine.h"
+#include "Subject.h"
+
+namespace mlir::fsdp::gradcheck {
+
+struct CheckOptions {
+  double tolerance = 1e-6; ///< relative, in f64; widened for narrower types
+  double step = 1e-4;      ///< of the differences
+  uint64_t seed = 1;
+  int64_t allElements = 64; ///< arguments up to this size are checked in every element
+  int64_t elements = 6;     ///< random ones of larger arguments
+  int64_t directions = 3;   ///< and random directions
+};
+
+/// One argument's outcome.
+struct Row {
+  std::string function, argument;
+  RankedTensorType type;
+  int64_t numChecked = 0;
+  double largest = 0; ///< of the gradient
+  double worst = 0;   ///< relative error
+  double bound = 0;
+  bool isNarrow = false; ///< some float of the function is narrower than f64
+  bool ok = true;
+};
+
+/// The bound for functions whose narrowest float has `precision` bits.
+double boundFor(unsigned precision, double tolerance);
+
+/// One row per checked argument.
+FailureOr<std::vector<Row>> check(const Function &function, Engine &forward, Engine &gradient,
+                                  const CheckOptions &options);
+
+} // namespace mlir::fsdp::gradcheck
+
+#endif // FSDP_GRADCHECK_CHECK_H

@@ -1,0 +1,212 @@
+//===- Engine.cpp - Functions of tensors, compiled to run -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Arguments and results become memrefs behind plain pointers.
+//  2. Raised ops become loops (Decompose.cpp); bufferize.
+//  3. Every allocation becomes a static buffer: calls leave nothing behind.
+//  4. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT.
+//
+// None of it is code of the compiler under test.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Engine.h"
+#include "Decompose.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gradcheck;
+
+static unsigned sizeOf(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8); }
+
+Buffer::Buffer(RankedTensorType type)
+    : type(type), elementSize(sizeOf(type.getElementType())), bytes(elementSize * type.getNumElements()) {}
+
+double Buffer::get(int64_t i) const {
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data() + i * elementSize, elementSize);
+  if (auto f = dyn_cast<FloatType>(type.getElementType())) {
+    APFloat value(f.getFloatSemantics(), APInt(f.getWidth(), bits));
+    bool lost;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+    return value.convertToDouble();
+  }
+  return APInt(8 * elementSize, bits).getSExtValue();
+}
+
+void Buffer::set(int64_t i, double v) {
+  uint64_t bits = static_cast<int64_t>(v);
+  if (auto f = dyn_cast<FloatType>(type.getElementType())) {
+    APFloat value(v);
+    bool lost;
+    value.convert(f.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+    bits = value.bitcastToAPInt().getZExtValue();
+  }
+  std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
+}
+
+/// Apart from the names of libm.
+static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
+
+/// tensor → tensor becomes memrefs in, memrefs out.
+static void exposeBuffers(func::FuncOp func) {
+  Block &block = func.getBody().front();
+  OpBuilder b(func.getContext());
+  b.setInsertionPointToStart(&block);
+  auto memrefOf = [](Type type) -> Type {
+    auto tensor = cast<RankedTensorType>(type);
+    return MemRefType::get(tensor.getShape(), tensor.getElementType());
+  };
+  SmallVector<Type> types;
+  for (BlockArgument argument : block.getArguments()) {
+    Type tensor = argument.getType();
+    argument.setType(memrefOf(tensor));
+    types.push_back(argument.getType());
+    auto read = bufferization::ToTensorOp::create(b, func.getLoc(), tensor, argument, /*restrict=*/true);
+    argument.replaceAllUsesExcept(read, read);
+  }
+  Operation *terminator = block.getTerminator();
+  b.setInsertionPoint(terminator);
+  for (Value result : terminator->getOperands()) {
+    Type type = memrefOf(result.getType());
+    types.push_back(type);
+    Value out = block.addArgument(type, func.getLoc());
+    bufferization::MaterializeInDestinationOp::create(b, func.getLoc(), Type(), result, out, /*restrict=*/true,
+                                                      /*writable=*/true);
+  }
+  terminator->setOperands({});
+  func.removeArgAttrsAttr();
+  func.removeResAttrsAttr();
+  func.setFunctionType(b.getFunctionType(types, {}));
+  func->setAttr("llvm.emit_c_interface", b.getUnitAttr());
+}
+
+/// memref.alloc → a global; memref.copy → loops.
+static void simplifyMemory(ModuleOp module) {
+  SymbolTable symbols(module);
+  OpBuilder b(module.getContext());
+  module.walk([&](Operation *op) {
+    b.setInsertionPoint(op);
+    if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
+      MemRefType type = MemRefType::get(alloc.getType().getShape(), alloc.getType().getElementType());
+      auto global = memref::GlobalOp::create(b, op->getLoc(), "buffer", b.getStringAttr("private"), type,
+                                             b.getUnitAttr(), /*constant=*/false, IntegerAttr());
+      global->remove();
+      symbols.insert(global, module.getBody()->begin());
+      alloc.replaceAllUsesWith(memref::GetGlobalOp::create(b, op->getLoc(), type, global.getSymName()).getResult());
+      op->erase();
+    } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+      linalg::makeMemRefCopyOp(b, op->getLoc(), copy.getSource(), copy.getTarget());
+      op->erase();
+    }
+  });
+}
+
+static void buildBufferization(PassManager &pm) {
+  pm.addPass(createConvertTensorToLinalgPass()); // tensor.pad
+  pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+}
+
+static void buildLowering(PassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  arith::ArithEmulateUnsupportedFloatsOptions emulate;
+  SmallVector<std::string> narrow{"bf16", "f16"};
+  emulate.sourceTypeStrs = narrow;
+  emulate.targetTypeStr = "f32";
+  pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  pm.addPass(arith::createArithExpandOpsPass(expand));
+  pm.addPass(memref::createFoldMemRefAliasOpsPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  math::MathExpandOpsPassOptions notInLibm;
+  SmallVector<std::string> names{"rsqrt", "fpowi"};
+  notInLibm.opMnemonics = names;
+  pm.addPass(math::createMathExpandOpsPass(notInLibm));
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions func;
+  func.useBarePtrCallConv = true;
+  pm.addPass(createConvertFuncToLLVMPass(func));
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module, bool optimize) {
+  for (auto func : module->getOps<func::FuncOp>()) {
+    func.setSymName(symbolOf(func.getName()));
+    exposeBuffers(func);
+  }
+  if (failed(decomposeRaisedOps(*module)))
+    return nullptr;
+  MLIRContext *context = module->getContext();
+  PassManager bufferize(context), lower(context);
+  buildBufferization(bufferize);
+  buildLowering(lower);
+  if (failed(bufferize.run(*module)))
+    return nullptr;
+  simplifyMemory(*module);
+  if (failed(lower.run(*module)))
+    return nullptr;
+
+  static bool initialized = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  (void)initialized;
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  ExecutionEngineOptions options;
+  auto transformer = makeOptimizingTransformer(optimize ? 1 : 0, 0, nullptr);
+  options.transformer = transformer;
+  options.jitCodeGenOptLevel = optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
+  options.enableGDBNotificationListener = options.enablePerfNotificationListener = false;
+  llvm::Expected<std::unique_ptr<ExecutionEngine>> made = ExecutionEngine::create(*module, options);
+  if (!made) {
+    module->emitError("cannot compile: ") << llvm::toString(made.takeError());
+    return nullptr;
+  }
+  auto result = std::make_unique<Engine>();
+  result->engine = std::move(*made);
+  return result;
+}
+
+LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results) {
+  SmallVector<void *> pointers;
+  for (Buffer &buffer : arguments)
+    pointers.push_back(buffer.data());
+  for (Buffer &buffer : results)
+    pointers.push_back(buffer.data());
+  SmallVector<void *> packed;
+  for (void *&pointer : pointers)
+    packed.push_back(&pointer);
+  if (llvm::Error error = engine->invokePacked(symbolOf(name), packed)) {
+    llvm::errs() << "fsdp-gradcheck: error: '" << name << "' does not run: " << llvm::toString(std::move(error)) << "\n";
+    return failure();
+  }
+  return success();
+}

@@ -1,0 +1,47 @@
+//===- Engine.h - Functions of tensors, compiled to run ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_GRADCHECK_ENGINE_H
+#define FSDP_GRADCHECK_ENGINE_H
+
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir::fsdp::gradcheck {
+
+/// The bytes of one tensor, read and written as doubles.
+class Buffer {
+public:
+  explicit Buffer(RankedTensorType type);
+
+  RankedTensorType getType() const { return type; }
+  int64_t size() const { return type.getNumElements(); }
+  double get(int64_t i) const;
+  void set(int64_t i, double value);
+  void *data() { return bytes.data(); }
+
+private:
+  RankedTensorType type;
+  unsigned elementSize;
+  std::vector<char> bytes;
+};
+
+/// All public functions of a module, through upstream loops and libm.
+class Engine {
+public:
+  /// Consumes the module. Explains a failure.
+  static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module, bool optimize);
+  /// Arguments and results, in the order of the function's type.
+  LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results);
+
+private:
+  std::unique_ptr<ExecutionEngine> engine;
+};
+
+} // namespace mlir::fsdp::gradcheck
+
+#endif // FSDP_GRADCHECK_ENGINE_H

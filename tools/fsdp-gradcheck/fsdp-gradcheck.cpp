@@ -1,0 +1,121 @@
+//===- fsdp-gradcheck.cpp - Check gradients by finite differences ---------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Read the functions, make losses of them, differentiate        Subject
+//  2. Compile loss (f64) and gradient apart from the compiler       Engine, Decompose
+//  3. Compare along many directions; print a table                  Check
+//
+//===----------------------------------------------------------------------===//
+
+#include "Check.h"
+#include "fsdp/Pipelines/Registration.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+
+using namespace mlir;
+using namespace mlir::fsdp::gradcheck;
+namespace cl = llvm::cl;
+
+static constexpr llvm::StringLiteral overview = R"(fsdp-gradcheck: check gradients by finite differences
+
+  Every public function of the file is differentiated by each of its float arguments
+  (by its trainable fsdp.param arguments where some are marked) and the gradients are
+  compared with central differences in f64, through upstream loops and libm.
+
+    fsdp-gradcheck model.mlir
+    fsdp-modelgen gpt2 --layers=2 --hidden=16 --heads=2 --vocab=23 --seq=6 --dtype=f64 -o - | fsdp-gradcheck
+
+  Argument attributes: gradcheck.range = [lo, hi] of floats (default -1, 1; from fsdp.init
+  where it is given), fsdp.limit or gradcheck.limit = n for integers in [0, n),
+  gradcheck.ignore = i for a third of them. Results that are not one scalar are weighed at random.
+
+  Exit codes: 0 all gradients agree, 1 some do not, 2 bad input.
+)";
+
+namespace {
+struct CommandLine {
+  cl::OptionCategory category{"Options"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("[file.mlir]"), cl::init("-"), cl::cat(category)};
+  cl::opt<std::string> function{"function", cl::desc("check this function only"), cl::cat(category)};
+  cl::opt<double> tolerance{"tolerance", cl::init(1e-6), cl::cat(category),
+                            cl::desc("relative error allowed in f64 (default 1e-6); 8 roundings in narrower types")};
+  cl::opt<double> step{"step", cl::init(1e-4), cl::desc("step of the differences (default 1e-4)"), cl::cat(category)};
+  cl::opt<uint64_t> seed{"seed", cl::init(1), cl::desc("seed of all numbers (default 1)"), cl::cat(category)};
+  cl::opt<int64_t> all{"all-elements", cl::init(64), cl::cat(category),
+                       cl::desc("check every element of arguments up to this size (default 64)")};
+  cl::opt<int64_t> elements{"elements", cl::init(6), cl::cat(category),
+                            cl::desc("elements checked of larger arguments (default 6)")};
+  cl::opt<int64_t> directions{"directions", cl::init(3), cl::cat(category),
+                              cl::desc("random directions checked of larger arguments (default 3)")};
+  cl::opt<unsigned> sabotage{"sabotage", cl::init(0), cl::cat(category),
+                             cl::desc("spoil the n-th op of each backward by 1e-4: the check must fail")};
+  cl::opt<bool> optimize{"O", cl::desc("optimize the code that is run (large models)"), cl::cat(category)};
+  cl::opt<bool> quiet{"quiet", cl::desc("print failures and the summary only"), cl::cat(category)};
+};
+} // namespace
+
+static void print(const Row &row) {
+  std::string type;
+  llvm::raw_string_ostream(type) << row.type;
+  llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s %4lld checked  |g| %-9.3g error %-9.2g (bound %.1g)\n",
+                               row.ok ? "ok" : "FAIL", row.function.c_str(), row.argument.c_str(), type.c_str(),
+                               static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
+}
+
+static int run(const CommandLine &options) {
+  DialectRegistry registry;
+  fsdp::registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects(); // argument attributes of other tools
+  context.loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.input, ParserConfig(&context));
+  if (!module)
+    return 2;
+  FailureOr<Subject> subject = prepare(std::move(module), options.function, options.sabotage);
+  if (failed(subject))
+    return 2;
+  if (subject->functions.empty()) {
+    llvm::errs() << "fsdp-gradcheck: error: '" << options.input << "': expected a public function";
+    if (!options.function.empty())
+      llvm::errs() << " @" << options.function;
+    llvm::errs() << "\n";
+    return 2;
+  }
+  std::unique_ptr<Engine> forward = Engine::create(std::move(subject->forward), options.optimize);
+  std::unique_ptr<Engine> gradient = Engine::create(std::move(subject->gradient), options.optimize);
+  if (!forward || !gradient)
+    return 2;
+  CheckOptions check{options.tolerance, options.step, options.seed, options.all, options.elements, options.directions};
+  int64_t total = 0, good = 0;
+  double worst = 0;
+  for (const Function &function : subject->functions) {
+    FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);
+    if (failed(rows))
+      return 2;
+    for (const Row &row : *rows) {
+      ++total;
+      good += row.ok;
+      if (!row.isNarrow)
+        worst = std::max(worst, row.worst);
+      if (!row.ok || !options.quiet)
+        print(row);
+    }
+  }
+  llvm::outs() << llvm::format("%lld of %lld gradients agree; worst relative error in f64 %.2g\n",
+                               static_cast<long long>(good), static_cast<long long>(total), worst);
+  return good == total ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  CommandLine options;
+  cl::HideUnrelatedOptions(options.category);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
+    return 2;
+  return run(options);
+}
