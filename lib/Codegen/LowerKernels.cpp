@@ -7,10 +7,12 @@
 // The choice of a lowering. Each says beforehand whether it takes a kernel; the
 // general one takes what is left:
 //
-//   any other kernel  -> plain loops, one worker       LoopKernels.cpp
+//   a contraction     -> packed panels, register tiles    Gemm.cpp
+//   any other kernel  -> plain loops, one worker          LoopKernels.cpp
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/Gemm.h"
 #include "fsdp/Codegen/Lowering.h"
 #include "fsdp/Codegen/Passes.h"
 
@@ -23,6 +25,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  if (handlesContractKernel(kernel, target))
+    return lowerContractKernel(kernel, target, info);
   return lowerLoopKernel(kernel, info);
 }
 

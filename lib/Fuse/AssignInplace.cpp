@@ -107,11 +107,14 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result, func::FuncOp func) {
+  /// `state`: over state and sums that a loop carries, else over other operands.
+  bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result, func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {
       if (value.getType() != dispatch.getResult(result).getType() || llvm::is_contained(inplace, int64_t(index)))
         continue;
       Value root = rootOf(value);
+      if (isa<BlockArgument>(root) != state)
+        continue;
       bool twice = llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
       // A loop-carried value lives in the loop's block; others must be of this one.
       bool near = root.getParentBlock() == dispatch->getBlock();
@@ -131,9 +134,10 @@ struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> 
       return;
     func.walk([&](DispatchOp dispatch) {
       SmallVector<int64_t> inplace(dispatch.getInplace());
-      for (unsigned result = 0; result < dispatch.getNumResults(); ++result)
-        if (inplace[result] == -1)
-          assign(dispatch, inplace, result, func);
+      for (bool state : {true, false})
+        for (unsigned result = 0; result < dispatch.getNumResults(); ++result)
+          if (inplace[result] == -1)
+            assign(dispatch, inplace, result, func, state);
       dispatch.setInplace(inplace);
     });
   }

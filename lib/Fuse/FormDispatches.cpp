@@ -120,6 +120,28 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
+/// Gives fills that are read by something that is no kernel (a loop that carries
+/// a sum) a dispatch of their own.
+static void wrapLooseFills(Block &block) {
+  for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
+    auto isLoose = [](OpOperand &use) { return isa<scf::ForOp, scf::YieldOp, func::ReturnOp>(use.getOwner()); };
+    auto constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>();
+    if (!constant || llvm::none_of(fill->getUses(), isLoose))
+      continue;
+    OpBuilder b(fill);
+    Location loc = fill.getLoc();
+    auto type = cast<RankedTensorType>(fill->getResultTypes()[0]);
+    auto dispatch = DispatchOp::create(b, loc, type, ValueRange(), b.getDenseI64ArrayAttr({-1}));
+    dispatch->setAttr("kind", b.getStringAttr(stringify(ClusterKind::Map)));
+    b.createBlock(&dispatch.getBody());
+    Value value = b.clone(*constant)->getResult(0);
+    Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+    auto inner = linalg::FillOp::create(b, loc, value, empty);
+    YieldOp::create(b, loc, inner->getResults());
+    fill->getResult(0).replaceUsesWithIf(dispatch.getResult(0), isLoose);
+  }
+}
+
 /// Erases ops of the block, last first, that nothing reads.
 static void eraseDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -132,6 +154,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
   using FormDispatchesPassBase::FormDispatchesPassBase;
 
   LogicalResult formIn(Block &block) {
+    wrapLooseFills(block);
     ClusterBuilder builder(block, window);
     for (const Cluster &cluster : builder.getClusters()) {
       if (failed(DispatchBuilder(cluster).build()))

@@ -13,6 +13,7 @@
 #include "fsdp/Import/Pipeline.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
+#include "fsdp/Update/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
@@ -29,6 +30,7 @@ void fsdp::registerPasses() {
   registerImportPipeline();
   registerFSDPShardPasses();
   registerFSDPDifferentiatePasses();
+  registerFSDPUpdatePasses();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
   registerFSDPCodegenPasses();

@@ -14,6 +14,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
   // Conversions become dispatches, so they come before the kernels.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
+  // A program has one level of loops. Behind outlining: a call is smaller than what it calls.
+  pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
   pm.addPass(createAssignBuffersPass());
   pm.addPass(createAddInitProgramsPass());

@@ -7,6 +7,7 @@
 #ifndef FSDP_CODEGEN_PASSES_H
 #define FSDP_CODEGEN_PASSES_H
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::fsdp {

@@ -23,7 +23,7 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numKernels", "num-kernels", "Kernels lowered">,
                     Statistic<"numPhases", "num-phases", "Phase functions made">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::bufferization::BufferizationDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::bufferization::BufferizationDialect", "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::vector::VectorDialect"];

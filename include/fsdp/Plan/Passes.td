@@ -37,6 +37,18 @@ def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
                     Statistic<"numKernels", "num-kernels", "Distinct kernels">];
 }
 
+def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
+  let summary = "Leave one level of each nest of loops";
+  let description = [{
+    - Requires: loops with constant bounds.
+    - Ensures: no loop stands in a loop. Of a nest, the loop with the most iterations
+      stays (the inner one of equals); the others are unrolled in full.
+    - Keeps: values, the order of ops.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">];
+}
+
 def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Turn functions on tensors into programs on buffers";
   let description = [{
@@ -81,6 +93,17 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of the largest arena">,
                     Statistic<"boundBytes", "bound-bytes", "Its lower bound">];
+}
+
+def ExplainPlanPass : Pass<"fsdp-explain-plan", "::mlir::ModuleOp"> {
+  let summary = "Print the memory and the communication of a plan";
+  let description = [{
+    - Requires: `fsdp-pack-arenas`.
+    - Ensures: a table, or JSON, on standard error (standard output belongs to the IR).
+    - Keeps: everything.
+  }];
+  let options = [Option<"json", "json", "bool", "false", "JSON instead of a table.">];
+  let statistics = [Statistic<"peakBytes", "peak-bytes", "Bytes of the arena of a step">];
 }
 
 def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {

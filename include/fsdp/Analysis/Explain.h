@@ -1,0 +1,51 @@
+//===- Explain.h - What a plan needs, for people ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_EXPLAIN_H
+#define FSDP_ANALYSIS_EXPLAIN_H
+
+#include "fsdp/IR/FSDP.h"
+
+namespace mlir::fsdp {
+
+/// Memory by category. Each number is the most bytes alive at one moment, so they add up to more than `peak`.
+struct MemoryReport {
+  /// Indexed by Category.
+  int64_t bytes[9] = {};
+  /// The arena; the most that is alive at once, which no packing beats; zeros behind and between parameters.
+  int64_t peak = 0, lowerBound = 0, padding = 0;
+  /// One rank that holds everything, without padding.
+  int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
+  /// Where most is alive: a command, its number and its program, how much, and the buffers, largest first.
+  Operation *peakCommand = nullptr;
+  int64_t peakNumber = 0, peakBytes = 0;
+  SmallVector<BufferOp> peakBuffers;
+
+  int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
+};
+
+/// Collectives of one kind in a step.
+struct CommunicationReport {
+  CollectiveKind kind;
+  std::string axis;
+  Type dtype;
+  /// Of scalars that steer the step, not of units.
+  bool control;
+  /// Payload with padding; what a rank sends of it; how many.
+  int64_t bytes = 0, wireBytes = 0, count = 0;
+};
+
+/// Of the layout of `step`.
+MemoryReport measureMemory(ModuleOp planned);
+/// Of the program `step`.
+SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
+
+/// Writes both as a table or as JSON. The module is planned; the workspace is known after Codegen.
+void explain(ModuleOp planned, raw_ostream &os, bool json);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_EXPLAIN_H

@@ -1,0 +1,25 @@
+//===- Passes.h - Passes of the Update stage ---------------------*- C++
+//-*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_UPDATE_PASSES_H
+#define FSDP_UPDATE_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+namespace fsdp {
+
+#define GEN_PASS_DECL
+#include "fsdp/Update/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "fsdp/Update/Passes.h.inc"
+
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_UPDATE_PASSES_H

@@ -1,0 +1,123 @@
+//===- Passes.td - Passes of the Update stage --------------*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_UPDATE_PASSES_TD
+#define FSDP_UPDATE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleOp"> {
+  let summary = "Average loss and gradients over micro-batches and ranks";
+  let description = [{
+    The mean over a global batch is taken in levels: over the S ranks of the axis
+    `shard`, over the A micro-batches of a rank, over the R ranks of the axis
+    `replicate`. Each level is a sum in order, from +0, times 1/n.
+
+    | program | shard | micro-batches | replicate |
+    |---|---|---|---|
+    | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
+    | `reference` | loop | loop | loop |
+
+    so that all programs round alike. Levels of size 1 are left out. Sums of
+    types narrower than f32 are in f32 and rounded at the end of a level.
+
+    - Requires: `fsdp-verify-differentiated`.
+    - Ensures: loss and gradients are means over the global batch. With K > 1
+      micro-batches in a program, its batch arguments have a leading dimension K;
+      micro-batch a of rank r is number `r * A + a` in the reference.
+    - Keeps: what is computed for a micro-batch; the results.
+  }];
+  let statistics = [
+    Statistic<"numLoops", "loops", "Micro-batch loops built">,
+    Statistic<"numReductions", "all-reduces", "All-reduces inserted">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
+  let summary = "Measure the gradients and keep the numbers of a step";
+  let description = [{
+    Adds the step block and the rank block, computes the global gradient norm, and
+    replaces the result `loss` by the block with everything in it.
+
+    The norm is the root of the sum of squares: of each shard in blocks of a fixed
+    size, then over the shards in rank order, then over the units in order, so that
+    it has the same bits for sharded and whole gradients. `finite` tells whether loss and
+    norm are finite; only then the step count and the tokens advance.
+
+    - Requires: `fsdp-accumulate-gradients`.
+    - Ensures: results `(block, gradients...)`; slots 1 and 4 to 8 of the block hold this
+      step's numbers.
+    - Keeps: the gradients; clipping is applied where they are read.
+  }];
+  let options = [
+    Option<"clipGradNorm", "clip-grad-norm", "double", "0.0",
+           "Clip gradients to this global norm; 0: do not clip.">
+  ];
+  let statistics = [
+    Statistic<"numMeasured", "measured-gradients", "Gradients in the norm, once per program">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Update parameters and optimizer state from the gradients";
+  let description = [{
+    One elementwise op per unit on the flat shard. With g the clipped gradient:
+
+    ```
+    adamw   p -= lr·wd·p                        parameters with decay only
+            m += (1-β1)(g - m);  v = β2·v + (1-β2)·g²
+            p -= lr/(1-β1^t) · m / (sqrt(v)/sqrt(1-β2^t) + eps)
+    sgd     g += wd·p                           parameters with decay only
+            b = momentum·b + g                  (b = g without momentum)
+            p -= lr·b
+    ```
+
+    Powers of β come from the step count, in f64. State and arithmetic are f32, f64 in units of f64. Which elements have decay follows from the
+    global index in the flat buffer, so one kernel serves all ranks. A step that is
+    not finite changes nothing.
+
+    - Requires: `fsdp-add-step-block`.
+    - Ensures: state arguments behind each trainable unit's parameters; every
+      result updates an argument (`fsdp.updates`).
+    - Keeps: loss and gradients.
+  }];
+  let options = [
+    Option<"optimizerName", "optimizer", "std::string", "\"adamw\"", "'adamw' or 'sgd'.">,
+    Option<"beta1", "beta1", "double", "0.9", "Decay rate of the first moment (adamw).">,
+    Option<"beta2", "beta2", "double", "0.999", "Decay rate of the second moment (adamw).">,
+    Option<"eps", "eps", "double", "1e-8", "Added to the root of the second moment (adamw).">,
+    Option<"weightDecay", "weight-decay", "double", "0.01",
+           "Weight decay: decoupled in adamw, added to the gradient in sgd.">,
+    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd).">
+  ];
+  let statistics = [
+    Statistic<"numUpdated", "updated-units", "Units updated, once per program">,
+    Statistic<"numState", "state-elements", "Elements of optimizer state per rank">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
+  let summary = "Check what Update promises";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: the programs `step`, `eval` and `reference` take the same kinds of
+      arguments: per unit the parameter and, when it is trained, its state; the step
+      block; the rank block; the batch. Every result updates one argument of its
+      type; the step and the reference update all state, eval the block alone.
+    - Keeps: everything.
+  }];
+  let statistics = [
+    Statistic<"numChecked", "checked-arguments", "Arguments checked">
+  ];
+}
+
+#endif // FSDP_UPDATE_PASSES_TD

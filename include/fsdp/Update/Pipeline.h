@@ -1,0 +1,34 @@
+//===- Pipeline.h - The Update stage ----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_UPDATE_PIPELINE_H
+#define FSDP_UPDATE_PIPELINE_H
+
+#include <string>
+
+namespace mlir {
+class OpPassManager;
+
+namespace fsdp {
+
+/// What a user says about the update. The passes report what is wrong with it.
+struct UpdateOptions {
+  std::string optimizer = "adamw"; ///< `--optimizer=adamw|sgd`
+  double beta1 = 0.9;              ///< `--beta1`
+  double beta2 = 0.999;            ///< `--beta2`
+  double eps = 1e-8;               ///< `--eps`
+  double weightDecay = 0.01;       ///< `--weight-decay`
+  double momentum = 0.0;           ///< `--momentum`
+  double clipGradNorm = 0.0;       ///< `--clip-grad-norm`; 0: off
+};
+
+/// Gradients in, state form out; ends in `fsdp-verify-updated`.
+void buildUpdatePipeline(OpPassManager &pm, const UpdateOptions &options);
+
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_UPDATE_PIPELINE_H

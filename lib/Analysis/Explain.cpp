@@ -1,0 +1,216 @@
+//===- Explain.cpp - What a plan needs, for people --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/Commands.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// How many of the buffers alive at the peak are listed.
+static constexpr unsigned maxBuffers = 10;
+
+/// The rows of the table, in its order.
+static constexpr Category categories[] = {Category::parameters, Category::gradients, Category::optimizer,
+                                          Category::activations, Category::gathered, Category::staging,
+                                          Category::workspace, Category::inputs, Category::control};
+
+static std::string printType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static int64_t countCommands(ProgramOp program, StringRef op) {
+  int64_t number = 0;
+  for (const NumberedCommand &command : numberCommands(program))
+    number += command.op->getName().getStringRef() == op ? command.turns : 0;
+  return number;
+}
+
+static MeshOp getMesh(ModuleOp module) {
+  for (auto program : module.getOps<ProgramOp>())
+    if (program.getSymName() == "step" && program.getMeshAttr())
+      return SymbolTable::lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr());
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
+  json.attributeObject("memory", [&] {
+    for (Category category : categories)
+      json.attribute(stringifyCategory(category), memory[category]);
+    json.attribute("peak", memory.peak);
+    json.attribute("lower_bound", memory.lowerBound);
+    json.attribute("padding", memory.padding);
+  });
+  json.attributeObject("unsharded", [&] {
+    json.attribute("parameters", memory.unshardedParameters);
+    json.attribute("gradients", memory.unshardedGradients);
+    json.attribute("optimizer", memory.unshardedOptimizer);
+  });
+  if (!memory.peakCommand)
+    return;
+  json.attributeObject("moment_of_peak", [&] {
+    json.attribute("program", memory.peakCommand->getParentOfType<ProgramOp>().getSymName());
+    json.attribute("command", memory.peakNumber);
+    json.attribute("label", describeCommand(memory.peakCommand));
+    json.attribute("bytes", memory.peakBytes);
+    json.attributeArray("buffers", [&] {
+      for (BufferOp buffer : ArrayRef(memory.peakBuffers).take_front(maxBuffers))
+        json.object([&] {
+          json.attribute("name", buffer.getLabel());
+          json.attribute("category", stringifyCategory(buffer.getCategory()));
+          json.attribute("bytes", static_cast<int64_t>(buffer.getBytes()));
+        });
+    });
+  });
+}
+
+static void writeCommunication(ArrayRef<CommunicationReport> rows, llvm::json::OStream &json) {
+  json.attributeArray("communication", [&] {
+    for (const CommunicationReport &row : rows)
+      json.object([&] {
+        json.attribute("kind", stringifyCollectiveKind(row.kind));
+        json.attribute("axis", row.axis);
+        json.attribute("dtype", printType(row.dtype));
+        json.attribute("bytes", row.bytes);
+        json.attribute("wire_bytes", row.wireBytes);
+        json.attribute("count", row.count);
+        json.attribute("control", row.control);
+      });
+  });
+}
+
+static void writePrograms(ModuleOp module, llvm::json::OStream &json) {
+  json.attributeArray("programs", [&] {
+    for (auto program : module.getOps<ProgramOp>())
+      json.object([&] {
+        json.attribute("name", program.getSymName());
+        json.attribute("launches", countCommands(program, LaunchOp::getOperationName()));
+        json.attribute("collectives", countCommands(program, CollectiveOp::getOperationName()));
+        json.attribute("copies", countCommands(program, CopyOp::getOperationName()));
+        json.attribute("fills", countCommands(program, FillOp::getOperationName()));
+      });
+  });
+  json.attributeArray("arenas", [&] {
+    for (auto layout : module.getOps<LayoutOp>())
+      json.object([&] {
+        json.attribute("name", layout.getSymName());
+        json.attribute("bytes", static_cast<int64_t>(layout.getArenaBytes()));
+        json.attribute("lower_bound", static_cast<int64_t>(layout.getLowerBound()) + layout.getWorkspaceBytes());
+      });
+  });
+}
+
+static void explainJson(ModuleOp module, raw_ostream &os) {
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  json.object([&] {
+    if (MeshOp mesh = getMesh(module))
+      json.attributeObject("mesh", [&] {
+        for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
+          json.attribute(axis.getName(), axis.getSize());
+      });
+    writeMemory(measureMemory(module), json);
+    writeCommunication(measureCommunication(module), json);
+    writePrograms(module, json);
+  });
+  os << "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// "1.5 MiB"
+static std::string formatSize(int64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = bytes;
+  unsigned unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine &remark = "") {
+  os << "  " << llvm::left_justify(name, 14) << llvm::format("%16lld", static_cast<long long>(bytes))
+     << llvm::right_justify(formatSize(bytes), 12);
+  if (std::string text = remark.str(); !text.empty())
+    os << "   " << text;
+  os << "\n";
+}
+
+static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
+  os << "Memory per rank, in bytes (the most of each at one moment)\n";
+  for (Category category : categories) {
+    std::string remark;
+    if (category == Category::parameters)
+      remark = "unsharded " + formatSize(memory.unshardedParameters);
+    else if (category == Category::gradients)
+      remark = "unsharded " + formatSize(memory.unshardedGradients);
+    else if (category == Category::optimizer)
+      remark = "unsharded " + formatSize(memory.unshardedOptimizer);
+    writeRow(os, stringifyCategory(category), memory[category], remark);
+  }
+  double quality = memory.lowerBound ? 100.0 * memory.peak / memory.lowerBound : 100.0;
+  std::string packed;
+  llvm::raw_string_ostream(packed) << llvm::format("%.1f %% of the lower bound", quality);
+  writeRow(os, "peak (arena)", memory.peak, packed);
+  writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
+  writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
+  if (!memory.peakCommand)
+    return;
+  os << "\nMost is alive at command " << memory.peakNumber << " of @"
+     << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand)
+     << "): " << formatSize(memory.peakBytes) << ", of which\n";
+  for (BufferOp buffer : ArrayRef(memory.peakBuffers).take_front(maxBuffers))
+    writeRow(os, stringifyCategory(buffer.getCategory()), buffer.getBytes(), buffer.getLabel());
+  if (memory.peakBuffers.size() > maxBuffers)
+    os << "  and " << memory.peakBuffers.size() - maxBuffers << " smaller ones\n";
+}
+
+static void writeCommunication(ArrayRef<CommunicationReport> rows, raw_ostream &os) {
+  os << "\nCommunication per rank and step\n";
+  if (rows.empty())
+    os << "  none\n";
+  for (const CommunicationReport &row : rows)
+    os << "  " << llvm::left_justify(stringifyCollectiveKind(row.kind), 16)
+       << llvm::left_justify((row.control ? "scalars over " : "over ") + row.axis, 26)
+       << llvm::left_justify(printType(row.dtype), 6) << llvm::right_justify(std::to_string(row.count), 6) << " x"
+       << llvm::right_justify(formatSize(row.bytes), 12) << " payload" << llvm::right_justify(formatSize(row.wireBytes), 12)
+       << " on the wire\n";
+}
+
+static void explainText(ModuleOp module, raw_ostream &os) {
+  if (MeshOp mesh = getMesh(module)) {
+    os << "Mesh";
+    for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
+      os << " " << axis.getName() << "=" << axis.getSize();
+    os << ": " << mesh.getNumRanks() << (mesh.getNumRanks() == 1 ? " rank" : " ranks") << "\n\n";
+  }
+  writeMemory(measureMemory(module), os);
+  writeCommunication(measureCommunication(module), os);
+  os << "\nPrograms\n";
+  for (auto program : module.getOps<ProgramOp>())
+    os << "  " << llvm::left_justify(program.getSymName(), 16) << countCommands(program, LaunchOp::getOperationName())
+       << " launches, " << countCommands(program, CollectiveOp::getOperationName()) << " collectives, "
+       << countCommands(program, CopyOp::getOperationName()) << " copies, " << countCommands(program, FillOp::getOperationName())
+       << " fills\n";
+}
+
+void fsdp::explain(ModuleOp module, raw_ostream &os, bool json) {
+  if (json)
+    explainJson(module, os);
+  else
+    explainText(module, os);
+}

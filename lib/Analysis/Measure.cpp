@@ -1,0 +1,156 @@
+//===- Measure.cpp - Memory and traffic of a plan ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Exact numbers: bytes come from the buffers and their lifetimes, traffic from the
+// collectives and the loops around them.
+//
+//   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the tensor
+//   on the wire payload * (n - 1) / n per rank, twice that for an all_reduce
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/Packing.h"
+#include "fsdp/IR/Kernels.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static int64_t getRoom(BufferOp buffer) { return llvm::alignTo(buffer.getBytes(), bufferAlignment); }
+
+/// The layout and the program of a step; another program where there is none.
+static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
+  ProgramOp step;
+  for (auto program : module.getOps<ProgramOp>())
+    if (!step || program.getSymName() == "step")
+      step = program;
+  if (!step)
+    return {};
+  return {SymbolTable::lookupNearestSymbolFrom<LayoutOp>(step, step.getLayoutAttr()), step};
+}
+
+namespace {
+/// The buffers of one program as intervals.
+struct ProgramBuffers {
+  SmallVector<BufferOp> buffers;
+  SmallVector<Interval> intervals;
+
+  void add(BufferOp buffer) {
+    buffers.push_back(buffer);
+    intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
+                         static_cast<int64_t>(*buffer.getLast())});
+  }
+};
+} // namespace
+
+static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name, const ProgramBuffers &own, int64_t always,
+                    ArrayRef<BufferOp> persistent) {
+  int64_t moment = 0, bytes = always + getLiveBytes(own.intervals, &moment);
+  if (bytes <= report.peakBytes)
+    return;
+  auto program = SymbolTable(module).lookup<ProgramOp>(name);
+  report.peakBytes = bytes;
+  report.peakNumber = moment;
+  report.peakBuffers.assign(persistent.begin(), persistent.end());
+  for (auto [buffer, interval] : llvm::zip_equal(own.buffers, own.intervals))
+    if (interval.meets({0, moment, moment}))
+      report.peakBuffers.push_back(buffer);
+  llvm::sort(report.peakBuffers, [](BufferOp a, BufferOp b) {
+    return std::make_tuple(-static_cast<int64_t>(a.getBytes()), a.getSymName()) <
+           std::make_tuple(-static_cast<int64_t>(b.getBytes()), b.getSymName());
+  });
+  for (const NumberedCommand &command : numberCommands(program))
+    if (command.number == moment)
+      report.peakCommand = command.op;
+}
+
+/// What one rank would hold alone; the padding of the states and gradients that are sharded.
+static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
+  for (auto state : layout.getOps<StateSlotOp>()) {
+    auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());
+    int64_t width = getStorageBytes(state.getTensorType().clone({1})), all = 0, trained = 0;
+    for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
+      all += param.getType().getNumElements();
+      trained += param.getTrainable() ? param.getType().getNumElements() : 0;
+    }
+    bool isParameter = state.getRole() == StateRole::parameter;
+    (isParameter ? report.unshardedParameters : report.unshardedOptimizer) += (isParameter ? all : trained) * width;
+    if (!isParameter)
+      continue;
+    report.unshardedGradients += trained * width;
+    report.padding += (unit.getFlatSize() - all) * width;
+  }
+}
+
+MemoryReport fsdp::measureMemory(ModuleOp module) {
+  MemoryReport report;
+  LayoutOp layout = getStep(module).first;
+  if (!layout)
+    return report;
+  int64_t always = layout.getWorkspaceBytes();
+  SmallVector<BufferOp> persistent;
+  llvm::MapVector<StringAttr, ProgramBuffers> programs;
+  llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
+  for (auto buffer : layout.getOps<BufferOp>()) {
+    unsigned category = static_cast<unsigned>(buffer.getCategory());
+    if (buffer.isPersistent()) {
+      persistent.push_back(buffer);
+      report.bytes[category] += getRoom(buffer);
+      always += getRoom(buffer);
+      continue;
+    }
+    programs[buffer.getProgramAttr().getAttr()].add(buffer);
+    parts[{buffer.getProgramAttr().getAttr(), category}].add(buffer);
+  }
+  int64_t most[9] = {};
+  for (auto &[key, part] : parts)
+    most[key.second] = std::max(most[key.second], getLiveBytes(part.intervals));
+  for (unsigned category = 0; category < 9; ++category)
+    report.bytes[category] += most[category];
+  report.bytes[static_cast<unsigned>(Category::workspace)] += layout.getWorkspaceBytes();
+  for (auto &[name, own] : programs)
+    addPeak(report, module, name, own, always, persistent);
+  report.peak = layout.getArenaBytes();
+  report.lowerBound = layout.getLowerBound() + layout.getWorkspaceBytes();
+  addUnits(report, module, layout);
+  return report;
+}
+
+SmallVector<CommunicationReport> fsdp::measureCommunication(ModuleOp module) {
+  SmallVector<CommunicationReport> rows;
+  auto [layout, step] = getStep(module);
+  if (!step || !step.getMeshAttr())
+    return rows;
+  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  SymbolTable buffers(layout);
+  for (const NumberedCommand &command : numberCommands(step)) {
+    auto op = dyn_cast<CollectiveOp>(command.op);
+    if (!op)
+      continue;
+    int64_t ranks = 1;
+    SmallVector<StringRef> axes;
+    for (auto axis : op.getAxes().getAsRange<StringAttr>()) {
+      axes.push_back(axis.getValue());
+      ranks *= mesh.getAxisSize(axis.getValue());
+    }
+    Category category = buffers.lookup<BufferOp>(op.getTarget().getBuffer().getValue()).getCategory();
+    CommunicationReport fresh{op.getKind(), llvm::join(axes, " x "), op.getDtype(), category == Category::control};
+    auto row = llvm::find_if(rows, [&](const CommunicationReport &r) {
+      return r.kind == fresh.kind && r.axis == fresh.axis && r.dtype == fresh.dtype && r.control == fresh.control;
+    });
+    if (row == rows.end()) {
+      rows.push_back(fresh);
+      row = &rows.back();
+    }
+    int64_t payload = std::max(op.getSource().getBytes(), op.getTarget().getBytes());
+    int64_t sent = payload / ranks * (ranks - 1) + payload % ranks * (ranks - 1) / ranks;
+    row->bytes += payload * command.turns;
+    row->wireBytes += sent * command.turns * (op.getKind() == CollectiveKind::all_reduce ? 2 : 1);
+    row->count += command.turns;
+  }
+  return rows;
+}

@@ -1,0 +1,88 @@
+//===- GemmBuilder.h - Short names for building loops -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A builder for code on pointers: 64-bit arithmetic, scf loops, vector loads and
+// stores with and without masks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_GEMMBUILDER_H
+#define FSDP_LIB_CODEGEN_GEMMBUILDER_H
+
+#include "GemmPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::fsdp::gemm {
+
+/// A place in memory: `index` elements of `type` behind `base`.
+struct Place {
+  Value base;
+  Type type;
+  Value index;
+};
+
+class GemmBuilder : public OpBuilder {
+public:
+  GemmBuilder(Location loc, MLIRContext *context) : OpBuilder(context), loc(loc) {}
+
+  Value constant(int64_t value);
+  Value boolean(bool value);
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b) { return add(a, constant(b)); }
+  Value sub(Value a, Value b);
+  Value mul(Value a, int64_t b);
+  Value mul(Value a, Value b);
+  Value div(Value a, int64_t b);
+  Value rem(Value a, int64_t b);
+  Value min(Value a, Value b);
+  Value max(Value a, Value b);
+  Value isLess(Value a, Value b);
+  Value isEqual(Value a, int64_t b);
+  Value both(Value a, Value b);
+  Value select(Value condition, Value a, Value b);
+
+  /// for (i = from; i < to; i += step) body(i)
+  void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
+  void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
+
+  Value address(const Place &place);
+  Place shift(const Place &place, Value by) { return {place.base, place.type, add(place.index, by)}; }
+  /// Aligned to one element. With a mask: only its lanes, zero elsewhere.
+  Value load(Type type, const Place &place, Value mask = nullptr);
+  void store(Value value, const Place &place, Value mask = nullptr);
+  /// Lanes `stride` elements apart.
+  Value gather(VectorType type, const Place &place, int64_t stride, Value mask);
+  void scatter(Value value, const Place &place, int64_t stride, Value mask);
+  /// Lanes i of `lanes` with i < count.
+  Value maskBelow(int64_t lanes, Value count);
+  Value splat(Value scalar, int64_t lanes);
+  /// 0, 1, 2, ..
+  Value iota(int64_t lanes, Type element);
+  Value zero(Type type);
+  Value shuffle(Value a, Value b, ArrayRef<int64_t> mask);
+  /// To the same shape with another floating-point element type; f32 in between
+  /// where neither holds the other.
+  Value convertFloat(Value value, Type element);
+  /// The body of `op` on `inputs` (one per operand, vectors or scalars alike); the values it
+  /// yields. `index` gives linalg.index.
+  SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
+                                function_ref<Value(unsigned)> index = nullptr);
+
+  Location loc;
+
+private:
+  Value strided(const Place &place, int64_t lanes, int64_t stride);
+};
+
+/// The type with its element replaced: vector or scalar.
+Type withElement(Type type, Type element);
+
+} // namespace mlir::fsdp::gemm
+
+#endif // FSDP_LIB_CODEGEN_GEMMBUILDER_H

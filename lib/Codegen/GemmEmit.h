@@ -1,0 +1,65 @@
+//===- GemmEmit.h - Pieces of a contraction kernel's code -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_GEMMEMIT_H
+#define FSDP_LIB_CODEGEN_GEMMEMIT_H
+
+#include "GemmBuilder.h"
+
+namespace mlir::fsdp::gemm {
+
+/// Values of the digits at one point; null is 0.
+using Position = SmallVector<Value>;
+
+/// What all pieces know: the problem, its plan and the pointers of the function.
+struct Kernel {
+  const Problem &problem;
+  const Plan &plan;
+  SmallVector<Value> bindings;
+  Value worker;
+
+  /// The element of an operand at a position.
+  Place at(GemmBuilder &b, const Operand &operand, const Position &position) const;
+  /// Sets the digits of an index that counts through all of `digits`.
+  void setDigits(GemmBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const;
+};
+
+/// Σ position · strides.
+Value emitOffset(GemmBuilder &b, ArrayRef<int64_t> strides, const Position &position);
+
+/// One side of the contraction in panels of `width` rows or columns.
+struct Side {
+  const Operand &operand;
+  ArrayRef<int> digits; ///< what its rows or columns count through
+  int64_t width;
+  int64_t stride;  ///< from one row or column to the next
+  int64_t kStride; ///< from one k to the next
+  int64_t offset;  ///< of its panels in the scratch of a worker, in bytes
+};
+
+/// Packs rows (columns) [first, end), where `first` begins a panel, of `kCount` values of k:
+/// to[step · width + i] = step of row i of a panel, rows that do not exist hold anything.
+void emitPackPanels(GemmBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
+                    Value end, Value kCount, Place to);
+
+/// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
+/// `accumulate`, to the constant `start` otherwise.
+void emitMicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+                     Value tileStride, Value accumulate, TypedAttr start);
+
+/// Part of the result that one tile covers.
+struct TileRegion {
+  Position position;
+  Value rows, cols;
+};
+/// Loads `source` into a tile of nr columns a row.
+void emitLoadTile(GemmBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Place tile);
+/// Runs the elementwise ops behind the contraction on a tile, and stores the results.
+void emitFinishTile(GemmBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile);
+
+} // namespace mlir::fsdp::gemm
+
+#endif // FSDP_LIB_CODEGEN_GEMMEMIT_H

@@ -1,0 +1,117 @@
+//===- GemmMicroKernel.cpp - The tile that stays in registers ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// mr × nv vectors of sums. A step loads nv vectors of rhs, and broadcasts mr values
+// of lhs, one after the other, into a multiply-add with each of them:
+//
+//              rhs   | b0 | b1 |
+//      lhs  a0       | s  | s  |      s[r][v] = fma(a[r], b[v], s[r][v])
+//           a1       | s  | s  |
+//
+// Each sum is a fold over k in order: the bits depend on neither tile nor lanes.
+// The loop is unrolled by four; the steps left over run in a loop of single steps.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmit.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+static constexpr int64_t unroll = 4;
+
+namespace {
+class MicroKernel {
+public:
+  MicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
+    accType = VectorType::get({plan.lanes}, plan.accType);
+    stepType = VectorType::get({plan.lanes}, rhs.type);
+  }
+  SmallVector<Value> start(Place tile, Value stride, Value accumulate, TypedAttr constant);
+  SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums);
+  void store(ValueRange sums, Place tile, Value stride);
+
+private:
+  void step(Value k, SmallVector<Value> &sums);
+  Value multiplyAdd(Value left, Value right, Value sum);
+  Place tileVector(Place tile, Value stride, int64_t r, int64_t v) {
+    return b.shift(tile, b.add(b.mul(stride, r), v * plan.lanes));
+  }
+
+  GemmBuilder &b;
+  const Plan &plan;
+  Place lhs, rhs;
+  VectorType accType, stepType;
+};
+} // namespace
+
+SmallVector<Value> MicroKernel::start(Place tile, Value stride, Value accumulate, TypedAttr constant) {
+  SmallVector<Type> types(plan.mr * plan.nv, accType);
+  auto choice = scf::IfOp::create(b, b.loc, types, accumulate, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  SmallVector<Value> loaded;
+  for (int64_t r = 0; r < plan.mr; ++r)
+    for (int64_t v = 0; v < plan.nv; ++v)
+      loaded.push_back(b.load(accType, tileVector(tile, stride, r, v)));
+  scf::YieldOp::create(b, b.loc, loaded);
+  b.setInsertionPointToStart(choice.elseBlock());
+  Value value = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(accType, constant));
+  scf::YieldOp::create(b, b.loc, SmallVector<Value>(types.size(), value));
+  return llvm::to_vector_of<Value>(choice.getResults());
+}
+
+Value MicroKernel::multiplyAdd(Value left, Value right, Value sum) {
+  if (plan.arithmetic != Arithmetic::Bf16Dot)
+    return LLVM::FMAOp::create(b, b.loc, left, right, sum);
+  auto pairs = VectorType::get({2 * plan.lanes}, b.getBF16Type());
+  left = vector::BitCastOp::create(b, b.loc, pairs, left);
+  right = vector::BitCastOp::create(b, b.loc, pairs, right);
+  return LLVM::CallIntrinsicOp::create(b, b.loc, accType, b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                                       ValueRange{sum, left, right})
+      .getResult(0);
+}
+
+void MicroKernel::step(Value k, SmallVector<Value> &sums) {
+  SmallVector<Value> right;
+  for (int64_t v = 0; v < plan.nv; ++v)
+    right.push_back(b.load(stepType, b.shift(rhs, b.add(b.mul(k, plan.nr), v * plan.lanes))));
+  for (int64_t r = 0; r < plan.mr; ++r) {
+    Value left = b.splat(b.load(lhs.type, b.shift(lhs, b.add(b.mul(k, plan.mr), r))), plan.lanes);
+    for (int64_t v = 0; v < plan.nv; ++v) {
+      Value &sum = sums[r * plan.nv + v];
+      sum = multiplyAdd(left, right[v], sum);
+    }
+  }
+}
+
+SmallVector<Value> MicroKernel::loop(Value from, Value to, int64_t steps, ValueRange sums) {
+  auto op = scf::ForOp::create(b, b.loc, from, to, b.constant(steps), sums);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(op.getBody());
+  SmallVector<Value> values = llvm::to_vector_of<Value>(op.getRegionIterArgs());
+  for (int64_t i = 0; i < steps; ++i)
+    step(b.add(op.getInductionVar(), i), values);
+  scf::YieldOp::create(b, b.loc, values);
+  return llvm::to_vector_of<Value>(op.getResults());
+}
+
+void MicroKernel::store(ValueRange sums, Place tile, Value stride) {
+  for (int64_t r = 0; r < plan.mr; ++r)
+    for (int64_t v = 0; v < plan.nv; ++v)
+      b.store(sums[r * plan.nv + v], tileVector(tile, stride, r, v));
+}
+
+void gemm::emitMicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+                           Value tileStride, Value accumulate, TypedAttr start) {
+  MicroKernel micro(b, plan, lhs, rhs);
+  SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);
+  Value whole = b.mul(b.div(steps, unroll), unroll);
+  sums = micro.loop(b.constant(0), whole, unroll, sums);
+  sums = micro.loop(whole, steps, 1, sums);
+  micro.store(sums, tile, tileStride);
+}

@@ -1,0 +1,254 @@
+//===- GemmPacking.cpp - Operands of a contraction in panels ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   source, rows of k      panel: one step (of all rows) behind the other
+//     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
+//     b0 b1 b2 b3 ..
+//     c0 c1 c2 c3 ..       with bf16 dot products a step is a pair: a0a1 b0b1 ..
+//
+// Three ways, by what is contiguous in the source:
+//   k      vectors along k of as many rows as a vector has lanes, transposed in
+//          registers: shuffles that pick the even (odd) half of two vectors,
+//          inside 128-bit blocks first, then of whole blocks.
+//   rows   copied vector by vector, some panels side by side; pairs are interleaved.
+//   none   element by element.
+// Casts and other unary maps are applied between load and store. Rows that do not
+// exist repeat the last one. Steps over the end of k are zero.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmit.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+/// Panels that are filled side by side where rows are contiguous, so that whole lines
+/// of the source are read.
+static constexpr int64_t panelsPerGroup = 16;
+
+namespace {
+class Packer {
+public:
+  /// `from`: the first row at the first k; `to`: its panel.
+  Packer(GemmBuilder &b, const Plan &plan, const Side &side, Place from, Value kCount, Place to)
+      : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
+        perStep(plan.kPerStep()) {}
+  /// One panel of `valid` rows.
+  void packAlongK(Value valid);
+  void packElements(Value valid);
+  /// All panels of `count` rows.
+  void packAlongRows(Value count);
+
+private:
+  /// Maps and conversion to the type of the panel; `mask` keeps zeros zero.
+  Value convert(Value value, Value mask);
+  Value load(int64_t count, Value row, Value k, Value mask);
+  Place element(Value row, Value k) {
+    return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
+  }
+  /// In which order the two steps of a pair stand.
+  int64_t swapped(int64_t step) const { return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step; }
+  void storeStep(ArrayRef<Value> vectors, const Place &panel, Value step, int64_t column = 0) {
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      b.store(vector, b.shift(panel, b.add(b.mul(step, side.width), column + i * lanes)));
+  }
+  void packRowsOfStep(Value row, Value valid, Value k);
+  Value interleave(Value first, Value second);
+  SmallVector<Value> transpose(ArrayRef<Value> rows);
+  SmallVector<Value> mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block);
+
+  GemmBuilder &b;
+  const Plan &plan;
+  const Side &side;
+  Place from;
+  Value kCount;
+  Place to;
+  int64_t lanes, perStep;
+};
+} // namespace
+
+Value Packer::convert(Value value, Value mask) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  for (linalg::LinalgOp op : side.operand.access.maps)
+    value = b.inlineBody(op, {value, Value()}, vector ? vector.getNumElements() : 0).front();
+  value = b.convertFloat(value, plan.packType);
+  if (mask && !side.operand.access.maps.empty())
+    value = b.select(mask, value, b.zero(value.getType()));
+  return value;
+}
+
+Value Packer::load(int64_t count, Value row, Value k, Value mask) {
+  auto type = VectorType::get({count}, side.operand.access.elementType);
+  return convert(b.load(type, element(row, k), mask), mask);
+}
+
+/// From vectors v0, v1, ..: result j holds unit j (within each block of `block` lanes) of each,
+/// in order. `list` has as many vectors as a block has units.
+SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
+  if (list.size() == 1)
+    return {list.front()};
+  auto pick = [&](Value first, Value second, int64_t odd) {
+    SmallVector<int64_t> mask;
+    for (int64_t at = 0; at < lanes; at += block)
+      for (int64_t source : {int64_t(0), lanes})
+        for (int64_t i = odd * unit; i < block; i += 2 * unit)
+          for (int64_t j = 0; j < unit; ++j)
+            mask.push_back(source + at + i + j);
+    return b.shuffle(first, second, mask);
+  };
+  SmallVector<Value> halves[2];
+  for (int64_t odd : {0, 1})
+    for (size_t i = 0; i < list.size(); i += 2)
+      halves[odd].push_back(pick(list[i], list[i + 1], odd));
+  SmallVector<Value> even = mergeHalves(halves[0], unit, block), odd = mergeHalves(halves[1], unit, block);
+  SmallVector<Value> result;
+  for (auto [e, o] : llvm::zip_equal(even, odd))
+    result.append({e, o});
+  return result;
+}
+
+SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
+  int64_t bits = getElementTypeOrSelf(rows.front().getType()).getIntOrFloatBitWidth();
+  int64_t perBlock = 128 / bits, blocks = lanes / perBlock;
+  // Group g of rows: inBlock[g][j] holds column j of each block for its rows.
+  SmallVector<SmallVector<Value>> inBlock;
+  for (int64_t g = 0; g < blocks; ++g)
+    inBlock.push_back(mergeHalves(rows.slice(g * perBlock, perBlock), 1, perBlock));
+  SmallVector<Value> result(lanes);
+  for (int64_t j = 0; j < perBlock; ++j) {
+    SmallVector<Value> column;
+    for (int64_t g = 0; g < blocks; ++g)
+      column.push_back(inBlock[g][j]);
+    for (auto [block, value] : llvm::enumerate(mergeHalves(column, perBlock, lanes)))
+      result[block * perBlock + j] = value;
+  }
+  return result;
+}
+
+void Packer::packAlongK(Value valid) {
+  Value last = b.add(valid, -1);
+  Type stepType = VectorType::get({lanes}, to.type);
+  // Last columns first: a vector that is wider than what is left reaches into the first
+  // columns of the next step.
+  for (int64_t column = llvm::alignDown(side.width - 1, lanes); column >= 0; column -= lanes) {
+    int64_t count = std::min(lanes, side.width - column);
+    SmallVector<Value> rows;
+    for (int64_t r = 0; r < count; ++r)
+      rows.push_back(b.min(b.constant(column + r), last));
+    b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
+      Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
+      SmallVector<Value> vectors;
+      for (Value row : rows) {
+        Value vector = load(lanes * perStep, row, k, mask);
+        if (vector.getType() != stepType)
+          vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
+        vectors.push_back(vector);
+      }
+      vectors.resize(lanes, vectors.front());
+      Value step = b.div(k, perStep);
+      SmallVector<Value> steps = transpose(vectors);
+      for (int64_t j = 0; j < lanes; ++j)
+        storeStep(steps[swapped(j)], to, b.add(step, j), column);
+    });
+  }
+}
+
+/// Pairs of lanes as one step each.
+Value Packer::interleave(Value first, Value second) {
+  SmallVector<int64_t> mask;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    mask.append({lane, lanes + lane});
+  return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type), b.shuffle(first, second, mask));
+}
+
+/// The rows of one panel at k, and at the next with pairs.
+void Packer::packRowsOfStep(Value row, Value valid, Value k) {
+  bool pairs = plan.arithmetic != Arithmetic::Fma;
+  Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
+  SmallVector<Value> first, second;
+  for (int64_t column = 0; column < side.width; column += lanes) {
+    Value at = b.add(row, column);
+    Value count = b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, side.width - column)));
+    first.push_back(load(lanes, at, k, b.maskBelow(lanes, count)));
+    if (!pairs)
+      continue;
+    Value nextCount = b.select(hasNext, count, b.constant(0));
+    second.push_back(load(lanes, at, next, b.maskBelow(lanes, nextCount)));
+  }
+  // Steps and columns in rising order: a wide vector reaches into what comes next.
+  Place panel = b.shift(to, b.mul(b.div(row, side.width), plan.panelSize(side.width)));
+  if (plan.arithmetic == Arithmetic::Bf16Pairs) {
+    storeStep(second, panel, k);
+    storeStep(first, panel, next);
+    return;
+  }
+  if (plan.arithmetic == Arithmetic::Bf16Dot)
+    for (auto [one, other] : llvm::zip_equal(first, second))
+      one = interleave(one, other);
+  storeStep(first, panel, b.div(k, perStep));
+}
+
+void Packer::packAlongRows(Value count) {
+  int64_t group = panelsPerGroup * side.width;
+  b.loop(b.constant(0), count, group, [&](Value begin) {
+    Value end = b.min(b.add(begin, group), count);
+    b.loop(b.constant(0), kCount, plan.arithmetic == Arithmetic::Fma ? 1 : 2, [&](Value k) {
+      b.loop(begin, end, side.width, [&](Value row) { packRowsOfStep(row, b.sub(count, row), k); });
+    });
+  });
+}
+
+void Packer::packElements(Value valid) {
+  Value last = b.add(valid, -1);
+  // A step is `perStep` elements of the panel's type.
+  Place elements = {to.base, plan.packType, b.mul(to.index, perStep)};
+  auto place = [&](Value row, Value k) {
+    Value step = perStep == 2 ? b.div(k, 2) : k, half = perStep == 2 ? b.rem(k, 2) : b.constant(0);
+    if (plan.arithmetic == Arithmetic::Bf16Pairs)
+      step = arith::XOrIOp::create(b, b.loc, k, b.constant(1));
+    Value index = b.add(b.mul(step, side.width), row);
+    return b.shift(elements, b.add(b.mul(index, perStep), half));
+  };
+  auto eachRow = [&](function_ref<void(Value)> body) { b.loop(b.constant(0), b.constant(side.width), 1, body); };
+  b.loop(b.constant(0), kCount, 1, [&](Value k) {
+    eachRow([&](Value row) {
+      const Access &access = side.operand.access;
+      Value value = access.binding < 0 ? arith::ConstantOp::create(b, b.loc, access.splat)
+                                       : b.load(access.elementType, element(b.min(row, last), k));
+      b.store(convert(value, nullptr), place(row, k));
+    });
+  });
+  if (plan.arithmetic != Arithmetic::Fma)
+    b.when(b.isEqual(b.rem(kCount, 2), 1),
+           [&] { eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); }); });
+}
+
+void gemm::emitPackPanels(GemmBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
+                          Value end, Value kCount, Place to) {
+  const Plan &plan = kernel.plan;
+  bool splat = side.operand.access.binding < 0;
+  auto packerAt = [&](Value row, const Place &panel) {
+    Position at = position;
+    kernel.setDigits(b, at, row, side.digits);
+    return Packer(b, plan, side, splat ? Place() : kernel.at(b, side.operand, at), kCount, panel);
+  };
+  if (!splat && side.stride == 1 && side.digits.size() == 1) {
+    packerAt(first, to).packAlongRows(b.sub(end, first));
+    return;
+  }
+  b.loop(first, end, side.width, [&](Value row) {
+    Value valid = b.min(b.constant(side.width), b.sub(end, row));
+    Value number = b.div(b.sub(row, first), side.width);
+    Packer packer = packerAt(row, b.shift(to, b.mul(number, plan.panelSize(side.width))));
+    if (!splat && side.stride == 1)
+      packer.packAlongRows(valid);
+    else if (!splat && side.kStride == 1)
+      packer.packAlongK(valid);
+    else
+      packer.packElements(valid);
+  });
+}

@@ -1,0 +1,33 @@
+//===- ExplainPlan.cpp - The plan as a table --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Analysis/Explain.h as a pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Plan/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_EXPLAINPLANPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+class ExplainPlanPass : public fsdp::impl::ExplainPlanPassBase<ExplainPlanPass> {
+  using ExplainPlanPassBase::ExplainPlanPassBase;
+  void runOnOperation() override {
+    peakBytes = measureMemory(getOperation()).peak;
+    explain(getOperation(), llvm::errs(), json);
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace

@@ -1,0 +1,348 @@
+//===- AddStepBlock.cpp - Measure the gradients -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   gradient of a unit       |  shard 0   |  shard 1   |  shard 2   |
+//   squares, block by block  | s s s s s  | s s s s s  | s s s s s  |
+//   sum of a shard           |     t      |     t      |     t      |
+//   sum of the unit                 ((t + t) + t)
+//
+//  1. Per gradient: sum of squares of each block, then of each shard's blocks.
+//  A
+//     sharded gradient is one row of this, a whole gradient is all rows: the
+//     same two reductions.
+//  2. Over shards, in rank order: an all_reduce of all units' sums at once; in
+//  the
+//     reference a chain of additions.
+//  3. Over units, in order; root; clip factor; finite: one elementwise op on
+//  the
+//     step block, each slot from its old value.
+//
+// eval only stores its loss. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elementwise.h"
+#include "Programs.h"
+#include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_ADDSTEPBLOCKPASS
+#include "fsdp/Update/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
+  using AddStepBlockPassBase::AddStepBlockPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult run(Program &program);
+  SmallVector<Value> measure(OpBuilder &builder, const Program &program);
+  Value updateBlock(OpBuilder &builder, Value block, Value loss,
+                    ArrayRef<Value> squares, int64_t tokens);
+
+  Programs programs;
+};
+
+/// Picks values by the slot of the block that an element is.
+struct SlotSelector {
+  ImplicitLocOpBuilder &b;
+  Value slot, value;
+
+  void set(StepSlot which, Value newValue) {
+    Value index =
+        arith::ConstantIndexOp::create(b, static_cast<int64_t>(which));
+    Value isThis =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slot, index);
+    value = arith::SelectOp::create(
+        b, isThis, castFloat(b, newValue, value.getType()), value);
+  }
+};
+} // namespace
+
+/// Elements of the blocks whose squares are summed first: the largest power of
+/// two up to 1024 that divides a shard.
+static int64_t getBlockSize(int64_t shardSize) {
+  return std::min<int64_t>(1024, shardSize & -shardSize);
+}
+
+/// Sums each row of a matrix; `square`: its squares.
+static Value createRowSums(OpBuilder &builder, Location loc, Value matrix,
+                           Type type, bool square) {
+  auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
+  Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
+  MLIRContext *context = builder.getContext();
+  AffineMap identity = builder.getMultiDimIdentityMap(2);
+  AffineMap row = AffineMap::get(2, 0, getAffineDimExpr(0, context));
+  return linalg::GenericOp::create(
+             builder, loc, zeros.getType(), matrix, zeros,
+             ArrayRef{identity, row},
+             ArrayRef{utils::IteratorType::parallel,
+                      utils::IteratorType::reduction},
+             [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+               ImplicitLocOpBuilder b(nestedLoc, nested);
+               Value x = castFloat(b, args[0], type);
+               if (square)
+                 x = arith::MulFOp::create(b, x, x);
+               linalg::YieldOp::create(
+                   b, ValueRange{arith::AddFOp::create(b, args[1], x)});
+             })
+      .getResult(0);
+}
+
+/// A 1-D tensor as rows of `columns` elements: a view.
+static Value createRows(OpBuilder &builder, Location loc, Value flat,
+                        int64_t columns) {
+  auto type = cast<RankedTensorType>(flat.getType());
+  SmallVector<int64_t> shape{type.getDimSize(0) / columns, columns};
+  return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), flat,
+                                       ArrayRef<ReassociationIndices>{{0, 1}});
+}
+
+/// The sum of squares of each shard in a gradient.
+static Value createSquares(OpBuilder &builder, Location loc, Value grad,
+                           int64_t shardSize, Type type) {
+  int64_t block = getBlockSize(shardSize);
+  Value blocks =
+      createRowSums(builder, loc, createRows(builder, loc, grad, block), type,
+                    /*square=*/true);
+  return createRowSums(builder, loc,
+                       createRows(builder, loc, blocks, shardSize / block),
+                       type, /*square=*/false);
+}
+
+/// ((x0 + x1) + x2) + ... of the elements of a 1-D tensor, as a scalar.
+static Value createChain(OpBuilder &builder, Location loc, Value vector) {
+  auto type = cast<RankedTensorType>(vector.getType());
+  SmallVector<Value> parts;
+  for (int64_t i = 0, e = type.getDimSize(0); i < e; ++i)
+    parts.push_back(createElementView(builder, loc, vector, i));
+  if (parts.size() == 1)
+    return parts.front();
+  Value out = createEmpty(builder, loc, parts.front().getType());
+  return createElementwise(builder, loc, parts, out,
+                           [](ImplicitLocOpBuilder &b,
+                              ValueRange args) -> SmallVector<Value> {
+                             Value sum = args.front();
+                             for (Value part : args.drop_front().drop_back())
+                               sum = arith::AddFOp::create(b, sum, part);
+                             return {sum};
+                           })
+      .front();
+}
+
+/// Scalars as the elements of one tensor.
+static Value createVector(OpBuilder &builder, Location loc,
+                          ArrayRef<Value> scalars) {
+  auto type = cast<RankedTensorType>(scalars.front().getType());
+  Value out = createEmpty(builder, loc, type.clone({int64_t(scalars.size())}));
+  return createElementwise(
+             builder, loc, scalars, out,
+             [&](ImplicitLocOpBuilder &b,
+                 ValueRange args) -> SmallVector<Value> {
+               Value index = linalg::IndexOp::create(b, 0);
+               Value value = args.front();
+               for (auto [i, arg] :
+                    llvm::enumerate(args.drop_back().drop_front())) {
+                 Value here = arith::ConstantIndexOp::create(b, i + 1);
+                 Value isHere = arith::CmpIOp::create(
+                     b, arith::CmpIPredicate::eq, index, here);
+                 value = arith::SelectOp::create(b, isHere, arg, value);
+               }
+               return {value};
+             })
+      .front();
+}
+
+/// The sum of squares of each unit's gradient, as scalars in the order of
+/// units.
+SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder,
+                                             const Program &program) {
+  ValueRange grads = program.getReturn().getOperands().drop_front();
+  bool anyF64 = llvm::any_of(
+      grads, [](Value grad) { return getElementTypeOrSelf(grad).isF64(); });
+  Type type = anyF64 ? builder.getF64Type() : builder.getF32Type();
+  SmallVector<Value> sums;
+  for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
+    Location loc = grad.getLoc();
+    Value shards =
+        createSquares(builder, loc, grad, unit.unit.getShardSize(), type);
+    sums.push_back(createChain(builder, loc, shards));
+    ++numMeasured;
+  }
+  if (!program.isSharded() || programs.levels.shard == 1)
+    return sums;
+  Location loc = program.getReturn().getLoc();
+  Value vector = createVector(builder, loc, sums);
+  vector = createAllReduce(builder, loc, vector, programs.mesh, "shard",
+                           ReductionKind::sum);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    sum = createElementView(builder, loc, vector, i);
+  return sums;
+}
+
+/// Tokens that one run of the program sees: elements of the batch argument
+/// `tokens`, else rows of the first batch argument.
+static int64_t countTokens(func::FuncOp func) {
+  auto microBatches =
+      func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
+  unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
+  int64_t rows = 0;
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FSDPDialect::batchAttr);
+    if (!name)
+      continue;
+    auto type = cast<RankedTensorType>(arg.getType());
+    if (name.getValue() == "tokens")
+      return type.getNumElements();
+    if (rows == 0)
+      rows = llvm::product_of(type.getShape().take_front(rowDims));
+  }
+  return rows;
+}
+
+/// The block after a step; each element from its own old value.
+Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
+                                    ArrayRef<Value> squares, int64_t tokens) {
+  SmallVector<Value> ins{loss};
+  llvm::append_range(ins, squares);
+  return createElementwise(
+             builder, loss.getLoc(), ins, block,
+             [&](ImplicitLocOpBuilder &b,
+                 ValueRange args) -> SmallVector<Value> {
+               Value lossValue = args.front(), old = args.back();
+               Value sum = args[1];
+               for (Value part : args.drop_front(2).drop_back())
+                 sum = arith::AddFOp::create(b, sum, part);
+               Type type = sum.getType();
+               auto constant = [&](double value) {
+                 return createConstant(b, type, value);
+               };
+               Value norm = math::SqrtOp::create(b, sum);
+
+               auto isFinite = [&](Value value) -> Value {
+                 Value infinity =
+                     createConstant(b, value.getType(),
+                                    std::numeric_limits<double>::infinity());
+                 return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
+                                              math::AbsFOp::create(b, value),
+                                              infinity);
+               };
+               Value bothFinite = arith::AndIOp::create(b, isFinite(lossValue),
+                                                        isFinite(norm));
+               Value finite = arith::SelectOp::create(
+                   b, bothFinite, createConstant(b, old.getType(), 1.0),
+                   createConstant(b, old.getType(), 0.0));
+
+               Value clip = constant(1.0);
+               if (clipGradNorm > 0) {
+                 Value guarded = arith::AddFOp::create(b, norm, constant(1e-6));
+                 Value ratio =
+                     arith::DivFOp::create(b, constant(clipGradNorm), guarded);
+                 clip = arith::MinimumFOp::create(b, ratio, clip);
+               }
+               auto advance = [&](double by) -> Value {
+                 Value step = arith::MulFOp::create(
+                     b, finite, createConstant(b, old.getType(), by));
+                 return arith::AddFOp::create(b, old, step);
+               };
+               SlotSelector slots{b, linalg::IndexOp::create(b, 0), old};
+               slots.set(StepSlot::Step, advance(1.0));
+               slots.set(StepSlot::Clip, clip);
+               slots.set(StepSlot::Tokens, advance(tokens));
+               slots.set(StepSlot::Finite, finite);
+               slots.set(StepSlot::Loss, lossValue);
+               slots.set(StepSlot::GradNorm, norm);
+               return {slots.value};
+             })
+      .front();
+}
+
+/// The block after an evaluation.
+static Value storeLoss(OpBuilder &builder, Value block, Value loss) {
+  return createElementwise(builder, loss.getLoc(), loss, block,
+                           [&](ImplicitLocOpBuilder &b,
+                               ValueRange args) -> SmallVector<Value> {
+                             SlotSelector slots{
+                                 b, linalg::IndexOp::create(b, 0), args.back()};
+                             slots.set(StepSlot::Loss, args.front());
+                             return {slots.value};
+                           })
+      .front();
+}
+
+/// Adds the two blocks as arguments behind the units; the step block.
+static FailureOr<BlockArgument> addBlockArguments(Program &program) {
+  func::FuncOp func = program.func;
+  Builder builder(func.getContext());
+  unsigned index = program.units.back().index + 1;
+  auto marked = [&](StringRef name) {
+    return builder.getDictionaryAttr(
+        builder.getNamedAttr(name, builder.getUnitAttr()));
+  };
+  Type block = RankedTensorType::get({kStepBlockSize}, builder.getF32Type());
+  Type rank = RankedTensorType::get({kRankBlockSize}, builder.getI64Type());
+  if (failed(func.insertArguments(
+          {index, index}, {block, rank},
+          {marked(FSDPDialect::blockAttr), marked(FSDPDialect::rankAttr)},
+          {func.getLoc(), func.getLoc()})))
+    return failure();
+  return func.getArgument(index);
+}
+
+LogicalResult AddStepBlockPass::run(Program &program) {
+  func::ReturnOp ret = program.getReturn();
+  Value loss = ret.getOperand(0);
+  auto type = dyn_cast<RankedTensorType>(loss.getType());
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return program.func.emitError(
+               "expected the loss as a scalar tensor, found ")
+           << loss.getType();
+  FailureOr<BlockArgument> block = addBlockArguments(program);
+  if (failed(block))
+    return failure();
+
+  OpBuilder builder(ret);
+  Value updated;
+  if (program.kind == ProgramKind::Eval) {
+    updated = storeLoss(builder, *block, loss);
+  } else {
+    int64_t tokens = countTokens(program.func);
+    if (program.isSharded())
+      tokens *= programs.mesh.getNumRanks();
+    updated =
+        updateBlock(builder, *block, loss, measure(builder, program), tokens);
+  }
+  ret->setOperand(0, updated);
+  func::FuncOp func = program.func;
+  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(),
+                                 ret.getOperandTypes()));
+  func.setResultAttr(0, FSDPDialect::updatesAttr,
+                     builder.getI64IntegerAttr(block->getArgNumber()));
+  return success();
+}
+
+void AddStepBlockPass::runOnOperation() {
+  if (!(clipGradNorm >= 0 && std::isfinite(clipGradNorm))) {
+    mlir::emitError(getOperation().getLoc(),
+                    "clip-grad-norm: expected a number of at least 0, found ")
+        << clipGradNorm.getValue();
+    return signalPassFailure();
+  }
+  FailureOr<Programs> read = readPrograms(getOperation(), "the loss");
+  if (failed(read))
+    return signalPassFailure();
+  programs = std::move(*read);
+  for (Program &program : programs.list)
+    if (failed(run(program)))
+      return signalPassFailure();
+}

@@ -1,0 +1,283 @@
+//===- ApplyOptimizer.cpp - Parameters and state of the next step -*- C++
+//-*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   flat shard        | p p p p | p p p p p p p | p p p |      one elementwise
+//   op global index      0         .          border              on p, m, v in
+//   place
+//                     <- weight decay ->|<- none ->
+//
+//  1. Add the state of each trainable unit behind its parameters.
+//  2. Once per step and compute type: the factors of the rule (Optimizers.cpp),
+//  in f64.
+//  3. Per unit: the rule on each element. Decay is chosen by comparing the
+//  global
+//     index, shard index · shard_size + i, with the borders between decay and
+//     none.
+//  4. Where the step is not finite every new value is the old one.
+//
+// O(units) ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elementwise.h"
+#include "Optimizers.h"
+#include "Programs.h"
+#include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_APPLYOPTIMIZERPASS
+#include "fsdp/Update/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// A stretch of a flat buffer, up to `end`, with or without weight decay.
+struct DecaySpan {
+  int64_t end;
+  bool decay;
+};
+
+/// Builds the update of one program.
+class UpdateBuilder {
+public:
+  UpdateBuilder(const Program &program, const Optimizer &optimizer);
+
+  /// The new parameter and state of a unit; `index`: of the parameter's
+  /// argument.
+  SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
+
+private:
+  ArrayRef<Value> getFactors(Type type);
+  Value buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Value rank);
+
+  const Optimizer &optimizer;
+  OpBuilder builder;
+  Location loc;
+  Value block;
+  Value clip, finite;                         ///< slots of the block
+  Value shardIndex;                           ///< of this rank; null: always 0
+  DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
+};
+
+struct ApplyOptimizerPass
+    : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
+  using ApplyOptimizerPassBase::ApplyOptimizerPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult addState(Program &program);
+  LogicalResult run(Program &program);
+
+  std::shared_ptr<const Optimizer> optimizer; // passes are copied
+};
+
+} // namespace
+
+/// The argument marked by a unit attribute; null when there is none.
+static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
+  for (BlockArgument arg : func.getArguments())
+    if (func.getArgAttr(arg.getArgNumber(), attr))
+      return arg;
+  return {};
+}
+
+UpdateBuilder::UpdateBuilder(const Program &program, const Optimizer &optimizer)
+    : optimizer(optimizer), builder(program.getReturn()),
+      loc(program.getReturn().getLoc()),
+      block(program.getReturn().getOperand(0)) {
+  clip = createElementView(builder, loc, block, StepSlot::Clip);
+  finite = createElementView(builder, loc, block, StepSlot::Finite);
+  if (program.isSharded())
+    shardIndex = createElementView(
+        builder, loc, findMarked(program.func, FSDPDialect::rankAttr),
+        static_cast<int64_t>(RankSlot::ShardIndex));
+}
+
+ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
+  SmallVector<Value> &found = factors[type];
+  if (!found.empty())
+    return found;
+  Value ins[] = {createElementView(builder, loc, block, StepSlot::LearningRate),
+                 createElementView(builder, loc, block, StepSlot::Step)};
+  SmallVector<Value> outs;
+  for (unsigned i = 0; i < optimizer.getNumFactors(); ++i)
+    outs.push_back(createEmpty(builder, loc, RankedTensorType::get({}, type)));
+  found = createElementwise(
+      builder, loc, ins, outs,
+      [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+        Value lr = castFloat(b, args[0], b.getF64Type());
+        Value step = castFloat(b, args[1], b.getF64Type());
+        return llvm::map_to_vector(
+            optimizer.buildFactors(b, lr, step),
+            [&](Value factor) { return castFloat(b, factor, type); });
+      });
+  return found;
+}
+
+/// Where decay changes in the unit's flat buffer. Neighbours of one kind are
+/// one span; what lies between parameters belongs to the span before.
+static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
+  SmallVector<DecaySpan> spans;
+  for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
+    int64_t end = param.getOffset() + param.getType().getNumElements();
+    if (end == param.getOffset())
+      continue;
+    if (spans.empty() || spans.back().decay != param.getDecay())
+      spans.push_back({end, param.getDecay()});
+    spans.back().end = end;
+  }
+  return spans;
+}
+
+/// The index of the element in the unit's flat buffer. `rank`: index of the
+/// shard, null where the buffer is whole.
+Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit,
+                                      Value rank) {
+  Value local = linalg::IndexOp::create(b, 0);
+  if (!rank)
+    return local;
+  Value shard = arith::IndexCastOp::create(b, b.getIndexType(), rank);
+  Value size = arith::ConstantIndexOp::create(b, unit.getShardSize());
+  return arith::AddIOp::create(b, arith::MulIOp::create(b, shard, size), local);
+}
+
+SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad,
+                                         ValueRange old) {
+  FloatType type = getComputeType(unit.getDtype());
+  SmallVector<DecaySpan> spans = getDecaySpans(unit);
+  bool mixed = optimizer.hasDecay() && spans.size() > 1;
+  SmallVector<Value> ins{grad, finite, clip};
+  unsigned firstFactor = ins.size();
+  llvm::append_range(ins, getFactors(type));
+  unsigned numFactors = ins.size() - firstFactor;
+  if (mixed && shardIndex)
+    ins.push_back(shardIndex);
+
+  auto body = [&](ImplicitLocOpBuilder &b,
+                  ValueRange args) -> SmallVector<Value> {
+    auto wide = [&](Value value) { return castFloat(b, value, type); };
+    Value clipped = arith::MulFOp::create(b, wide(args[0]), wide(args[2]));
+    Value index =
+        mixed ? buildGlobalIndex(b, unit,
+                                 shardIndex ? args[ins.size() - 1] : Value())
+              : Value();
+    auto decay = [&](Value with, Value without) -> Value {
+      Value chosen = spans.back().decay ? with : without;
+      for (const DecaySpan &span : llvm::drop_begin(llvm::reverse(spans))) {
+        Value end = arith::ConstantIndexOp::create(b, span.end);
+        Value below =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, end);
+        chosen = arith::SelectOp::create(b, below, span.decay ? with : without,
+                                         chosen);
+      }
+      return chosen;
+    };
+    ValueRange before = args.drop_front(ins.size());
+    auto after =
+        optimizer.buildElement(b, clipped, llvm::map_to_vector(before, wide),
+                               args.slice(firstFactor, numFactors), decay);
+    Value zero = createConstant(b, args[1].getType(), 0.0);
+    Value isFinite =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, args[1], zero);
+    for (auto [value, kept] : llvm::zip_equal(after, before))
+      value = arith::SelectOp::create(
+          b, isFinite, castFloat(b, value, kept.getType()), kept);
+    return after;
+  };
+  return createElementwise(builder, grad.getLoc(), ins, old, body);
+}
+
+/// Adds the state of each trainable unit behind its parameters and marks both.
+LogicalResult ApplyOptimizerPass::addState(Program &program) {
+  func::FuncOp func = program.func;
+  Builder b(&getContext());
+  auto named = [&](UnitOp unit, StringRef state) {
+    return b.getDictionaryAttr(
+        {b.getNamedAttr(FSDPDialect::unitAttr,
+                        FlatSymbolRefAttr::get(unit.getSymNameAttr())),
+         b.getNamedAttr(FSDPDialect::stateAttr, b.getStringAttr(state))});
+  };
+  SmallVector<StringRef> names = optimizer->getStateNames();
+  for (UnitArgument &unit : llvm::reverse(program.units)) {
+    func.setArgAttrs(unit.index, named(unit.unit, "parameter"));
+    if (!unit.trainable)
+      continue;
+    auto param = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
+    Type type = param.clone(getComputeType(param.getElementType()));
+    for (StringRef name : llvm::reverse(names)) {
+      if (failed(func.insertArgument(unit.index + 1, type,
+                                     named(unit.unit, name),
+                                     unit.unit.getLoc())))
+        return failure();
+      if (program.kind == ProgramKind::Step)
+        numState += param.getNumElements();
+    }
+  }
+  unsigned added = 0;
+  for (UnitArgument &unit : program.units) {
+    unit.index += added;
+    added += unit.trainable ? names.size() : 0;
+  }
+  return success();
+}
+
+LogicalResult ApplyOptimizerPass::run(Program &program) {
+  func::FuncOp func = program.func;
+  if (!findMarked(func, FSDPDialect::blockAttr) ||
+      !findMarked(func, FSDPDialect::rankAttr))
+    return func.emitError("expected a step block and a rank block; run "
+                          "fsdp-add-step-block first");
+  if (failed(addState(program)))
+    return failure();
+  func::ReturnOp ret = program.getReturn();
+  SmallVector<Value> results;
+  SmallVector<int64_t> updated;
+  if (program.kind != ProgramKind::Eval) {
+    UpdateBuilder builder(program, *optimizer);
+    unsigned numBuffers = optimizer->getStateNames().size() + 1;
+    for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(),
+                                             ret.getOperands().drop_front())) {
+      SmallVector<Value> old(func.getArguments().slice(unit.index, numBuffers));
+      llvm::append_range(results, builder.update(unit.unit, grad, old));
+      for (unsigned i = 0; i < numBuffers; ++i)
+        updated.push_back(unit.index + i);
+      ++numUpdated;
+    }
+  }
+  results.push_back(ret.getOperand(0));
+  updated.push_back(findMarked(func, FSDPDialect::blockAttr).getArgNumber());
+  ret->setOperands(results);
+  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(),
+                                 ret.getOperandTypes()));
+  Builder b(&getContext());
+  auto attrs = llvm::map_to_vector(updated, [&](int64_t index) {
+    return b.getDictionaryAttr(
+        b.getNamedAttr(FSDPDialect::updatesAttr, b.getI64IntegerAttr(index)));
+  });
+  func.setAllResultAttrs(attrs);
+  return success();
+}
+
+void ApplyOptimizerPass::runOnOperation() {
+  Location loc = getOperation().getLoc();
+  OptimizerOptions options{optimizerName, beta1,       beta2,
+                           eps,           weightDecay, momentum};
+  optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
+  if (!optimizer)
+    return signalPassFailure();
+  FailureOr<Programs> programs = readPrograms(getOperation(), "the step block");
+  if (failed(programs))
+    return signalPassFailure();
+  for (Program &program : programs->list)
+    if (failed(run(program)))
+      return signalPassFailure();
+}

@@ -1,0 +1,166 @@
+//===- Programs.cpp - The functions of a training step ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Find the functions with `fsdp.program` and the mesh of the step.
+//  2. Find the units among the arguments of each.
+//  3. Check the results against the units.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Programs.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static std::optional<ProgramKind> parseKind(StringRef name) {
+  return llvm::StringSwitch<std::optional<ProgramKind>>(name)
+      .Case("step", ProgramKind::Step)
+      .Case("eval", ProgramKind::Eval)
+      .Case("reference", ProgramKind::Reference)
+      .Default(std::nullopt);
+}
+
+static bool isTrainable(UnitOp unit) {
+  return llvm::any_of(unit.getParams().getAsRange<ParamAttr>(),
+                      [](ParamAttr param) { return param.getTrainable(); });
+}
+
+/// The units among the arguments of the program.
+static LogicalResult readUnits(Program &program, SymbolTable &symbols) {
+  func::FuncOp func = program.func;
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(),
+                                                         FSDPDialect::unitAttr);
+    if (!name)
+      continue;
+    auto unit = symbols.lookup<UnitOp>(name.getValue());
+    if (!unit)
+      return mlir::emitError(arg.getLoc())
+             << "expected " << name << " to be an 'fsdp.unit'";
+    int64_t size =
+        program.isSharded() ? unit.getShardSize() : unit.getFlatSize();
+    auto type = RankedTensorType::get({size}, unit.getDtype());
+    if (arg.getType() != type)
+      return mlir::emitError(arg.getLoc())
+             << "expected unit '" << unit.getSymName() << "' as " << type
+             << ", found " << arg.getType();
+    program.units.push_back({unit, arg.getArgNumber(), isTrainable(unit)});
+  }
+  if (program.getTrainable().empty())
+    return func.emitError("expected a unit with parameters that are trained");
+  return success();
+}
+
+/// One leading result, then one gradient per trainable unit (none in eval).
+static LogicalResult checkResults(const Program &program, StringRef leading) {
+  func::FuncOp func = program.func;
+  auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
+                                                 : program.getTrainable();
+  if (func.getNumResults() != units.size() + 1)
+    return func.emitError("expected ")
+           << units.size() + 1 << " results, " << leading
+           << " and one gradient per trainable unit, found "
+           << func.getNumResults();
+  for (auto [unit, type] :
+       llvm::zip_equal(units, func.getResultTypes().drop_front())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    auto expected = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
+    if (!tensor || tensor.getShape() != expected.getShape() ||
+        !isa<FloatType>(tensor.getElementType()))
+      return func.emitError("expected the gradient of unit '")
+             << unit.unit.getSymName() << "' in the shape of " << expected
+             << ", found " << type;
+  }
+  return success();
+}
+
+static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
+                                      SymbolTable &symbols, StringRef leading) {
+  std::optional<ProgramKind> kind = parseKind(name);
+  if (!kind)
+    return func.emitError(
+               "expected program 'step', 'eval' or 'reference', found ")
+           << name;
+  if (!func.getBody().hasOneBlock())
+    return func.emitError("expected a body of one block");
+  Program program{func, *kind, {}};
+  if (failed(readUnits(program, symbols)) ||
+      failed(checkResults(program, leading)))
+    return failure();
+  return program;
+}
+
+/// Sizes of the levels; the attribute on each program must agree with them.
+static LogicalResult readLevels(Programs &programs) {
+  auto countOf = [](func::FuncOp func) -> int64_t {
+    auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
+    return attr ? attr.getInt() : 1;
+  };
+  BatchLevels &levels = programs.levels;
+  levels.replicate = programs.mesh.getAxisSize("replicate");
+  levels.shard = programs.mesh.getAxisSize("shard");
+  for (const Program &program : programs.list)
+    if (program.kind == ProgramKind::Step)
+      levels.accumulate = countOf(program.func);
+  if (levels.accumulate < 1)
+    return mlir::emitError(programs.mesh.getLoc(),
+                           "expected at least one micro-batch per step, found ")
+           << levels.accumulate;
+  for (const Program &program : programs.list) {
+    int64_t expected = levels.accumulate;
+    if (!program.isSharded())
+      expected *= programs.mesh.getNumRanks();
+    int64_t found = countOf(program.func);
+    if (found != expected && program.kind != ProgramKind::Eval)
+      return func::FuncOp(program.func).emitError("expected '")
+             << FSDPDialect::microBatchesAttr << "' of " << expected
+             << ", the micro-batches of the step times its ranks, found "
+             << found;
+  }
+  return success();
+}
+
+Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value,
+                            MeshOp mesh, StringRef axis, ReductionKind kind) {
+  return AllReduceOp::create(
+      builder, loc, value.getType(), value,
+      FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
+      builder.getStrArrayAttr({axis}),
+      ReductionKindAttr::get(builder.getContext(), kind));
+}
+
+FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading) {
+  Programs programs;
+  SymbolTable symbols(module);
+  bool hasStep = false;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    if (!name)
+      continue;
+    FailureOr<Program> program = readProgram(func, name, symbols, leading);
+    if (failed(program))
+      return failure();
+    if (program->kind == ProgramKind::Step) {
+      auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
+      programs.mesh = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
+      if (!programs.mesh)
+        return func.emitError("expected '")
+               << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
+      if (hasStep)
+        return func.emitError("expected one program 'step', found another");
+      hasStep = true;
+    }
+    programs.list.push_back(std::move(*program));
+  }
+  if (!hasStep)
+    return mlir::emitError(module.getLoc(),
+                           "expected a function of program 'step'; run Shard "
+                           "and Differentiate first");
+  if (failed(readLevels(programs)))
+    return failure();
+  return programs;
+}

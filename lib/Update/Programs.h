@@ -1,0 +1,66 @@
+//===- Programs.h - The functions of a training step ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_UPDATE_PROGRAMS_H
+#define FSDP_LIB_UPDATE_PROGRAMS_H
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir {
+namespace fsdp {
+
+enum class ProgramKind { Step, Eval, Reference };
+
+/// A unit as an argument of a program.
+struct UnitArgument {
+  UnitOp unit;
+  unsigned index; ///< of the argument that is its parameters
+  bool trainable; ///< has parameters that are trained
+};
+
+/// A function with `fsdp.program`.
+struct Program {
+  func::FuncOp func;
+  ProgramKind kind;
+  SmallVector<UnitArgument> units;
+
+  func::ReturnOp getReturn() const {
+    Block &body = func::FuncOp(func).getBody().front();
+    return cast<func::ReturnOp>(body.getTerminator());
+  }
+  /// Runs on the mesh, among other ranks.
+  bool isSharded() const { return kind != ProgramKind::Reference; }
+  SmallVector<UnitArgument> getTrainable() const {
+    return llvm::to_vector(llvm::make_filter_range(
+        units, [](const UnitArgument &unit) { return unit.trainable; }));
+  }
+};
+
+/// How many pieces the mean over a global batch has, level by level.
+struct BatchLevels {
+  int64_t replicate = 1, accumulate = 1, shard = 1;
+};
+
+/// The programs of a module with the mesh that the step runs on.
+struct Programs {
+  SmallVector<Program> list;
+  MeshOp mesh;
+  BatchLevels levels;
+};
+
+/// The reduction of a value over the ranks of one axis.
+Value createAllReduce(OpBuilder &builder, Location loc, Value value,
+                      MeshOp mesh, StringRef axis, ReductionKind kind);
+
+/// Reads and checks what every pass of Update relies on: programs, units, and
+/// that a step returns `leading`, then one gradient per trainable unit.
+FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading);
+
+} // namespace fsdp
+} // namespace mlir
+
+#endif // FSDP_LIB_UPDATE_PROGRAMS_H

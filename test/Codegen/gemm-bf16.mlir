@@ -1,0 +1,88 @@
+// bf16 products summed in f32, pairs of k at a time: the same bits with vdpbf16ps as without,
+// and one rounding where the result is bf16.
+// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
+
+// CHECK: @nn_13x97x33_bf16_f32_acc: {{.*}} ok
+func.func private @nn_13x97x33_bf16_f32_acc(%a: tensor<13x33xbf16>, %b: tensor<33x97xbf16>, %c: tensor<13x97xf32> {fsdp.inout = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<13x33xbf16>, tensor<33x97xbf16>) outs(%c : tensor<13x97xf32>) -> tensor<13x97xf32>
+  return %r : tensor<13x97xf32>
+}
+
+// CHECK: @nt_13x97x33_bf16_f32: {{.*}} ok
+func.func private @nt_13x97x33_bf16_f32(%a: tensor<13x33xbf16>, %b: tensor<97x33xbf16>, %c: tensor<13x97xf32> {fsdp.out = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<13x97xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<13x97xf32>) -> tensor<13x97xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<13x33xbf16>, tensor<97x33xbf16>) outs(%i : tensor<13x97xf32>) -> tensor<13x97xf32>
+  return %r : tensor<13x97xf32>
+}
+
+// CHECK: @tn_13x97x33_bf16_f32_acc: {{.*}} ok
+func.func private @tn_13x97x33_bf16_f32_acc(%a: tensor<33x13xbf16>, %b: tensor<33x97xbf16>, %c: tensor<13x97xf32> {fsdp.inout = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(k,m)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<33x13xbf16>, tensor<33x97xbf16>) outs(%c : tensor<13x97xf32>) -> tensor<13x97xf32>
+  return %r : tensor<13x97xf32>
+}
+
+// CHECK: @tt_13x97x33_bf16_f32: {{.*}} ok
+func.func private @tt_13x97x33_bf16_f32(%a: tensor<33x13xbf16>, %b: tensor<97x33xbf16>, %c: tensor<13x97xf32> {fsdp.out = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<13x97xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<13x97xf32>) -> tensor<13x97xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(k,m)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<33x13xbf16>, tensor<97x33xbf16>) outs(%i : tensor<13x97xf32>) -> tensor<13x97xf32>
+  return %r : tensor<13x97xf32>
+}
+
+// CHECK: @nn_1x1x1_bf16_f32: {{.*}} ok
+func.func private @nn_1x1x1_bf16_f32(%a: tensor<1x1xbf16>, %b: tensor<1x1xbf16>, %c: tensor<1x1xf32> {fsdp.out = 0 : i64}) -> tensor<1x1xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x1xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<1x1xbf16>, tensor<1x1xbf16>) outs(%i : tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %r : tensor<1x1xf32>
+}
+
+// CHECK: @nt_64x96x32_bf16_bf16: {{.*}} ok
+func.func private @nt_64x96x32_bf16_bf16(%a: tensor<64x32xbf16>, %b: tensor<96x32xbf16>, %c: tensor<64x96xbf16> {fsdp.out = 0 : i64}) -> tensor<64x96xbf16> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x96xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<64x32xbf16>, tensor<96x32xbf16>) outs(%i : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %e2 = tensor.empty() : tensor<64x96xbf16>
+  %t = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r : tensor<64x96xf32>) outs(%e2 : tensor<64x96xbf16>) {
+  ^bb0(%x: f32, %y: bf16):
+    %q = arith.truncf %x : f32 to bf16
+    linalg.yield %q : bf16
+  } -> tensor<64x96xbf16>
+  return %t : tensor<64x96xbf16>
+}
+
+// CHECK: @tn_20x70x2201_bf16_bf16: {{.*}} ok
+func.func private @tn_20x70x2201_bf16_bf16(%a: tensor<2201x20xbf16>, %b: tensor<2201x70xbf16>, %c: tensor<20x70xbf16> {fsdp.out = 0 : i64}) -> tensor<20x70xbf16> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<20x70xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<20x70xf32>) -> tensor<20x70xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(k,m)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<2201x20xbf16>, tensor<2201x70xbf16>) outs(%i : tensor<20x70xf32>) -> tensor<20x70xf32>
+  %e2 = tensor.empty() : tensor<20x70xbf16>
+  %t = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r : tensor<20x70xf32>) outs(%e2 : tensor<20x70xbf16>) {
+  ^bb0(%x: f32, %y: bf16):
+    %q = arith.truncf %x : f32 to bf16
+    linalg.yield %q : bf16
+  } -> tensor<20x70xbf16>
+  return %t : tensor<20x70xbf16>
+}
+
+// CHECK: @tt_7x30x5_bf16_bf16: {{.*}} ok
+func.func private @tt_7x30x5_bf16_bf16(%a: tensor<5x7xbf16>, %b: tensor<30x5xbf16>, %c: tensor<7x30xbf16> {fsdp.out = 0 : i64}) -> tensor<7x30xbf16> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<7x30xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<7x30xf32>) -> tensor<7x30xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(k,m)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<5x7xbf16>, tensor<30x5xbf16>) outs(%i : tensor<7x30xf32>) -> tensor<7x30xf32>
+  %e2 = tensor.empty() : tensor<7x30xbf16>
+  %t = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r : tensor<7x30xf32>) outs(%e2 : tensor<7x30xbf16>) {
+  ^bb0(%x: f32, %y: bf16):
+    %q = arith.truncf %x : f32 to bf16
+    linalg.yield %q : bf16
+  } -> tensor<7x30xbf16>
+  return %t : tensor<7x30xbf16>
+}
+

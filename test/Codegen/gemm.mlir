@@ -1,0 +1,75 @@
+// How contractions are taken apart: one phase over panels of columns or rows, operands read
+// through strides, whichever way they lie.
+// RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=znver4 | FileCheck %s --check-prefix=WIDE
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// More rows than columns: workers share panels of rows, 64 / 4 of them. The sums begin
+// at what the result holds.
+// CHECK-LABEL: func.func @accumulate(
+// CHECK-SAME: %{{.*}}: memref<64x20xf32>, %{{.*}}: memref<20x16xf32>, %{{.*}}: memref<64x16xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<?xi8>)
+// CHECK-SAME: fsdp.extent = 16 : i64, fsdp.tile = 1 : i64
+// CHECK: llvm.intr.fma({{.*}}) : (vector<8xf32>, vector<8xf32>, vector<8xf32>) -> vector<8xf32>
+// WIDE-LABEL: func.func @accumulate(
+// WIDE: llvm.intr.fma({{.*}}) : (vector<16xf32>, vector<16xf32>, vector<16xf32>) -> vector<16xf32>
+func.func private @accumulate(%a: tensor<64x20xf32>, %b: tensor<20x16xf32>, %c: tensor<64x16xf32> {fsdp.inout = 0}) -> tensor<64x16xf32>
+    attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %0 = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<64x20xf32>, tensor<20x16xf32>)
+      outs(%c : tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %0 : tensor<64x16xf32>
+}
+
+// Products of bf16 in pairs where the CPU has them, by widening elsewhere.
+// CHECK-LABEL: func.func @pairs(
+// CHECK-NOT: dpbf16ps
+// CHECK: llvm.intr.fma
+// WIDE-LABEL: func.func @pairs(
+// WIDE: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// WIDE-NOT: llvm.intr.fma
+func.func private @pairs(%a: tensor<64x20xbf16>, %b: tensor<16x20xbf16>, %c: tensor<64x16xf32> {fsdp.out = 0}) -> tensor<64x16xf32>
+    attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %0 = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%a, %b : tensor<64x20xbf16>, tensor<16x20xbf16>)
+      outs(%init : tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %0 : tensor<64x16xf32>
+}
+
+// An elementwise op behind the contraction runs on tiles.
+// CHECK-LABEL: func.func @bias(
+// WIDE-LABEL: func.func @bias(
+// CHECK: llvm.intr.fma
+// CHECK: arith.addf {{.*}} : vector<8xf32>
+// CHECK: llvm.intr.masked.store
+func.func private @bias(%a: tensor<64x20xf32>, %b: tensor<20x16xf32>, %bias: tensor<16xf32>, %c: tensor<4x16x16xf32> {fsdp.out = 0})
+    -> tensor<4x16x16xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %0 = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<64x20xf32>, tensor<20x16xf32>)
+      outs(%init : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%0, %bias : tensor<64x16xf32>, tensor<16xf32>) outs(%empty : tensor<64x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<64x16xf32>
+  %2 = tensor.expand_shape %1 [[0, 1], [2]] output_shape [4, 16, 16] : tensor<64x16xf32> into tensor<4x16x16xf32>
+  return %2 : tensor<4x16x16xf32>
+}
+
+// Integers go the general way.
+// CHECK-LABEL: func.func @integers(
+// CHECK-NOT: llvm.intr
+// CHECK: return
+func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: tensor<4x16xi32> {fsdp.inout = 0}) -> tensor<4x16xi32>
+    attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %0 = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<4x20xi32>, tensor<20x16xi32>)
+      outs(%c : tensor<4x16xi32>) -> tensor<4x16xi32>
+  return %0 : tensor<4x16xi32>
+}
