@@ -22,14 +22,14 @@ void toy_gradient(Bindings b, int64_t begin, int64_t end, void *workspace) {
     gradient[i] = w[i] - 0.01f * (float)(tokens[i % 8] + 2 * targets[(i / 8) % 8]);
 }
 
-/* (gradient, w, loss, shared scratch): partial sums of 64, then their sum. */
+/* (gradient, w, loss, shared scratch): partial sums of 16, then their sum. */
 void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *gradient = b[0];
   float *parts = b[3];
   for (int64_t p = begin; p < end; ++p) {
     float sum = 0;
-    for (int i = 0; i < 64; ++i)
-      sum += gradient[p * 64 + i] * gradient[p * 64 + i];
+    for (int i = 0; i < 16; ++i)
+      sum += gradient[p * 16 + i] * gradient[p * 16 + i];
     parts[p] = sum;
     *(float *)workspace = sum; /* its own scratch is writable */
   }
@@ -68,11 +68,11 @@ TOY_MEAN(4)
 TOY_MEAN(5)
 TOY_MEAN(6)
 
-/* (gradient shard of 64, sum of squares) */
+/* (gradient shard, sum of squares): one chunk */
 void toy_square(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *gradient = b[0];
   float *square = b[1], sum = 0;
-  for (int i = 0; i < 64; ++i)
+  for (int64_t i = begin; i < end; ++i)
     sum += gradient[i] * gradient[i];
   *square = sum;
 }

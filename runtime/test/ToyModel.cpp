@@ -22,7 +22,8 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-constexpr uint64_t shardSize = 64;
+/// Of 128 elements, in multiples of 16 (64 bytes).
+uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shards * 16) * 16; }
 
 /// Hands out 64-aligned ranges.
 struct Offsets {
@@ -38,7 +39,8 @@ enum Kernels : uint32_t { gradientKernel, lossKernel, sumKernel, meanKernel, squ
 
 class Builder {
 public:
-  explicit Builder(const ToyOptions &options) : options(options), ranks(options.replicas * options.shards), flat(options.shards * shardSize) {}
+  explicit Builder(const ToyOptions &options) : options(options), ranks(options.replicas * options.shards),
+        shardSize(shardSizeFor(options.shards)), flat(options.shards * shardSize) {}
 
   fb::ManifestT build() {
     manifest.compiler = "toy";
@@ -73,8 +75,8 @@ private:
     unit->shard_size = shardSize;
     unit->dtype = fb::DType::f32;
     manifest.units.push_back(std::move(unit));
-    addParam("w", 0, {5, 7}, fb::InitKind::normal, 0, 0.5);
-    addParam("b", 48, {11}, fb::InitKind::uniform, -1, 1);
+    addParam("w", 0, {13, 7}, fb::InitKind::normal, 0, 0.5);
+    addParam("b", 96, {11}, fb::InitKind::uniform, -1, 1);
   }
 
   void addParam(const char *name, uint64_t offset, std::vector<uint64_t> shape, fb::InitKind kind, double a, double b) {
@@ -114,13 +116,13 @@ private:
     uint64_t bytes = flat * 4;
     std::string meanSymbol = "toy_mean" + std::to_string(ranks);
     addKernel("gradient", "toy_gradient", flat, 16, {bytes, 64, 64, bytes}, {false, false, false, true});
-    fb::KernelT &loss = addKernel("loss", "toy_loss_parts", flat / 64, 1, {bytes, bytes, 4}, {false, false, true});
-    addPhase(loss, "toy_loss_sum", flat / 64, flat / 64);
+    fb::KernelT &loss = addKernel("loss", "toy_loss_parts", flat / 16, 1, {bytes, bytes, 4}, {false, false, true});
+    addPhase(loss, "toy_loss_sum", flat / 16, flat / 16);
     loss.shared_bytes = 64;
     loss.worker_bytes = 64;
     addKernel("add", "toy_add", flat, 8, {bytes, bytes}, {true, false});
     addKernel("mean", meanSymbol.c_str(), flat, 8, {bytes}, {true});
-    addKernel("square", "toy_square", 1, 1, {shardSize * 4, 4}, {false, true});
+    addKernel("square", "toy_square", shardSize, shardSize, {shardSize * 4, 4}, {false, true});
     addKernel("update", "toy_update", shardSize, 4, {shardSize * 4, shardSize * 4, shardSize * 4, 64}, {true, true, false, false});
     addKernel("finish", "toy_finish", options.shards, options.shards, {options.shards * 64, 4, 64}, {false, false, true});
     addKernel("report", "toy_report", 1, 1, {4, 64}, {false, true});
@@ -284,7 +286,7 @@ private:
   }
 
   const ToyOptions options;
-  uint64_t ranks, flat;
+  uint64_t ranks, shardSize, flat;
   fb::ManifestT manifest;
   fb::Slice p, m, tokens, targets, block; // of the layout being built
   uint32_t nextId = 0;

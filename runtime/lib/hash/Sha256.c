@@ -39,21 +39,20 @@ static void schedule(const uint8_t *block, uint32_t words[64]) {
 }
 
 static void compress(uint32_t state[8], const uint8_t *block) {
-  uint32_t words[64], v[8];
+  uint32_t words[64];
   schedule(block, words);
-  memcpy(v, state, sizeof v);
+  uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+  uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
   for (int i = 0; i < 64; ++i) {
-    uint32_t s1 = rotateRight(v[4], 6) ^ rotateRight(v[4], 11) ^ rotateRight(v[4], 25);
-    uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-    uint32_t t1 = v[7] + s1 + choice + roundConstants[i] + words[i];
-    uint32_t s0 = rotateRight(v[0], 2) ^ rotateRight(v[0], 13) ^ rotateRight(v[0], 22);
-    uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-    memmove(v + 1, v, 7 * sizeof v[0]);
-    v[4] += t1;
-    v[0] = t1 + s0 + majority;
+    uint32_t s1 = rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25);
+    uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + roundConstants[i] + words[i];
+    uint32_t s0 = rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22);
+    uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g, g = f, f = e, e = d + t1;
+    d = c, c = b, b = a, a = t1 + t2;
   }
-  for (int i = 0; i < 8; ++i)
-    state[i] += v[i];
+  state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+  state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash) {

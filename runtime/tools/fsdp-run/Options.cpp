@@ -88,9 +88,9 @@ static void addReports(CLI::App &app, Options &options) {
       ->check(CLI::IsMember({"unsharded"}))
       ->type_name("WHAT");
   app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory");
-  app.add_option("--inject-fault", options.fault, "Plant a fault that --check-against has to find")
+  app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
       ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement}, {"drop-gradient", Fault::dropGradient}}))
+          std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement}, {"drop-gradient", Fault::dropGradient}, {"allocate", Fault::allocate}}))
       ->group(""); // for tests
 }
 

@@ -17,7 +17,7 @@
 
 namespace fsdprt {
 
-enum class Fault { none, skipShardElement, dropGradient };
+enum class Fault { none, skipShardElement, dropGradient, allocate };
 
 struct Options {
   std::string artifact;

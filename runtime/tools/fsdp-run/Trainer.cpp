@@ -17,8 +17,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -34,9 +36,6 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
     for (const char *program : {"reference_init", "reference"})
       if (!fsdprt_artifact_has_program(artifact, program))
         badInput("%s: has no program '%s' to check against", options.artifact.c_str(), program);
-  if (options.ranks && options.ranks != info.ranks)
-    badInput("%s: compiled for %llu rank%s, asked to run on %llu; run with --ranks=%llu or compile with another --mesh",
-             options.artifact.c_str(), (ull)info.ranks, info.ranks == 1 ? "" : "s", (ull)options.ranks, (ull)info.ranks);
   if (options.warmupSteps > options.steps || (options.decaySteps && options.decaySteps < options.warmupSteps))
     badInput("expected the warm-up to end before the last step and before the decay");
   ranks = static_cast<uint32_t>(info.ranks);
@@ -158,6 +157,13 @@ void Trainer::setRate(uint32_t rank, float lr) {
   call(fsdprt_session_write_block, session.get(), rank, static_cast<const float *>(block));
 }
 
+/// A planted fault.
+static void allocateSomething() {
+  void *memory = std::malloc(24);
+  asm volatile("" : : "r"(memory) : "memory"); // it is used, for all the compiler knows
+  std::free(memory);
+}
+
 void Trainer::step(uint64_t number) {
   writeInputs(number - 1, false);
   float lr = static_cast<float>(rate.at(number));
@@ -168,6 +174,8 @@ void Trainer::step(uint64_t number) {
   call(fsdprt_session_run, session.get(), "step");
   if (options.fault == Fault::skipShardElement)
     restoreShardElement();
+  if (options.fault == Fault::allocate)
+    allocateSomething();
   call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), 0u, static_cast<float *>(lastBlock));
 }
 
@@ -292,11 +300,21 @@ int Trainer::judgeAllocations() {
          (ull)countedAllocations(), firstAllocationSize(), firstAllocationPlace());
 }
 
+/// That there is a folder for the file, before the training that it is to hold.
+static void checkWritable(const std::string &path) {
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK) != 0)
+    badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+}
+
 int Trainer::run() {
   announce();
   initialise();
   if (options.fault == Fault::skipShardElement)
     planFault();
+  if (!options.exportTo.empty())
+    checkWritable(options.exportTo);
   if (!options.metrics.empty())
     metrics.open(options.metrics, false);
   train();

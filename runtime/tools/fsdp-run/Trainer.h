@@ -68,6 +68,7 @@ private:
   std::vector<float> savedBlocks;
 
   bool differs = false;
+  uint32_t faultRank = 0;
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};
   double validationLoss = -1;

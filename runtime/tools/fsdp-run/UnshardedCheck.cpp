@@ -61,32 +61,30 @@ void Trainer::compareWithReference() {
 
 //===- A shard element that is never updated ------------------------------===//
 
-/// Picks a parameter of which the last rank holds something; vectors first, since all of their elements have gradients.
+/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one, since all of its elements have gradients.
 void Trainer::planFault() {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
-    for (uint64_t i = info.params; i-- > 0;) {
-      fsdprt_param_info param = {};
-      param.struct_size = sizeof param;
-      fsdprt_artifact_get_param(artifact, i, &param);
-      fsdprt_error ignored = {};
-      if (!param.trainable || (vectors && param.rank != 1) ||
-          fsdprt_session_poke_shard(session.get(), ranks - 1, i, nothing, nullptr, &ignored) != FSDPRT_OK)
-        continue;
-      faultParam = i;
-      return;
-    }
-  badInput("%s: the last rank holds no element that is trained", options.artifact.c_str());
+    for (faultRank = ranks; faultRank-- > 0;)
+      for (faultParam = info.params; faultParam-- > 0;) {
+        fsdprt_param_info param = {};
+        param.struct_size = sizeof param;
+        fsdprt_artifact_get_param(artifact, faultParam, &param);
+        if (param.trainable && (!vectors || param.rank == 1) &&
+            fsdprt_session_poke_shard(session.get(), faultRank, faultParam, nothing, nullptr, nullptr) == FSDPRT_OK)
+          return;
+      }
+  badInput("%s: has no parameter that is trained", options.artifact.c_str());
 }
 
 void Trainer::saveShardElement() {
   auto save = [](void *to, void *element, size_t size) { std::memcpy(to, element, size); };
-  call(fsdprt_session_poke_shard, session.get(), ranks - 1, faultParam, static_cast<void (*)(void *, void *, size_t)>(save),
+  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam, static_cast<void (*)(void *, void *, size_t)>(save),
        static_cast<void *>(savedElement));
 }
 
 void Trainer::restoreShardElement() {
   auto restore = [](void *from, void *element, size_t size) { std::memcpy(element, from, size); };
-  call(fsdprt_session_poke_shard, session.get(), ranks - 1, faultParam, static_cast<void (*)(void *, void *, size_t)>(restore),
+  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam, static_cast<void (*)(void *, void *, size_t)>(restore),
        static_cast<void *>(savedElement));
 }

@@ -1,0 +1,270 @@
+//===- ArtifactTest.cpp - The loader and the verifier -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What passes, what is refused and with which words, and that no file of any content
+// brings the process down: cut at every length, every byte changed, with the hash
+// as it was and computed again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyModel.h"
+#include "artifact/Artifact.h"
+#include "core/Error.h"
+#include "fsdprt/sha256.h"
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+static std::string refusal(const std::vector<std::byte> &file) {
+  try {
+    Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status, FSDPRT_BAD_INPUT) << error.what();
+    EXPECT_EQ(error.message.rfind("toy.fsdp: ", 0), 0u) << error.what();
+    return error.message;
+  }
+  return "";
+}
+
+/// How far apart the places are that an exhaustive test looks at: sanitizers make each of them slow.
+static size_t strideOf() {
+  if (std::getenv("FSDP_TEST_ALL"))
+    return 1;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 13;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return 13;
+#endif
+#endif
+  return 1;
+}
+
+TEST(Sha256, KnownAnswers) {
+  auto hex = [](const std::string &text) {
+    fsdprt_sha256 hash;
+    fsdprt_sha256_begin(&hash);
+    fsdprt_sha256_update(&hash, text.data(), text.size());
+    uint8_t digest[32];
+    fsdprt_sha256_end(&hash, digest);
+    std::string result;
+    for (uint8_t byte : digest)
+      result += format("%02x", byte);
+    return result;
+  };
+  EXPECT_EQ(hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Artifact, OpensWhatIsWhole) {
+  for (uint64_t shards = 1; shards <= 5; ++shards) {
+    ToyOptions options;
+    options.shards = shards;
+    auto file = pack(toyManifest(options));
+    auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+    EXPECT_EQ(artifact->getMesh().ranks(), shards);
+    EXPECT_NE(artifact->program("step"), nullptr);
+    EXPECT_EQ(artifact->program("no such"), nullptr);
+    EXPECT_EQ(artifact->kernel(1).size(), 2u);
+  }
+}
+
+TEST(Artifact, CutAtEveryLength) {
+  auto whole = pack(toyManifest({}));
+  for (size_t size = 0; size < whole.size(); size += size < 512 ? 1 : strideOf()) {
+    std::vector<std::byte> file(whole.begin(), whole.begin() + size);
+    ASSERT_NE(refusal(file), "") << size;
+    if (size < sizeof(fsdprt_artifact_header))
+      continue;
+    uint64_t shorter = size;
+    std::memcpy(file.data() + offsetof(fsdprt_artifact_header, file_size), &shorter, sizeof shorter);
+    ASSERT_NE(refusal(file), "") << size;
+    seal(file);
+    refusal(file); // whatever it says, it comes back
+  }
+}
+
+TEST(Artifact, EveryByteChanged) {
+  auto whole = pack(toyManifest({}));
+  auto file = whole;
+  for (size_t at = 0; at < whole.size(); at += at < 128 ? 1 : strideOf()) {
+    file[at] ^= std::byte(0xff);
+    ASSERT_NE(refusal(file), "") << at;
+    file[at] = whole[at];
+  }
+}
+
+TEST(Artifact, EveryByteChangedUnderANewHash) {
+  auto whole = pack(toyManifest({}));
+  size_t refused = 0;
+  for (size_t at = 0; at < whole.size(); at += at < 128 ? 1 : strideOf()) {
+    auto file = whole;
+    file[at] ^= std::byte(at % 3 == 0 ? 0xff : at % 3 == 1 ? 0x80 : 0x01);
+    seal(file);
+    refused += !refusal(file).empty();
+  }
+  EXPECT_GT(refused, whole.size() / strideOf() / 20); // it looks at what it reads
+}
+
+TEST(Artifact, RefusesOtherFiles) {
+  EXPECT_NE(refusal({}).find("found 0 bytes"), std::string::npos);
+  std::vector<std::byte> elf(200, std::byte{0});
+  std::memcpy(elf.data(), "\177ELF", 4);
+  EXPECT_NE(refusal(elf).find("expected an artifact of fsdp-compile"), std::string::npos);
+  auto file = pack(toyManifest({}));
+  file[8] = std::byte{2};
+  EXPECT_NE(refusal(file).find("expected format version 1, found 2"), std::string::npos);
+  EXPECT_THROW(Artifact::open("/no/such/file.fsdp"), Error);
+  EXPECT_THROW(Artifact::open("/"), Error);
+}
+
+//===- Images -------------------------------------------------------------===//
+
+TEST(Image, RefusesWhatKernelsDoNotNeed) {
+  auto manifest = toyManifest({});
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED))).find("symbol 'missing_function' is undefined"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, {})).find("expected function 'toy_gradient' in the image, found none"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"), std::string::npos);
+}
+
+//===- Rules --------------------------------------------------------------===//
+
+namespace {
+struct Rule {
+  const char *name, *words;
+  std::function<void(fb::ManifestT &)> breakIt;
+};
+
+fb::ProgramT &program(fb::ManifestT &m, const char *name) {
+  for (auto &program : m.programs)
+    if (program->name == name)
+      return *program;
+  std::abort();
+}
+fb::CommandT &command(fb::ManifestT &m, const char *name, size_t i) { return *program(m, name).commands[i]; }
+fb::CollectiveT &collective(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsCollective(); }
+fb::LaunchT &launch(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsLaunch(); }
+fb::LoopT &loop(fb::ManifestT &m) { return *command(m, "reference", 2).body.AsLoop(); }
+fb::Slice moved(const fb::Slice &s, uint64_t offset) { return {offset, s.bytes(), s.stride()}; }
+fb::Slice sized(const fb::Slice &s, uint64_t bytes) { return {s.offset(), bytes, s.stride()}; }
+fb::Slice strided(const fb::Slice &s, uint64_t stride) { return {s.offset(), s.bytes(), stride}; }
+
+constexpr uint64_t huge = ~uint64_t(0) - 63;
+
+const Rule rules[] = {
+    {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
+    {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
+    {"V1Many", "at most 4096 ranks", [](auto &m) { m.mesh[1]->factors = {4096, 4096}; }},
+    {"V1Twice", "two axes called 'shard'", [](auto &m) { m.mesh[0]->name = "shard"; }},
+    {"V1None", "mesh with at least one axis", [](auto &m) { m.mesh.clear(); }},
+    {"V2Shards", "expected 1 shard or 2", [](auto &m) { m.units[0]->shards = 3; }},
+    {"V2Size", "expected a shard size", [](auto &m) { m.units[0]->shard_size = 0; }},
+    {"V2DType", "expected a float dtype", [](auto &m) { m.units[0]->dtype = fb::DType::i32; }},
+    {"V2DTypeNumber", "expected a float dtype", [](auto &m) { m.units[0]->dtype = static_cast<fb::DType>(200); }},
+    {"V3Unit", "expected one of 1 units, found number 7", [](auto &m) { m.params[0]->unit = 7; }},
+    {"V3Bounds", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->offset = 120; }},
+    {"V3Overflow", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->shape = {uint64_t(1) << 33, uint64_t(1) << 33}; }},
+    {"V3Overlap", "parameters 'w' and 'b' overlap", [](auto &m) { m.params[1]->offset = 34; }},
+    {"V3Twice", "two parameters are called 'w'", [](auto &m) { m.params[1]->name = "w"; }},
+    {"V3Init", "kind of initial values", [](auto &m) { m.params[1]->init = static_cast<fb::InitKind>(9); }},
+    {"V4Phases", "expected 1 to 64 phases", [](auto &m) { m.kernels[0]->phases.clear(); }},
+    {"V4Tile", "expected an extent and a tile", [](auto &m) { m.kernels[0]->phases[0]->tile = 0; }},
+    {"V4Writes", "expected 'writes' for each", [](auto &m) { m.kernels[0]->writes.pop_back(); }},
+    {"V4Symbol", "expected function 'nothing'", [](auto &m) { m.kernels[0]->phases[0]->symbol = "nothing"; }},
+    {"V5Unknown", "which this runtime does not know", [](auto &m) { m.isa = {"avx1024"}; }},
+    {"V6Align", "expected a multiple of 64", [](auto &m) { m.layouts[0]->states[0]->offset = 4; }},
+    {"V6Bounds", "within the arena's", [](auto &m) { m.layouts[0]->states[0]->offset = huge; }},
+    {"V6Overlap", "overlap in the arena", [](auto &m) { m.layouts[0]->states[1]->offset = 0; }},
+    {"V6Arena", "within the arena's 64 bytes", [](auto &m) { m.layouts[0]->arena_bytes = 64; }},
+    {"V6ArenaSize", "expected an arena of at most", [](auto &m) { m.layouts[0]->arena_bytes = huge; }},
+    {"V6Block", "step block: expected at least 64", [](auto &m) { *m.layouts[0]->block = sized(*m.layouts[0]->block, 32); }},
+    {"V6NoBlock", "step block: expected at least 64", [](auto &m) { m.layouts[0]->block.reset(); }},
+    {"V7Unit", "expected one of 1 units", [](auto &m) { m.layouts[0]->states[0]->unit = 1; }},
+    {"V7Role", "a role and a float dtype", [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
+    {"V7Elements", "expected the 64 elements", [](auto &m) { m.layouts[0]->states[0]->elements = 128; }},
+    {"V7Twice", "has another state of this role", [](auto &m) { m.layouts[0]->states[1]->role = fb::StateRole::parameter; }},
+    {"V8Bytes", "expected the bytes of its shape", [](auto &m) { m.layouts[0]->inputs[0]->bytes = 32; }},
+    {"V8Micro", "leading dimension of its 3", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 3; }},
+    {"V8NoMicro", "leading dimension of its 0", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 0; }},
+    {"V8Limit", "expected a limit of at most", [](auto &m) { m.layouts[0]->inputs[0]->limit = huge; }},
+    {"V9Workers", "expected 1 to 4096 workers", [](auto &m) { m.layouts[0]->workers = 0; }},
+    {"V9Scratch", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = 1 << 20; }},
+    {"V9Overflow", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = huge; }},
+    {"V10Threads", "expected 1 to 4 threads per rank, found 0", [](auto &m) { m.threads_per_rank = 0; }},
+    {"V11Layout", "expected one of 2 layouts", [](auto &m) { program(m, "step").layout = 9; }},
+    {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},
+    {"V11Shared", "as of the others which run on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
+    {"V11None", "at least one program", [](auto &m) { m.programs.clear(); }},
+    {"V12Bounds", "expected a range within the arena's", [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], huge); }},
+    {"V12Size", "expected a range within the arena's", [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], huge); }},
+    {"V12Stride", "expected stride 0 outside of a loop", [](auto &m) { launch(m, 2).bindings[0] = strided(launch(m, 2).bindings[0], 64); }},
+    {"V12Loop", "with stride 64000", [](auto &m) { auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1]; b = strided(b, 64000); }},
+    {"V12Wrap", "expected a range within", [](auto &m) { auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1]; b = strided(b, huge); }},
+    {"V13Kernel", "kernels, found number 99", [](auto &m) { launch(m, 2).kernel = 99; }},
+    {"V13Count", "expected the 4 bindings of kernel 'gradient', found 3", [](auto &m) { launch(m, 2).bindings.pop_back(); }},
+    {"V13Align", "multiples of 64", [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], 8); }},
+    {"V13Bytes", "expected at least 512 bytes, found 508", [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], 508); }},
+    {"V13Shared", "bytes of shared scratch", [](auto &m) { m.kernels[1]->shared_bytes = 128; }},
+    {"V14Kind", "expected a kind, a reduction", [](auto &m) { collective(m, 0).kind = static_cast<fb::CollectiveKind>(44); }},
+    {"V14DType", "expected a float dtype to reduce", [](auto &m) { collective(m, 4).dtype = fb::DType::i32; }},
+    {"V14Axis", "found number 2", [](auto &m) { collective(m, 0).axes = {2}; }},
+    {"V14Axes", "found number 1", [](auto &m) { collective(m, 0).axes = {1, 1}; }},
+    {"V14Count", "expected a source of 260 bytes", [](auto &m) { collective(m, 0).count = 65; }},
+    {"V14Large", "is too large", [](auto &m) { collective(m, 0).count = huge; }},
+    {"V14Group", "expected a source of 256 bytes and a target of 256", [](auto &m) { collective(m, 0).axes = {0}; }},
+    {"V14Overlap", "its source and its target overlap", [](auto &m) { *collective(m, 0).target = moved(*collective(m, 0).target, 192); }},
+    {"V14Root", "expected a root below", [](auto &m) { collective(m, 0).root = 2; }},
+    {"V14Unit", "expected one of 1 units or -1", [](auto &m) { collective(m, 0).unit = 1; }},
+    {"V15NoStart", "which has not been started", [](auto &m) { command(m, "step", 1).body.AsWait()->id = 77; }},
+    {"V15NoWait", "ends without a wait for collective 0",
+     [](auto &m) { program(m, "step").commands.resize(1); }},
+    {"V15Race", "that collective 0, which has not been waited for, receives",
+     [](auto &m) { std::swap(program(m, "step").commands[1], program(m, "step").commands[2]); }},
+    {"V16Sizes", "of one size",
+     [](auto &m) {
+       fb::CopyT copy;
+       copy.source = std::make_unique<fb::Slice>(0, 64, 0);
+       copy.target = std::make_unique<fb::Slice>(64, 32, 0);
+       command(m, "init", 2).body.Set(std::move(copy));
+     }},
+    {"V16Overlap", "overlap",
+     [](auto &m) {
+       fb::CopyT copy;
+       copy.source = std::make_unique<fb::Slice>(0, 64, 0);
+       copy.target = std::make_unique<fb::Slice>(32, 64, 0);
+       command(m, "init", 2).body.Set(std::move(copy));
+     }},
+    {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},
+    {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
+    {"V17Role", "expected a state that holds parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
+    {"V18Count", "expected 1 to 1048576 iterations", [](auto &m) { loop(m).count = 0; }},
+    {"V18Nested", "a loop in a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
+    {"V18Wait", "ends without a wait",
+     [](auto &m) { // a start in a loop, waited for behind it
+       auto &step = program(m, "step").commands;
+       fb::LoopT loop;
+       loop.count = 1;
+       loop.body.push_back(std::move(step[0]));
+       step[0] = std::make_unique<fb::CommandT>();
+       step[0]->body.Set(std::move(loop));
+     }},
+};
+} // namespace
+
+class VerifierRule : public testing::TestWithParam<Rule> {};
+TEST_P(VerifierRule, IsChecked) {
+  auto manifest = toyManifest({});
+  GetParam().breakIt(manifest);
+  EXPECT_NE(refusal(pack(manifest)).find(GetParam().words), std::string::npos) << refusal(pack(manifest));
+}
+INSTANTIATE_TEST_SUITE_P(All, VerifierRule, testing::ValuesIn(rules), [](const auto &info) { return info.param.name; });

@@ -1,0 +1,185 @@
+//===- RunTest.cpp - fsdp-run as a process ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Exit codes, messages, metrics, weights in and out, planted faults, full disks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyModel.h"
+#include "io/Safetensors.h"
+#include <cstdio>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <map>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+struct Result {
+  int code;
+  std::string output;
+};
+
+class Run : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = FSDPRT_SCRATCH "/run." + std::to_string(getpid());
+    ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
+    for (int shards : {1, 2, 3, 4}) {
+      ToyOptions options;
+      options.shards = shards;
+      auto file = pack(toyManifest(options));
+      writeFile(at("toy" + std::to_string(shards) + ".fsdp"), file.data(), file.size());
+    }
+  }
+  void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
+
+  std::string at(const std::string &name) const { return folder + "/" + name; }
+
+  /// Runs fsdp-run in the folder.
+  Result run(const std::string &arguments) {
+    std::string command = "cd " + folder + " && " FSDP_RUN " 2>&1 " + arguments;
+    std::FILE *pipe = popen(command.c_str(), "r");
+    Result result = {-1, ""};
+    char buffer[4096];
+    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      result.output.append(buffer, got);
+    int status = pclose(pipe);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return result;
+  }
+
+  void expect(int code, const std::string &words, const std::string &arguments) {
+    Result result = run(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.output;
+    EXPECT_NE(result.output.find(words), std::string::npos) << arguments << "\n" << result.output;
+  }
+
+  std::string text(const std::string &name) {
+    auto bytes = readFile(at(name));
+    return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+
+  std::string folder;
+};
+} // namespace
+
+TEST_F(Run, ChecksAgainstUnsharded) {
+  for (const char *ranks : {"1", "2", "3", "4"})
+    expect(0, "check against unsharded passed: 20 steps", std::string("toy") + ranks + ".fsdp --ranks=" + ranks +
+                                                              " --steps=20 --check-against=unsharded --assert-no-allocations --threads-per-rank=2");
+}
+
+TEST_F(Run, FindsPlantedFaults) {
+  for (const char *fault : {"skip-shard-element", "drop-gradient"})
+    for (const char *ranks : {"1", "2", "3"})
+      expect(1, "check against unsharded failed",
+             std::string("toy") + ranks + ".fsdp --steps=3 --check-against=unsharded --inject-fault=" + fault);
+  expect(1, "expected no allocation", "toy2.fsdp --steps=3 --assert-no-allocations --inject-fault=allocate");
+}
+
+TEST_F(Run, WritesMetrics) {
+  expect(0, "3 steps in", "toy2.fsdp --steps=3 --metrics=m.jsonl --overfit --lr=0.25 --seed=7");
+  std::string metrics = text("m.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
+  EXPECT_EQ(metrics.rfind("{\"step\":1,\"loss\":", 0), 0u) << metrics;
+  for (const char *key : {"\"grad_norm\":", "\"lr\":0.25,", "\"tokens_per_second\":", "\"peak_bytes\":2688,", "\"planned_bytes\":2688,"})
+    EXPECT_NE(metrics.find(key), std::string::npos) << metrics;
+  expect(0, "", "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 --threads-per-rank=3");
+  std::string again = text("again.jsonl"); // the same but for the speed
+  EXPECT_EQ(again.substr(0, again.find("\"tokens_per")), metrics.substr(0, metrics.find("\"tokens_per")));
+}
+
+TEST_F(Run, TrainsOnText) {
+  std::string words;
+  for (int i = 0; i < 500; ++i)
+    words += "the quick brown fox ";
+  writeFile(at("book.txt"), words.data(), words.size());
+  expect(0, "validation loss", "toy2.fsdp --text=book.txt --steps=5 --val-every=2 --val-batches=3 --assert-no-allocations");
+  expect(0, "10,000 uint8 in book.txt: 9,000 to train on, 1,000 to validate", "toy2.fsdp --data=book.txt --steps=2");
+  writeFile(at("short.txt"), words.data(), 4);
+  expect(2, "expected at least 5 tokens", "toy2.fsdp --text=short.txt --steps=2");
+  writeFile(at("empty.txt"), "", 0);
+  expect(2, "empty.txt: expected tokens, found an empty file", "toy2.fsdp --text=empty.txt");
+  expect(2, "nothing to validate on", "toy2.fsdp --steps=2 --val-batches=3");
+  uint16_t ids[16] = {1, 2, 300};
+  writeFile(at("ids.bin"), ids, sizeof ids);
+  expect(2, "ids.bin: token 2 (byte offset 4): expected an id in [0, 256), found 300", "toy2.fsdp --data=ids.bin --token-dtype=uint16");
+}
+
+TEST_F(Run, WeightsInAndOut) {
+  expect(0, "weights: written to a.safetensors", "toy2.fsdp --steps=4 --export=a.safetensors --lr=0");
+  expect(0, "", "toy3.fsdp --steps=4 --export=b.safetensors --lr=0");
+  EXPECT_EQ(text("a.safetensors"), text("b.safetensors")); // the same initial values on any number of ranks
+  expect(0, "weights: 2 parameters from a.safetensors", "toy4.fsdp --seed=99 --init=a.safetensors --steps=1 --export=c.safetensors --lr=0");
+  EXPECT_EQ(text("a.safetensors"), text("c.safetensors"));
+  expect(0, "check against unsharded passed", "toy2.fsdp --init=a.safetensors --check-against=unsharded --steps=3");
+  SafetensorsFile file(at("a.safetensors"));
+  EXPECT_EQ(file.getTensors().at("w").shape, (std::vector<uint64_t>{13, 7}));
+}
+
+TEST_F(Run, WeightsWithOtherNamesAndTypes) {
+  std::vector<uint16_t> data(91 + 11 + 9, 0x3f80);
+  std::vector<SafetensorsWriter::Entry> entries = {{"transformer.w", "BF16", {13, 7}}, {"transformer.b", "BF16", {11}}, {"transformer.h.0.attn.bias", "BF16", {9}}};
+  auto write = [&](const char *name) {
+    SafetensorsWriter writer(at(name), entries);
+    size_t bytes = 0;
+    for (const auto &entry : entries) {
+      size_t elements = 2;
+      for (uint64_t dim : entry.shape)
+        elements *= dim;
+      bytes += elements;
+    }
+    writer.write(data.data(), bytes);
+    writer.commit();
+  };
+  write("ones.safetensors");
+  expect(0, "weights: 2 parameters", "toy2.fsdp --init=ones.safetensors --steps=1 --lr=0 --export=out.safetensors");
+  SafetensorsFile out(at("out.safetensors"));
+  float first;
+  std::memcpy(&first, out.data(out.getTensors().at("b")), 4);
+  EXPECT_EQ(first, 1);
+  std::string index = R"({"weight_map":{"transformer.w":"ones.safetensors"}})";
+  writeFile(at("model.safetensors.index.json"), index.data(), index.size());
+  expect(0, "weights: 2 parameters", "toy2.fsdp --init=model.safetensors.index.json --steps=1");
+  for (auto &entry : entries)
+    if (entry.name == "transformer.b")
+      entry.name = "transformer.c";
+    else if (entry.name == "transformer.w")
+      entry.shape = {7, 13};
+  write("bad.safetensors");
+  Result bad = run("toy2.fsdp --init=bad.safetensors --steps=1");
+  EXPECT_EQ(bad.code, 2);
+  for (const char *words : {"'w': expected shape 13x7, found 7x13", "missing: 'b'", "not a parameter of the model: 'transformer.c' (11)"})
+    EXPECT_NE(bad.output.find(words), std::string::npos) << bad.output;
+}
+
+TEST_F(Run, BadUsage) {
+  expect(2, "compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3", "toy2.fsdp --ranks=3");
+  expect(2, "no.fsdp: cannot open the artifact: No such file", "no.fsdp");
+  expect(2, "--nonsense", "toy2.fsdp --nonsense");
+  expect(2, "artifact is required", "");
+  expect(2, "--steps", "toy2.fsdp --steps=0");
+  expect(2, "scratch memory for 4 threads", "toy2.fsdp --threads-per-rank=5");
+  expect(2, "No such file", "toy2.fsdp --text=missing.txt");
+  expect(2, "No such file", "toy2.fsdp --init=missing.safetensors");
+  expect(0, "Examples:", "--help");
+  expect(0, "fsdp-run 0.", "--version");
+  EXPECT_EQ(run("--help").output.find("inject-fault"), std::string::npos);
+  expect(0, "all_gather     f32 x 64 over shard", "toy2.fsdp --dump");
+}
+
+TEST_F(Run, FullDisk) {
+  expect(1, "No space left", "toy2.fsdp --steps=2 --metrics=/dev/full");
+  expect(1, "No space left", "toy2.fsdp --steps=2 --export=/dev/full");
+  expect(1, "No space left", "toy2.fsdp --steps=2 > /dev/full");
+  expect(1, "could not be written", "toy2.fsdp --dump > /dev/full");
+  expect(2, "cannot write", "toy2.fsdp --steps=2 --metrics=/no/such/folder/m.jsonl");
+  expect(2, "cannot write", "toy2.fsdp --steps=2 --export=/no/such/folder/w.safetensors");
+}
