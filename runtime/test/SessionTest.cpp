@@ -22,7 +22,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-std::unique_ptr<Artifact> toy(const ToyOptions &options) {
+std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options));
   return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
 }
@@ -80,7 +80,7 @@ TEST_P(ToyTraining, ShardedIsUnsharded) {
   auto artifact = toy(options);
   std::vector<float> first;
   for (uint32_t threads : {1u, 2u, 3u}) {
-    Session session(*artifact, sessionOptions(threads));
+    Session session(artifact, sessionOptions(threads));
     std::vector<float> values = train(session, GetParam(), 10, true);
     fsdprt_comparison result = {};
     session.compare(result);
@@ -98,7 +98,7 @@ TEST_P(ToyTraining, SynchronousIsAsynchronous) {
   auto artifact = toy(options);
   options.asynchronous = false;
   auto synchronous = toy(options);
-  Session a(*artifact, sessionOptions(1, false)), b(*synchronous, sessionOptions(2, false));
+  Session a(artifact, sessionOptions(1, false)), b(synchronous, sessionOptions(2, false));
   EXPECT_EQ(train(a, GetParam(), 5, false), train(b, GetParam(), 5, false));
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, ToyTraining, testing::Range(1, 6));
@@ -108,7 +108,7 @@ TEST(Session, ReplicasStayEqual) {
   options.replicas = 2;
   options.shards = 3;
   auto artifact = toy(options);
-  Session session(*artifact, sessionOptions(1, false));
+  Session session(artifact, sessionOptions(1, false));
   train(session, 6, 5, false);
   const fb::State &state = *session.state(session.getRanks(), 0, fb::StateRole::parameter);
   for (uint32_t rank = 0; rank < 3; ++rank)
@@ -125,7 +125,7 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
     ToyOptions options;
     options.shards = shards;
     auto artifact = toy(options);
-    Session session(*artifact, sessionOptions(2, false));
+    Session session(artifact, sessionOptions(2, false));
     std::vector<float> values = train(session, static_cast<uint32_t>(shards), 0, false);
     first = shards == 1 ? values : first;
     EXPECT_EQ(values, first);
@@ -136,7 +136,7 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
 
 TEST(Session, EvaluationChangesNoParameter) {
   auto artifact = toy({});
-  Session session(*artifact, sessionOptions(1, false));
+  Session session(artifact, sessionOptions(1, false));
   std::vector<float> before = train(session, 2, 2, false), after(102);
   session.run("eval");
   session.readParam(0, 0, fb::StateRole::parameter, 0, 91, after.data(), 91 * 4);
@@ -146,7 +146,7 @@ TEST(Session, EvaluationChangesNoParameter) {
 
 TEST(Session, ParametersInAndOut) {
   auto artifact = toy({});
-  Session session(*artifact, sessionOptions());
+  Session session(artifact, sessionOptions());
   session.run("init");
   session.run("reference_init");
   std::vector<double> values(91);
@@ -172,7 +172,7 @@ TEST(Session, ParametersInAndOut) {
 
 TEST(Session, ComparisonFindsOneElement) {
   auto artifact = toy({});
-  Session session(*artifact, sessionOptions());
+  Session session(artifact, sessionOptions());
   train(session, 2, 3, true);
   float *element = nullptr;
   auto keep = [](void *to, void *at, size_t) { *static_cast<void **>(to) = at; };
@@ -191,7 +191,7 @@ TEST(Session, ADroppedGradientIsSeen) {
   auto artifact = toy({});
   fsdprt_session_options options = sessionOptions();
   options.drop_gradient_of_rank = 2;
-  Session session(*artifact, options);
+  Session session(artifact, options);
   session.run("init");
   session.run("reference_init");
   writeInputs(session, 2, 0, true);
@@ -217,13 +217,13 @@ TEST(Session, Refusals) {
   auto artifact = toy({});
   fsdprt_session_options options = sessionOptions();
   options.ranks = 3;
-  EXPECT_NE(refusal([&] { Session(*artifact, options); }).find("compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3"), std::string::npos);
+  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3"), std::string::npos);
   options = sessionOptions(9);
-  EXPECT_NE(refusal([&] { Session(*artifact, options); }).find("scratch memory for 4 threads"), std::string::npos);
+  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("scratch memory for 4 threads"), std::string::npos);
   options = sessionOptions();
   options.backend = "nccl";
-  EXPECT_NE(refusal([&] { Session(*artifact, options); }).find("found 'nccl'"), std::string::npos);
-  Session session(*artifact, sessionOptions(1, false));
+  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("found 'nccl'"), std::string::npos);
+  Session session(artifact, sessionOptions(1, false));
   EXPECT_NE(refusal([&] { session.run("reference"); }).find("without the reference"), std::string::npos);
   EXPECT_NE(refusal([&] { session.run("nothing"); }).find("has no program 'nothing'"), std::string::npos);
   int64_t ids[8] = {1, 2, 3, 256};
@@ -238,8 +238,8 @@ TEST(Session, ArenaLargerThanTheMachine) {
   auto manifest = toyManifest({});
   manifest.layouts[0]->arena_bytes = uint64_t(1) << 47;
   auto file = pack(manifest);
-  auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
-  std::string message = refusal([&] { Session(*artifact, sessionOptions(1, false)); });
+  std::shared_ptr<const Artifact> artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  std::string message = refusal([&] { Session(artifact, sessionOptions(1, false)); });
   EXPECT_NE(message.find("the plan needs 256.0 TiB"), std::string::npos) << message;
 }
 
@@ -259,15 +259,14 @@ TEST(Session, NamesTheRankThatHangs) {
       manifest.kernels.push_back(std::move(hang));
     }
   auto file = pack(manifest);
-  auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  std::shared_ptr<const Artifact> artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
   fsdprt_session_options options = sessionOptions(1, false);
   options.timeout_seconds = 0.3;
-  auto session = std::make_unique<Session>(*artifact, options);
+  auto session = std::make_unique<Session>(artifact, options);
   session->run("init");
   writeInputs(*session, 2, 0, false);
   session->run("step"); // the counter is 1: it ends
   session->block(0)[9] = 0;
-  session->block(1)[9] = 5;
   session->block(1)[9] = 5;
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("run 3 of program 'step': no rank made progress"), std::string::npos) << message;

@@ -172,7 +172,7 @@ typedef struct fsdprt_session_info {
 
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
                                                fsdprt_session **out, fsdprt_error *error);
-/* The artifact has to outlive the session. */
+/* A rank that hangs keeps what it uses: its memory is then not returned. */
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
 

@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 struct fsdprt_artifact {
-  std::unique_ptr<Artifact> artifact;
+  std::shared_ptr<const Artifact> artifact;
 };
 struct fsdprt_session {
   std::unique_ptr<Session> session;
@@ -149,7 +149,7 @@ fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdpr
                                     fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_session_options taken = takeStruct(options);
-    *out = new fsdprt_session{std::make_unique<Session>(*artifact->artifact, taken)};
+    *out = new fsdprt_session{std::make_unique<Session>(artifact->artifact, taken)};
   });
 }
 

@@ -59,7 +59,7 @@ static void checkMemory(const Artifact &artifact, const fb::Layout &layout, cons
            bytesText(layout.arena_bytes()).c_str(), reference ? ", and the reference" : "", bytesText(available).c_str());
 }
 
-Session::Session(const Artifact &artifact, const fsdprt_session_options &options) : artifact(artifact) {
+Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options) : artifact(*shared) {
   checkPlace(artifact, options);
   const fb::Layout *layout = layoutOf(artifact, false);
   const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
@@ -76,7 +76,7 @@ Session::Session(const Artifact &artifact, const fsdprt_session_options &options
              artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
   checkMemory(artifact, *layout, whole);
   const fb::Program *step = artifact.program("step");
-  ranks = std::make_unique<World>(artifact, artifact.getMesh(), *layout, false, world);
+  ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
   if (options.drop_gradient_of_rank) {
     LocalSite *site = step ? ranks->firstReduceScatter(*step) : nullptr;
     if (!site || options.drop_gradient_of_rank > ranks->ranks())
@@ -88,7 +88,7 @@ Session::Session(const Artifact &artifact, const fsdprt_session_options &options
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  reference = std::make_unique<World>(artifact, artifact.getMesh().solo(), *whole, true, world);
+  reference = std::make_unique<World>(shared, artifact.getMesh().solo(), *whole, true, world);
 }
 
 Session::~Session() {

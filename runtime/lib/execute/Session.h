@@ -17,7 +17,7 @@ namespace fsdprt {
 
 class Session {
 public:
-  Session(const Artifact &artifact, const fsdprt_session_options &options);
+  Session(std::shared_ptr<const Artifact> artifact, const fsdprt_session_options &options);
   ~Session();
 
   void run(const char *program);

@@ -25,8 +25,8 @@ using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
 
-World::World(const Artifact &artifact, Mesh newMesh, const fb::Layout &layout, bool reference, const WorldOptions &options)
-    : artifact(artifact), mesh(std::move(newMesh)), layout(layout), options(options),
+World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Layout &layout, bool reference, const WorldOptions &options)
+    : owned(std::move(shared)), artifact(*owned), mesh(std::move(newMesh)), layout(layout), options(options),
       watch(static_cast<uint32_t>(mesh.ranks()), options.timeoutSeconds),
       spins(spinsFor(static_cast<uint32_t>(mesh.ranks()) * options.threadsPerRank)), collectives(watch, spins) {
   for (const fb::Program *program : *artifact.manifest().programs())

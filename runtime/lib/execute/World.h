@@ -45,7 +45,7 @@ struct Instruction {
 class World {
 public:
   /// `layout` is what all programs of this world run on.
-  World(const Artifact &artifact, Mesh mesh, const fb::Layout &layout, bool reference, const WorldOptions &options);
+  World(std::shared_ptr<const Artifact> artifact, Mesh mesh, const fb::Layout &layout, bool reference, const WorldOptions &options);
   /// Not for a world that hasHung(): its threads still use it.
   ~World();
   World(const World &) = delete;
@@ -103,6 +103,7 @@ private:
   void copy(Rank &rank, const fb::Copy &copy, uint64_t iteration);
   void initialise(uint32_t rank, const fb::Initialise &initialise);
 
+  std::shared_ptr<const Artifact> owned; // a rank that hangs is in its code
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
