@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ToyModel.h"
 #include "artifact/Artifact.h"
+#include "ToyModel.h"
 #include "core/Error.h"
 #include "fsdprt/sha256.h"
 #include <cstring>
@@ -131,9 +131,11 @@ TEST(Artifact, RefusesOtherFiles) {
 
 TEST(Image, RefusesWhatKernelsDoNotNeed) {
   auto manifest = toyManifest({});
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED))).find("symbol 'missing_function' is undefined"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED))).find("symbol 'missing_function' is undefined"),
+            std::string::npos);
   EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"), std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, {})).find("expected function 'toy_gradient' in the image, found none"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, {})).find("expected function 'toy_gradient' in the image, found none"),
+            std::string::npos);
   EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"), std::string::npos);
 }
 
@@ -173,7 +175,8 @@ const Rule rules[] = {
     {"V2DTypeNumber", "expected a float dtype", [](auto &m) { m.units[0]->dtype = static_cast<fb::DType>(200); }},
     {"V3Unit", "expected one of 1 units, found number 7", [](auto &m) { m.params[0]->unit = 7; }},
     {"V3Bounds", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->offset = 120; }},
-    {"V3Overflow", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->shape = {uint64_t(1) << 33, uint64_t(1) << 33}; }},
+    {"V3Overflow", "within the 128 of unit 'root'",
+     [](auto &m) { m.params[1]->shape = {uint64_t(1) << 33, uint64_t(1) << 33}; }},
     {"V3Overlap", "parameters 'w' and 'b' overlap", [](auto &m) { m.params[1]->offset = 34; }},
     {"V3Twice", "two parameters are called 'w'", [](auto &m) { m.params[1]->name = "w"; }},
     {"V3Init", "kind of initial values", [](auto &m) { m.params[1]->init = static_cast<fb::InitKind>(9); }},
@@ -187,12 +190,15 @@ const Rule rules[] = {
     {"V6Overlap", "overlap in the arena", [](auto &m) { m.layouts[0]->states[1]->offset = 0; }},
     {"V6Arena", "within the arena's 64 bytes", [](auto &m) { m.layouts[0]->arena_bytes = 64; }},
     {"V6ArenaSize", "expected an arena of at most", [](auto &m) { m.layouts[0]->arena_bytes = huge; }},
-    {"V6Block", "step block: expected at least 64", [](auto &m) { *m.layouts[0]->block = sized(*m.layouts[0]->block, 32); }},
+    {"V6Block", "step block: expected at least 64",
+     [](auto &m) { *m.layouts[0]->block = sized(*m.layouts[0]->block, 32); }},
     {"V6NoBlock", "step block: expected at least 64", [](auto &m) { m.layouts[0]->block.reset(); }},
     {"V7Unit", "expected one of 1 units", [](auto &m) { m.layouts[0]->states[0]->unit = 1; }},
-    {"V7Role", "a role and a float dtype", [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
+    {"V7Role", "a role and a float dtype",
+     [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
     {"V7Elements", "expected the 64 elements", [](auto &m) { m.layouts[0]->states[0]->elements = 128; }},
-    {"V7Twice", "has another state of this role", [](auto &m) { m.layouts[0]->states[1]->role = fb::StateRole::parameter; }},
+    {"V7Twice", "has another state of this role",
+     [](auto &m) { m.layouts[0]->states[1]->role = fb::StateRole::parameter; }},
     {"V8Bytes", "expected the bytes of its shape", [](auto &m) { m.layouts[0]->inputs[0]->bytes = 32; }},
     {"V8Micro", "leading dimension of its 3", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 3; }},
     {"V8NoMicro", "leading dimension of its 0", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 0; }},
@@ -205,29 +211,43 @@ const Rule rules[] = {
     {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},
     {"V11Shared", "as of the others which run on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
     {"V11None", "at least one program", [](auto &m) { m.programs.clear(); }},
-    {"V12Bounds", "expected a range within the arena's", [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], huge); }},
-    {"V12Size", "expected a range within the arena's", [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], huge); }},
-    {"V12Stride", "expected stride 0 outside of a loop", [](auto &m) { launch(m, 2).bindings[0] = strided(launch(m, 2).bindings[0], 64); }},
-    {"V12Loop", "with stride 64000", [](auto &m) { auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1]; b = strided(b, 64000); }},
-    {"V12Wrap", "expected a range within", [](auto &m) { auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1]; b = strided(b, huge); }},
+    {"V12Bounds", "expected a range within the arena's",
+     [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], huge); }},
+    {"V12Size", "expected a range within the arena's",
+     [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], huge); }},
+    {"V12Stride", "expected stride 0 outside of a loop",
+     [](auto &m) { launch(m, 2).bindings[0] = strided(launch(m, 2).bindings[0], 64); }},
+    {"V12Loop", "with stride 64000",
+     [](auto &m) {
+       auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1];
+       b = strided(b, 64000);
+     }},
+    {"V12Wrap", "expected a range within",
+     [](auto &m) {
+       auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1];
+       b = strided(b, huge);
+     }},
     {"V13Kernel", "kernels, found number 99", [](auto &m) { launch(m, 2).kernel = 99; }},
-    {"V13Count", "expected the 4 bindings of kernel 'gradient', found 3", [](auto &m) { launch(m, 2).bindings.pop_back(); }},
+    {"V13Count", "expected the 4 bindings of kernel 'gradient', found 3",
+     [](auto &m) { launch(m, 2).bindings.pop_back(); }},
     {"V13Align", "multiples of 64", [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], 8); }},
-    {"V13Bytes", "expected at least 512 bytes, found 508", [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], 508); }},
+    {"V13Bytes", "expected at least 512 bytes, found 508",
+     [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], 508); }},
     {"V13Shared", "bytes of shared scratch", [](auto &m) { m.kernels[1]->shared_bytes = 128; }},
-    {"V14Kind", "expected a kind, a reduction", [](auto &m) { collective(m, 0).kind = static_cast<fb::CollectiveKind>(44); }},
+    {"V14Kind", "expected a kind, a reduction",
+     [](auto &m) { collective(m, 0).kind = static_cast<fb::CollectiveKind>(44); }},
     {"V14DType", "expected a float dtype to reduce", [](auto &m) { collective(m, 4).dtype = fb::DType::i32; }},
     {"V14Axis", "found number 2", [](auto &m) { collective(m, 0).axes = {2}; }},
     {"V14Axes", "found number 1", [](auto &m) { collective(m, 0).axes = {1, 1}; }},
     {"V14Count", "expected a source of 260 bytes", [](auto &m) { collective(m, 0).count = 65; }},
     {"V14Large", "is too large", [](auto &m) { collective(m, 0).count = huge; }},
     {"V14Group", "expected a source of 256 bytes and a target of 256", [](auto &m) { collective(m, 0).axes = {0}; }},
-    {"V14Overlap", "its source and its target overlap", [](auto &m) { *collective(m, 0).target = moved(*collective(m, 0).target, 192); }},
+    {"V14Overlap", "its source and its target overlap",
+     [](auto &m) { *collective(m, 0).target = moved(*collective(m, 0).target, 192); }},
     {"V14Root", "expected a root below", [](auto &m) { collective(m, 0).root = 2; }},
     {"V14Unit", "expected one of 1 units or -1", [](auto &m) { collective(m, 0).unit = 1; }},
     {"V15NoStart", "which has not been started", [](auto &m) { command(m, "step", 1).body.AsWait()->id = 77; }},
-    {"V15NoWait", "ends without a wait for collective 0",
-     [](auto &m) { program(m, "step").commands.resize(1); }},
+    {"V15NoWait", "ends without a wait for collective 0", [](auto &m) { program(m, "step").commands.resize(1); }},
     {"V15Race", "that collective 0, which has not been waited for, receives",
      [](auto &m) { std::swap(program(m, "step").commands[1], program(m, "step").commands[2]); }},
     {"V16Sizes", "of one size",
@@ -246,7 +266,8 @@ const Rule rules[] = {
      }},
     {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},
     {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
-    {"V17Role", "expected a state that holds parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
+    {"V17Role", "expected a state that holds parameters",
+     [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
     {"V18Count", "expected 1 to 1048576 iterations", [](auto &m) { loop(m).count = 0; }},
     {"V18Nested", "a loop in a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
     {"V18Wait", "ends without a wait",

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                                           \
-  do {                                                                                                                             \
-    if (!(condition)) {                                                                                                            \
-      fprintf(stderr, "%s:%d: " #condition ": %s\n", __FILE__, __LINE__, error.message);                                           \
-      return 1;                                                                                                                    \
-    }                                                                                                                              \
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: " #condition ": %s\n", __FILE__, __LINE__, error.message);                               \
+      return 1;                                                                                                        \
+    }                                                                                                                  \
   } while (0)
 
 static int32_t countBytes(void *user, const char *text, size_t size) {

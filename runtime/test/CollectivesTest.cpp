@@ -143,7 +143,8 @@ TEST_P(Collectives, AllKindsAndSizes) {
   auto [ranks, type] = GetParam();
   Mesh mesh = meshOf({static_cast<uint64_t>(ranks)});
   for (uint64_t count : {0, 1, 15, 64, 2049})
-    for (CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce, CollectiveKind::broadcast})
+    for (CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
+                                CollectiveKind::broadcast})
       for (Reduction reduction : {Reduction::sum, Reduction::avg}) {
         Case c{kind, type, count, reduction};
         c.root = ranks - 1;
@@ -155,14 +156,17 @@ TEST_P(Collectives, AllKindsAndSizes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
-                         testing::Combine(testing::Range(1, 6), testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16)),
+                         testing::Combine(testing::Range(1, 6),
+                                          testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16)),
                          [](const auto &info) {
-                           return std::string(nameOf(std::get<1>(info.param))) + "On" + std::to_string(std::get<0>(info.param));
+                           return std::string(nameOf(std::get<1>(info.param))) + "On" +
+                                  std::to_string(std::get<0>(info.param));
                          });
 
 TEST(CollectivesMore, TwoAxesAndWorkers) {
   for (std::vector<uint32_t> axes : {std::vector<uint32_t>{0}, {1}, {0, 1}, {}})
-    for (CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
+    for (CollectiveKind kind :
+         {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
       Case c{kind, DType::f32, 20011, Reduction::avg, axes};
       c.workers = 3; // large enough to be split
       checkCase(meshOf({2, 3}), c);
@@ -232,8 +236,9 @@ TEST(CollectivesMore, NamesWhoIsMissing) {
     });
   for (std::thread &thread : threads)
     thread.join();
-  EXPECT_EQ(messages[0], "rank 0 waited 0.2 s at collective 42 (all_reduce 'loss') for rank 2 (last seen at command 12, 'h.0 mlp'), "
-                         "which made no progress");
+  EXPECT_EQ(messages[0],
+            "rank 0 waited 0.2 s at collective 42 (all_reduce 'loss') for rank 2 (last seen at command 12, 'h.0 mlp'), "
+            "which made no progress");
   EXPECT_NE(messages[1].find("rank 1 waited"), std::string::npos);
 }
 

@@ -8,12 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ToyModel.h"
 #include "core/Error.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
 #include "io/OutputFile.h"
 #include "io/Safetensors.h"
-#include "ToyModel.h"
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -57,7 +57,8 @@ static std::string llmc(int32_t magic, int32_t version, int32_t count, const std
 TEST(TokenFile, Formats) {
   uint16_t narrow[] = {5, 50256, 7};
   uint32_t wide[] = {5, 128000, 7};
-  std::string narrowText(reinterpret_cast<char *>(narrow), sizeof narrow), wideText(reinterpret_cast<char *>(wide), sizeof wide);
+  std::string narrowText(reinterpret_cast<char *>(narrow), sizeof narrow),
+      wideText(reinterpret_cast<char *>(wide), sizeof wide);
   struct {
     std::string content;
     TokenType type;
@@ -95,14 +96,15 @@ TEST(TokenFile, Refusals) {
   EXPECT_NE(refuse(llmc(20240520, 1, -3, text)).find("its header says -3"), std::string::npos);
   EXPECT_NE(refuse(llmc(20240801, 7, 3, text)), "");
   EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("leave the option out"), std::string::npos);
-  EXPECT_NE(refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"), std::string::npos);
+  EXPECT_NE(refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"),
+            std::string::npos);
   EXPECT_NE(refusal([] { TokenFile("/", TokenType::automatic, 0); }).find("not a file"), std::string::npos);
 }
 
 //===- Batches ------------------------------------------------------------===//
 
-static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_dtype dtype, const std::vector<uint64_t> &shape,
-                               uint32_t microBatches = 1, uint64_t limit = 256) {
+static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_dtype dtype,
+                               const std::vector<uint64_t> &shape, uint32_t microBatches = 1, uint64_t limit = 256) {
   fsdprt_input_info info = {};
   info.struct_size = sizeof info;
   info.name = name;
@@ -118,9 +120,11 @@ static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_
   return info;
 }
 
-static std::vector<int64_t> copy(Batches &batches, uint64_t step, uint64_t rank, uint32_t microBatch, size_t i, bool validation = false) {
+static std::vector<int64_t> copy(Batches &batches, uint64_t step, uint64_t rank, uint32_t microBatch, size_t i,
+                                 bool validation = false) {
   std::vector<int64_t> result(batches.bytes(i) / 8);
-  const void *data = validation ? batches.validation(step, rank, microBatch, i) : batches.train(step, rank, microBatch, i);
+  const void *data =
+      validation ? batches.validation(step, rank, microBatch, i) : batches.train(step, rank, microBatch, i);
   std::memcpy(result.data(), data, batches.bytes(i));
   return result;
 }
@@ -134,8 +138,10 @@ TEST(Batches, TheSameForAnyNumberOfRanks) {
   std::vector<uint64_t> one = {6, 8}, three = {2, 8}, micro = {3, 2, 8};
   for (const TokenFile *from : {static_cast<const TokenFile *>(&tokens), static_cast<const TokenFile *>(nullptr)}) {
     Batches a({input("t", FSDPRT_TOKENS, FSDPRT_I64, one), input("y", FSDPRT_TARGETS, FSDPRT_I64, one)}, from, 1, {});
-    Batches b({input("t", FSDPRT_TOKENS, FSDPRT_I64, three), input("y", FSDPRT_TARGETS, FSDPRT_I64, three)}, from, 3, {});
-    Batches c({input("t", FSDPRT_TOKENS, FSDPRT_I64, micro, 3), input("y", FSDPRT_TARGETS, FSDPRT_I64, micro, 3)}, from, 1, {});
+    Batches b({input("t", FSDPRT_TOKENS, FSDPRT_I64, three), input("y", FSDPRT_TARGETS, FSDPRT_I64, three)}, from, 3,
+              {});
+    Batches c({input("t", FSDPRT_TOKENS, FSDPRT_I64, micro, 3), input("y", FSDPRT_TARGETS, FSDPRT_I64, micro, 3)}, from,
+              1, {});
     std::set<std::vector<int64_t>> different;
     for (uint64_t step = 0; step < 4; ++step)
       for (size_t i : {0u, 1u}) {
@@ -162,7 +168,8 @@ TEST(Batches, TargetsAreShiftedByOne) {
   std::vector<uint64_t> shape = {4, 8}, flat = {32};
   BatchOptions options;
   options.validationFraction = 0.25;
-  Batches batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)}, &tokens, 1, options);
+  Batches batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)}, &tokens,
+                  1, options);
   EXPECT_EQ(batches.trainTokens(), 150u);
   EXPECT_EQ(batches.validationBatches(), 2u); // 6 windows, 4 in a batch
   for (uint64_t step = 0; step < 50; ++step) {
@@ -182,7 +189,8 @@ TEST(Batches, OverfitsOneBatchBelowTheLimit) {
   std::vector<uint64_t> shape = {2, 8}, features = {2, 3};
   BatchOptions options;
   options.overfit = true;
-  Batches batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape, 1, 10), input("y", FSDPRT_TARGETS, FSDPRT_I64, shape, 1, 10),
+  Batches batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape, 1, 10),
+                   input("y", FSDPRT_TARGETS, FSDPRT_I64, shape, 1, 10),
                    input("x", FSDPRT_OTHER, FSDPRT_F32, features)},
                   nullptr, 2, options);
   EXPECT_EQ(copy(batches, 0, 1, 0, 0), copy(batches, 5, 1, 0, 0));
@@ -199,11 +207,16 @@ TEST(Batches, Refusals) {
   Scratch file("only nine");
   TokenFile tokens(file.path, TokenType::u8, 256);
   std::vector<uint64_t> shape = {1, 9}, other = {1, 3};
-  EXPECT_NE(refusal([&] { Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape)}, &tokens, 1, {}); }).find("expected at least 10 tokens"),
-            std::string::npos);
-  EXPECT_NE(refusal([&] { Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {}); }).find("takes no tokens"), std::string::npos);
   EXPECT_NE(refusal([&] {
-              Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other), input("y", FSDPRT_TARGETS, FSDPRT_I64, shape)}, &tokens, 1, {});
+              Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape)}, &tokens, 1, {});
+            }).find("expected at least 10 tokens"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {}); }).find("takes no tokens"),
+      std::string::npos);
+  EXPECT_NE(refusal([&] {
+              Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other), input("y", FSDPRT_TARGETS, FSDPRT_I64, shape)},
+                      &tokens, 1, {});
             }).find("another shape than the tokens"),
             std::string::npos);
 }
@@ -227,7 +240,8 @@ static std::string safetensors(const std::string &header, size_t dataBytes) {
 
 TEST(Safetensors, WritesWhatItReads) {
   Scratch file;
-  std::vector<SafetensorsWriter::Entry> entries = {{"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
+  std::vector<SafetensorsWriter::Entry> entries = {
+      {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
   EXPECT_EQ(entries[0].name, "s"); // wide ones first, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
@@ -259,10 +273,13 @@ TEST(Safetensors, NegativeCorpus) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,16]}})", 8, "8 bytes apart"},
       {R"({"a":{"dtype":"F32","shape":[4194305,4194305,211106198978564],"data_offsets":[0,16]}})", 16, "overflows"},
       {R"({"a":{"dtype":"F32","shape":[99999999999999999999999],"data_offsets":[0,16]}})", 16, "expected an integer"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", 16, "each name once"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+       16, "each name once"},
       {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "expected 'dtype' once"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12, "holes or overlaps"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})", 24, "holes or overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+       12, "holes or overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})",
+       24, "holes or overlaps"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12, "holes or overlaps"},
       {good, 7, "cut short"},
       {good, 9, "cut short"},
@@ -287,7 +304,9 @@ TEST(Safetensors, NegativeCorpus) {
     std::string message = refusal([&] { SafetensorsFile read(file.path); });
     EXPECT_NE(message.find(c.words), std::string::npos) << c.header.substr(0, 200) << "\n" << message;
   }
-  Scratch fine(safetensors(good, 8)), metadata(safetensors(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4));
+  Scratch fine(safetensors(good, 8)),
+      metadata(
+          safetensors(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4));
   EXPECT_EQ(refusal([&] { SafetensorsFile read(fine.path); }), "");
   EXPECT_EQ(refusal([&] { SafetensorsFile read(metadata.path); }), "");
   std::string longHeader = safetensors(good, 8);
@@ -298,7 +317,9 @@ TEST(Safetensors, NegativeCorpus) {
 }
 
 TEST(Safetensors, CutAndChangedAnywhere) {
-  std::string whole = safetensors(R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})", 14);
+  std::string whole = safetensors(
+      R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})",
+      14);
   Scratch file;
   for (size_t size = 0; size < whole.size(); ++size) {
     writeFile(file.path, whole.data(), size);
@@ -314,11 +335,13 @@ TEST(Safetensors, CutAndChangedAnywhere) {
 }
 
 TEST(Safetensors, Index) {
-  Scratch index(R"({"metadata":{"total_size":8},"weight_map":{"a":"x-00002.safetensors","b":"x-00001.safetensors","c":"x-00002.safetensors"}})");
+  Scratch index(
+      R"({"metadata":{"total_size":8},"weight_map":{"a":"x-00002.safetensors","b":"x-00001.safetensors","c":"x-00002.safetensors"}})");
   auto files = readSafetensorsIndex(index.path);
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0], FSDPRT_SCRATCH "/x-00001.safetensors");
-  for (const char *bad : {"[]", "{", R"({"weight_map":7})", R"({"weight_map":{"a":"../x"}})", R"({"weight_map":{"a":7}})"}) {
+  for (const char *bad :
+       {"[]", "{", R"({"weight_map":7})", R"({"weight_map":{"a":"../x"}})", R"({"weight_map":{"a":7}})"}) {
     Scratch file{std::string(bad)};
     EXPECT_NE(refusal([&] { readSafetensorsIndex(file.path); }), "") << bad;
   }
@@ -329,6 +352,8 @@ TEST(OutputFile, FullDiskAndMissingFolder) {
   EXPECT_NE(refusal([&] { full.write("x", 1); }).find("No space left"), std::string::npos);
   EXPECT_NE(refusal([] { OutputFile("/no/such/folder/file", true); }).find("No such file"), std::string::npos);
   Scratch file;
-  { OutputFile abandoned(file.path, true); }
+  {
+    OutputFile abandoned(file.path, true);
+  }
   EXPECT_NE(access((file.path + ".tmp").c_str(), F_OK), 0);
 }

@@ -72,8 +72,9 @@ protected:
 
 TEST_F(Run, ChecksAgainstUnsharded) {
   for (const char *ranks : {"1", "2", "3", "4"})
-    expect(0, "check against unsharded passed: 20 steps", std::string("toy") + ranks + ".fsdp --ranks=" + ranks +
-                                                              " --steps=20 --check-against=unsharded --assert-no-allocations --threads-per-rank=2");
+    expect(0, "check against unsharded passed: 20 steps",
+           std::string("toy") + ranks + ".fsdp --ranks=" + ranks +
+               " --steps=20 --check-against=unsharded --assert-no-allocations --threads-per-rank=2");
 }
 
 TEST_F(Run, FindsPlantedFaults) {
@@ -89,7 +90,8 @@ TEST_F(Run, WritesMetrics) {
   std::string metrics = text("m.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
   EXPECT_EQ(metrics.rfind("{\"step\":1,\"loss\":", 0), 0u) << metrics;
-  for (const char *key : {"\"grad_norm\":", "\"lr\":0.25,", "\"tokens_per_second\":", "\"peak_bytes\":2688,", "\"planned_bytes\":2688,"})
+  for (const char *key :
+       {"\"grad_norm\":", "\"lr\":0.25,", "\"tokens_per_second\":", "\"peak_bytes\":2688,", "\"planned_bytes\":2688,"})
     EXPECT_NE(metrics.find(key), std::string::npos) << metrics;
   expect(0, "", "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 --threads-per-rank=3");
   std::string again = text("again.jsonl"); // the same but for the speed
@@ -101,7 +103,8 @@ TEST_F(Run, TrainsOnText) {
   for (int i = 0; i < 500; ++i)
     words += "the quick brown fox ";
   writeFile(at("book.txt"), words.data(), words.size());
-  expect(0, "validation loss", "toy2.fsdp --text=book.txt --steps=5 --val-every=2 --val-batches=3 --assert-no-allocations");
+  expect(0, "validation loss",
+         "toy2.fsdp --text=book.txt --steps=5 --val-every=2 --val-batches=3 --assert-no-allocations");
   expect(0, "10,000 uint8 in book.txt: 9,000 to train on, 1,000 to validate", "toy2.fsdp --data=book.txt --steps=2");
   writeFile(at("short.txt"), words.data(), 4);
   expect(2, "expected at least 5 tokens", "toy2.fsdp --text=short.txt --steps=2");
@@ -110,14 +113,16 @@ TEST_F(Run, TrainsOnText) {
   expect(2, "nothing to validate on", "toy2.fsdp --steps=2 --val-batches=3");
   uint16_t ids[16] = {1, 2, 300};
   writeFile(at("ids.bin"), ids, sizeof ids);
-  expect(2, "ids.bin: token 2 (byte offset 4): expected an id in [0, 256), found 300", "toy2.fsdp --data=ids.bin --token-dtype=uint16");
+  expect(2, "ids.bin: token 2 (byte offset 4): expected an id in [0, 256), found 300",
+         "toy2.fsdp --data=ids.bin --token-dtype=uint16");
 }
 
 TEST_F(Run, WeightsInAndOut) {
   expect(0, "weights: written to a.safetensors", "toy2.fsdp --steps=4 --export=a.safetensors --lr=0");
   expect(0, "", "toy3.fsdp --steps=4 --export=b.safetensors --lr=0");
   EXPECT_EQ(text("a.safetensors"), text("b.safetensors")); // the same initial values on any number of ranks
-  expect(0, "weights: 2 parameters from a.safetensors", "toy4.fsdp --seed=99 --init=a.safetensors --steps=1 --export=c.safetensors --lr=0");
+  expect(0, "weights: 2 parameters from a.safetensors",
+         "toy4.fsdp --seed=99 --init=a.safetensors --steps=1 --export=c.safetensors --lr=0");
   EXPECT_EQ(text("a.safetensors"), text("c.safetensors"));
   expect(0, "check against unsharded passed", "toy2.fsdp --init=a.safetensors --check-against=unsharded --steps=3");
   SafetensorsFile file(at("a.safetensors"));
@@ -126,7 +131,8 @@ TEST_F(Run, WeightsInAndOut) {
 
 TEST_F(Run, WeightsWithOtherNamesAndTypes) {
   std::vector<uint16_t> data(91 + 11 + 9, 0x3f80);
-  std::vector<SafetensorsWriter::Entry> entries = {{"transformer.w", "BF16", {13, 7}}, {"transformer.b", "BF16", {11}}, {"transformer.h.0.attn.bias", "BF16", {9}}};
+  std::vector<SafetensorsWriter::Entry> entries = {
+      {"transformer.w", "BF16", {13, 7}}, {"transformer.b", "BF16", {11}}, {"transformer.h.0.attn.bias", "BF16", {9}}};
   auto write = [&](const char *name) {
     SafetensorsWriter writer(at(name), entries);
     size_t bytes = 0;
@@ -156,7 +162,8 @@ TEST_F(Run, WeightsWithOtherNamesAndTypes) {
   write("bad.safetensors");
   Result bad = run("toy2.fsdp --init=bad.safetensors --steps=1");
   EXPECT_EQ(bad.code, 2);
-  for (const char *words : {"'w': expected shape 13x7, found 7x13", "missing: 'b'", "not a parameter of the model: 'transformer.c' (11)"})
+  for (const char *words :
+       {"'w': expected shape 13x7, found 7x13", "missing: 'b'", "not a parameter of the model: 'transformer.c' (11)"})
     EXPECT_NE(bad.output.find(words), std::string::npos) << bad.output;
 }
 

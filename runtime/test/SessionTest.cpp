@@ -9,11 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "execute/Session.h"
 #include "ToyModel.h"
 #include "core/Error.h"
 #include "execute/Initialise.h"
 #include "execute/Philox.h"
-#include "execute/Session.h"
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -112,8 +112,11 @@ TEST(Session, ReplicasStayEqual) {
   train(session, 6, 5, false);
   const fb::State &state = *session.state(session.getRanks(), 0, fb::StateRole::parameter);
   for (uint32_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(std::memcmp(session.getRanks().memory(rank, state.offset()), session.getRanks().memory(rank + 3, state.offset()), 192), 0);
-  const auto *place = reinterpret_cast<const int64_t *>(session.getRanks().memory(5, session.getRanks().getLayout().rank()->offset()));
+    EXPECT_EQ(std::memcmp(session.getRanks().memory(rank, state.offset()),
+                          session.getRanks().memory(rank + 3, state.offset()), 192),
+              0);
+  const auto *place =
+      reinterpret_cast<const int64_t *>(session.getRanks().memory(5, session.getRanks().getLayout().rank()->offset()));
   EXPECT_EQ(place[0], 5);
   EXPECT_EQ(place[1], 2);
   EXPECT_EQ(place[2], 1);
@@ -217,7 +220,10 @@ TEST(Session, Refusals) {
   auto artifact = toy({});
   fsdprt_session_options options = sessionOptions();
   options.ranks = 3;
-  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              Session(artifact, options);
+            }).find("compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3"),
+            std::string::npos);
   options = sessionOptions(9);
   EXPECT_NE(refusal([&] { Session(artifact, options); }).find("scratch memory for 4 threads"), std::string::npos);
   options = sessionOptions();
@@ -227,7 +233,8 @@ TEST(Session, Refusals) {
   EXPECT_NE(refusal([&] { session.run("reference"); }).find("without the reference"), std::string::npos);
   EXPECT_NE(refusal([&] { session.run("nothing"); }).find("has no program 'nothing'"), std::string::npos);
   int64_t ids[8] = {1, 2, 3, 256};
-  EXPECT_EQ(refusal([&] { session.writeInput(0, 0, 0, ids, sizeof ids); }), "input 'ids': expected ids in [0, 256), found 256 at element 3");
+  EXPECT_EQ(refusal([&] { session.writeInput(0, 0, 0, ids, sizeof ids); }),
+            "input 'ids': expected ids in [0, 256), found 256 at element 3");
   ids[3] = -1;
   EXPECT_NE(refusal([&] { session.writeInput(0, 0, 0, ids, sizeof ids); }), "");
   EXPECT_NE(refusal([&] { session.writeInput(0, 0, 1, ids, sizeof ids); }).find("micro-batches"), std::string::npos);
@@ -329,10 +336,10 @@ TEST(Initialise, NarrowTypesAreRoundedMasters) {
 
 TEST(DType, Rounding) {
   EXPECT_EQ(f32ToBf16(1.0f), 0x3f80);
-  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);                  // a tie goes to even
-  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);                  // and here up
-  EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);                      // overflows
-  EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0);              // stays a NaN
+  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // a tie goes to even
+  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // and here up
+  EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);         // overflows
+  EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0); // stays a NaN
   EXPECT_EQ(f32ToF16(65520.0f), 0x7c00);
   EXPECT_EQ(f16ToF32(0x3c00), 1.0f);
   EXPECT_EQ(f16ToF32(0x0001), 0x1p-24f);

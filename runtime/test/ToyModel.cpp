@@ -35,12 +35,25 @@ struct Offsets {
   }
 };
 
-enum Kernels : uint32_t { gradientKernel, lossKernel, sumKernel, meanKernel, squareKernel, updateKernel, finishKernel, reportKernel, sumOneKernel, meanOneKernel, updateAllKernel };
+enum Kernels : uint32_t {
+  gradientKernel,
+  lossKernel,
+  sumKernel,
+  meanKernel,
+  squareKernel,
+  updateKernel,
+  finishKernel,
+  reportKernel,
+  sumOneKernel,
+  meanOneKernel,
+  updateAllKernel
+};
 
 class Builder {
 public:
-  explicit Builder(const ToyOptions &options) : options(options), ranks(options.replicas * options.shards),
-        shardSize(shardSizeFor(options.shards)), flat(options.shards * shardSize) {}
+  explicit Builder(const ToyOptions &options)
+      : options(options), ranks(options.replicas * options.shards), shardSize(shardSizeFor(options.shards)),
+        flat(options.shards * shardSize) {}
 
   fb::ManifestT build() {
     manifest.compiler = "toy";
@@ -93,8 +106,8 @@ private:
     manifest.params.push_back(std::move(param));
   }
 
-  fb::KernelT &addKernel(const char *name, const char *symbol, uint64_t extent, uint64_t tile, std::vector<uint64_t> bytes,
-                         std::vector<bool> writes) {
+  fb::KernelT &addKernel(const char *name, const char *symbol, uint64_t extent, uint64_t tile,
+                         std::vector<uint64_t> bytes, std::vector<bool> writes) {
     auto kernel = std::make_unique<fb::KernelT>();
     kernel->name = name;
     addPhase(*kernel, symbol, extent, tile);
@@ -123,8 +136,10 @@ private:
     addKernel("add", "toy_add", flat, 8, {bytes, bytes}, {true, false});
     addKernel("mean", meanSymbol.c_str(), flat, 8, {bytes}, {true});
     addKernel("square", "toy_square", shardSize, shardSize, {shardSize * 4, 4}, {false, true});
-    addKernel("update", "toy_update", shardSize, 4, {shardSize * 4, shardSize * 4, shardSize * 4, 64}, {true, true, false, false});
-    addKernel("finish", "toy_finish", options.shards, options.shards, {options.shards * 64, 4, 64}, {false, false, true});
+    addKernel("update", "toy_update", shardSize, 4, {shardSize * 4, shardSize * 4, shardSize * 4, 64},
+              {true, true, false, false});
+    addKernel("finish", "toy_finish", options.shards, options.shards, {options.shards * 64, 4, 64},
+              {false, false, true});
     addKernel("report", "toy_report", 1, 1, {4, 64}, {false, true});
     addKernel("add_one", "toy_add", 1, 1, {4, 4}, {true, false});
     addKernel("mean_one", meanSymbol.c_str(), 1, 1, {4}, {true});
@@ -145,7 +160,8 @@ private:
       state->whole = whole;
       layout->states.push_back(std::move(state));
     }
-    for (auto [name, role, slice] : {std::tuple("ids", fb::InputRole::tokens, &tokens), std::tuple("tgt", fb::InputRole::targets, &targets)}) {
+    for (auto [name, role, slice] :
+         {std::tuple("ids", fb::InputRole::tokens, &tokens), std::tuple("tgt", fb::InputRole::targets, &targets)}) {
       auto input = std::make_unique<fb::InputT>();
       input->name = name;
       input->role = role;
@@ -187,8 +203,8 @@ private:
     add(to, std::move(body), label);
   }
 
-  void collective(Commands &to, fb::CollectiveKind kind, fb::Slice source, fb::Slice target, uint64_t count, std::vector<uint32_t> axes,
-                  const char *label) {
+  void collective(Commands &to, fb::CollectiveKind kind, fb::Slice source, fb::Slice target, uint64_t count,
+                  std::vector<uint32_t> axes, const char *label) {
     fb::CollectiveT body;
     body.kind = kind;
     body.reduction = fb::Reduction::avg;
@@ -235,7 +251,8 @@ private:
     Offsets offsets;
     auto layout = newLayout(offsets, false, 1);
     fb::Slice full = offsets.take(flat * 4), gradient = offsets.take(flat * 4), shard = offsets.take(shardSize * 4);
-    fb::Slice loss = offsets.take(4), mean = offsets.take(4), square = offsets.take(64), squares = offsets.take(64 * options.shards);
+    fb::Slice loss = offsets.take(4), mean = offsets.take(4), square = offsets.take(64),
+              squares = offsets.take(64 * options.shards);
     layout->arena_bytes = offsets.end;
     manifest.layouts.push_back(std::move(layout));
     addProgram("init", 0, initialisation());
@@ -260,7 +277,8 @@ private:
   void addReference() {
     Offsets offsets;
     auto layout = newLayout(offsets, true, static_cast<uint32_t>(ranks));
-    fb::Slice gradient = offsets.take(flat * 4), sum = offsets.take(flat * 4), loss = offsets.take(4), mean = offsets.take(4);
+    fb::Slice gradient = offsets.take(flat * 4), sum = offsets.take(flat * 4), loss = offsets.take(4),
+              mean = offsets.take(4);
     fb::Slice squares = offsets.take(64 * options.shards);
     layout->arena_bytes = offsets.end;
     manifest.layouts.push_back(std::move(layout));
@@ -279,7 +297,10 @@ private:
     launch(commands, meanKernel, {sum}, "mean");
     launch(commands, meanOneKernel, {mean}, "mean loss");
     for (uint64_t s = 0; s < options.shards; ++s)
-      launch(commands, squareKernel, {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0), fb::Slice(squares.offset() + s * 64, 64, 0)}, "norm");
+      launch(
+          commands, squareKernel,
+          {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0), fb::Slice(squares.offset() + s * 64, 64, 0)},
+          "norm");
     launch(commands, updateAllKernel, {p, m, sum, block}, "update");
     launch(commands, finishKernel, {squares, mean, block}, "finish");
     addProgram("reference", 1, std::move(commands));
@@ -319,7 +340,8 @@ const std::vector<std::byte> &test::toyImage() {
 
 void test::seal(std::vector<std::byte> &file) {
   if (file.size() >= FSDPRT_ARTIFACT_HEADER_SIZE)
-    fsdprt_sha256_artifact(file.data(), file.size(), reinterpret_cast<uint8_t *>(file.data()) + FSDPRT_ARTIFACT_HASH_OFFSET);
+    fsdprt_sha256_artifact(file.data(), file.size(),
+                           reinterpret_cast<uint8_t *>(file.data()) + FSDPRT_ARTIFACT_HASH_OFFSET);
 }
 
 std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image) {
@@ -335,7 +357,8 @@ std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vect
     header.image_offset = (header.manifest_offset + header.manifest_size + 4095) / 4096 * 4096;
     header.image_size = image.size();
   }
-  header.file_size = image.empty() ? header.manifest_offset + header.manifest_size : header.image_offset + header.image_size;
+  header.file_size =
+      image.empty() ? header.manifest_offset + header.manifest_size : header.image_offset + header.image_size;
   std::vector<std::byte> file(header.file_size);
   std::memcpy(file.data(), &header, sizeof header);
   std::memcpy(file.data() + header.manifest_offset, builder.GetBufferPointer(), builder.GetSize());

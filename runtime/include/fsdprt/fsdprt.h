@@ -53,20 +53,38 @@ typedef enum fsdprt_status {
 
 /* As in the manifest. */
 typedef enum fsdprt_dtype {
-  FSDPRT_F64 = 0, FSDPRT_F32 = 1, FSDPRT_F16 = 2, FSDPRT_BF16 = 3, FSDPRT_I64 = 4,
-  FSDPRT_I32 = 5, FSDPRT_I16 = 6, FSDPRT_I8 = 7, FSDPRT_I1 = 8
+  FSDPRT_F64 = 0,
+  FSDPRT_F32 = 1,
+  FSDPRT_F16 = 2,
+  FSDPRT_BF16 = 3,
+  FSDPRT_I64 = 4,
+  FSDPRT_I32 = 5,
+  FSDPRT_I16 = 6,
+  FSDPRT_I8 = 7,
+  FSDPRT_I1 = 8
 } fsdprt_dtype;
 
 typedef enum fsdprt_state_role {
-  FSDPRT_PARAMETER = 0, FSDPRT_FIRST_MOMENT = 1, FSDPRT_SECOND_MOMENT = 2, FSDPRT_MOMENTUM = 3, FSDPRT_MASTER = 4
+  FSDPRT_PARAMETER = 0,
+  FSDPRT_FIRST_MOMENT = 1,
+  FSDPRT_SECOND_MOMENT = 2,
+  FSDPRT_MOMENTUM = 3,
+  FSDPRT_MASTER = 4
 } fsdprt_state_role;
 
 typedef enum fsdprt_input_role { FSDPRT_TOKENS = 0, FSDPRT_TARGETS = 1, FSDPRT_OTHER = 2 } fsdprt_input_role;
 
 /* Indices into the step block (16 x f32). */
 enum {
-  FSDPRT_BLOCK_LR = 0, FSDPRT_BLOCK_STEP = 1, FSDPRT_BLOCK_LOSS_SCALE = 2, FSDPRT_BLOCK_GROWTH = 3, FSDPRT_BLOCK_CLIP = 4,
-  FSDPRT_BLOCK_TOKENS = 5, FSDPRT_BLOCK_FINITE = 6, FSDPRT_BLOCK_LOSS = 7, FSDPRT_BLOCK_GRAD_NORM = 8,
+  FSDPRT_BLOCK_LR = 0,
+  FSDPRT_BLOCK_STEP = 1,
+  FSDPRT_BLOCK_LOSS_SCALE = 2,
+  FSDPRT_BLOCK_GROWTH = 3,
+  FSDPRT_BLOCK_CLIP = 4,
+  FSDPRT_BLOCK_TOKENS = 5,
+  FSDPRT_BLOCK_FINITE = 6,
+  FSDPRT_BLOCK_LOSS = 7,
+  FSDPRT_BLOCK_GRAD_NORM = 8,
   FSDPRT_BLOCK_SIZE = 16
 };
 
@@ -94,8 +112,8 @@ typedef struct fsdprt_artifact_info {
   uint64_t arena_bytes;           /* per rank, of the programs init, step and eval */
   uint64_t reference_arena_bytes; /* of reference and reference_init; 0: there are none */
   uint64_t image_bytes;
-  uint32_t threads_per_rank;      /* what it was compiled for */
-  uint32_t workers;               /* the most threads per rank that there is scratch for */
+  uint32_t threads_per_rank; /* what it was compiled for */
+  uint32_t workers;          /* the most threads per rank that there is scratch for */
   double lr;
   uint8_t sha256[32];
 } fsdprt_artifact_info;
@@ -132,7 +150,8 @@ FSDPRT_API void fsdprt_artifact_close(fsdprt_artifact *artifact);
 FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact, fsdprt_artifact_info *info);
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
 /* Return FSDPRT_BAD_INPUT when the index is not below the number. */
-FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index, fsdprt_param_info *info);
+FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index,
+                                                   fsdprt_param_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifact, const char *program, uint64_t index,
                                                    fsdprt_input_info *info);
 /* Programs, layouts and kernels as text, in pieces; stops when `write` does not return 0. */

@@ -21,8 +21,8 @@ extern "C" {
 
 typedef struct fsdprt_sha256 {
   uint32_t state[8];
-  uint64_t bytes;     /* hashed so far */
-  uint8_t block[64];  /* the first bytes % 64 are waiting */
+  uint64_t bytes;    /* hashed so far */
+  uint8_t block[64]; /* the first bytes % 64 are waiting */
 } fsdprt_sha256;
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash);

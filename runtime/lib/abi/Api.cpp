@@ -135,18 +135,19 @@ fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const cha
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle, int32_t (*write)(void *, const char *, size_t), void *user,
-                                   fsdprt_error *error) {
+fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle, int32_t (*write)(void *, const char *, size_t),
+                                   void *user, fsdprt_error *error) {
   return guard(error, [&] {
-    if (!dumpArtifact(*handle->artifact, [&](const std::string &text) { return write(user, text.data(), text.size()) == 0; }))
+    if (!dumpArtifact(*handle->artifact,
+                      [&](const std::string &text) { return write(user, text.data(), text.size()) == 0; }))
       failed("%s: the dump could not be written", handle->artifact->getFile().c_str());
   });
 }
 
 //===- Session ------------------------------------------------------------===//
 
-fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options, fsdprt_session **out,
-                                    fsdprt_error *error) {
+fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
+                                    fsdprt_session **out, fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_session_options taken = takeStruct(options);
     *out = new fsdprt_session{std::make_unique<Session>(artifact->artifact, taken)};
@@ -185,7 +186,8 @@ fsdprt_status fsdprt_session_write_block(fsdprt_session *handle, uint32_t rank, 
   return guard(error, [&] { std::memcpy(handle->session->block(rank), block, FSDPRT_BLOCK_SIZE * sizeof(float)); });
 }
 
-fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param, fsdprt_state_role role, fsdprt_dtype *dtype) {
+fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param, fsdprt_state_role role,
+                                       fsdprt_dtype *dtype) {
   return guard(nullptr, [&] {
     const Session &session = *handle->session;
     const fb::State *state = session.state(session.getRanks(), param, static_cast<fb::StateRole>(role));
@@ -201,15 +203,16 @@ static fb::StateRole roleOf(fsdprt_state_role role) {
   return static_cast<fb::StateRole>(role);
 }
 
-fsdprt_status fsdprt_session_read_param(const fsdprt_session *handle, uint32_t rank, uint64_t param, fsdprt_state_role role,
-                                        uint64_t first, uint64_t count, void *data, size_t size, fsdprt_error *error) {
+fsdprt_status fsdprt_session_read_param(const fsdprt_session *handle, uint32_t rank, uint64_t param,
+                                        fsdprt_state_role role, uint64_t first, uint64_t count, void *data, size_t size,
+                                        fsdprt_error *error) {
   return guard(error, [&] { handle->session->readParam(rank, param, roleOf(role), first, count, data, size); });
 }
 
 fsdprt_status fsdprt_session_write_param(fsdprt_session *handle, uint64_t param, fsdprt_state_role role, uint64_t first,
                                          uint64_t count, const void *data, fsdprt_dtype dtype, fsdprt_error *error) {
-  return guard(error,
-               [&] { handle->session->writeParam(param, roleOf(role), first, count, data, static_cast<DType>(dtype)); });
+  return guard(
+      error, [&] { handle->session->writeParam(param, roleOf(role), first, count, data, static_cast<DType>(dtype)); });
 }
 
 fsdprt_status fsdprt_session_poke_shard(fsdprt_session *handle, uint32_t rank, uint64_t param,

@@ -77,16 +77,19 @@ std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size, c
   return artifact;
 }
 
-static bool inside(uint64_t offset, uint64_t bytes, uint64_t limit) { return bytes <= limit && offset <= limit - bytes; }
+static bool inside(uint64_t offset, uint64_t bytes, uint64_t limit) {
+  return bytes <= limit && offset <= limit - bytes;
+}
 
 void Artifact::checkHeader() {
   const char *name = file.c_str();
   if (size < sizeof header)
-    badInput("%s: expected an artifact, which begins with %zu bytes of header, found %zu bytes", name, sizeof header, size);
+    badInput("%s: expected an artifact, which begins with %zu bytes of header, found %zu bytes", name, sizeof header,
+             size);
   std::memcpy(&header, bytes.get(), sizeof header);
   if (std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic) != 0)
-    badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC "\", found \"%s\"", name,
-             printable(header.magic, sizeof header.magic).c_str());
+    badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC "\", found \"%s\"",
+             name, printable(header.magic, sizeof header.magic).c_str());
   if (header.version != FSDPRT_ARTIFACT_VERSION)
     badInput("%s: expected format version %u, found %u; compile the model again with this release", name,
              FSDPRT_ARTIFACT_VERSION, header.version);
@@ -111,7 +114,8 @@ void Artifact::checkHeader() {
   uint8_t digest[32];
   fsdprt_sha256_artifact(bytes.get(), size, digest);
   if (std::memcmp(digest, header.sha256, sizeof digest) != 0)
-    badInput("%s: the file's content does not match its SHA-256; it was changed or damaged after it was compiled", name);
+    badInput("%s: the file's content does not match its SHA-256; it was changed or damaged after it was compiled",
+             name);
 }
 
 void Artifact::resolveKernels() {
@@ -126,7 +130,8 @@ void Artifact::resolveKernels() {
       if (!function)
         badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none", file.c_str(), i,
                  printable(table.name()->str()).c_str(), printable(phase->symbol()->str()).c_str());
-      phases.push_back({reinterpret_cast<KernelFunction>(const_cast<void *>(function)), phase->extent(), phase->tile()});
+      phases.push_back(
+          {reinterpret_cast<KernelFunction>(const_cast<void *>(function)), phase->extent(), phase->tile()});
     }
     kernels.push_back(std::move(phases));
   }

@@ -80,39 +80,43 @@ void Dumper::header() {
   std::string hash;
   for (uint8_t byte : head.sha256)
     hash += format("%02x", byte);
-  put(format("artifact '%s', format %u, %llu bytes (manifest %llu, image %llu)\nsha256 %s\ncompiler '%s', source '%s', target '%s'\n",
-             artifact.getFile().c_str(), head.version, (ull)head.file_size, (ull)head.manifest_size, (ull)head.image_size, hash.c_str(),
-             text(manifest.compiler()).c_str(), text(manifest.source()).c_str(), text(manifest.target()).c_str()));
+  put(format("artifact '%s', format %u, %llu bytes (manifest %llu, image %llu)\nsha256 %s\ncompiler '%s', source '%s', "
+             "target '%s'\n",
+             artifact.getFile().c_str(), head.version, (ull)head.file_size, (ull)head.manifest_size,
+             (ull)head.image_size, hash.c_str(), text(manifest.compiler()).c_str(), text(manifest.source()).c_str(),
+             text(manifest.target()).c_str()));
   std::string isa;
   for (uint32_t i = 0; i < count(manifest.isa()); ++i)
     isa += " " + text(manifest.isa()->Get(i));
-  put(format("mesh %s, %u thread(s) per rank, %llu tokens per rank and step\nneeds%s\n", artifact.getMesh().text().c_str(),
-             manifest.threads_per_rank(), (ull)manifest.tokens_per_rank(), isa.empty() ? " no special processor features" : isa.c_str()));
+  put(format("mesh %s, %u thread(s) per rank, %llu tokens per rank and step\nneeds%s\n",
+             artifact.getMesh().text().c_str(), manifest.threads_per_rank(), (ull)manifest.tokens_per_rank(),
+             isa.empty() ? " no special processor features" : isa.c_str()));
   if (const fb::Optimizer *optimizer = manifest.optimizer())
-    put(format("optimizer %s: lr %g, betas %g %g, eps %g, weight decay %g, momentum %g, clip %g\n", text(optimizer->kind()).c_str(),
-               optimizer->lr(), optimizer->beta1(), optimizer->beta2(), optimizer->eps(), optimizer->weight_decay(),
-               optimizer->momentum(), optimizer->clip_grad_norm()));
+    put(format("optimizer %s: lr %g, betas %g %g, eps %g, weight decay %g, momentum %g, clip %g\n",
+               text(optimizer->kind()).c_str(), optimizer->lr(), optimizer->beta1(), optimizer->beta2(),
+               optimizer->eps(), optimizer->weight_decay(), optimizer->momentum(), optimizer->clip_grad_norm()));
 }
 
 void Dumper::units() {
   for (uint32_t u = 0; u < count(manifest.units()); ++u) {
     const fb::Unit &unit = *manifest.units()->Get(u);
-    put(format("\nunit %u '%s': %llu shard(s) of %llu x %s\n", u, text(unit.name()).c_str(), (ull)unit.shards(), (ull)unit.shard_size(),
-               nameOf(unit.dtype())));
+    put(format("\nunit %u '%s': %llu shard(s) of %llu x %s\n", u, text(unit.name()).c_str(), (ull)unit.shards(),
+               (ull)unit.shard_size(), nameOf(unit.dtype())));
     for (uint32_t p = 0; p < count(manifest.params()); ++p) {
       const fb::Param &param = *manifest.params()->Get(p);
       if (param.unit() == u)
-        put(format("  %8llu  '%s' %s%s%s%s  %s(%g, %g)\n", (ull)param.offset(), text(param.name()).c_str(), shape(param.shape()).c_str(),
-                   nameOf(param.dtype()), param.trainable() ? "" : " frozen", param.decay() ? " decay" : "",
-                   fb::EnumNameInitKind(param.init()), param.a(), param.b()));
+        put(format("  %8llu  '%s' %s%s%s%s  %s(%g, %g)\n", (ull)param.offset(), text(param.name()).c_str(),
+                   shape(param.shape()).c_str(), nameOf(param.dtype()), param.trainable() ? "" : " frozen",
+                   param.decay() ? " decay" : "", fb::EnumNameInitKind(param.init()), param.a(), param.b()));
     }
   }
 }
 
 void Dumper::layout(const fb::Layout &layout, uint32_t index) {
-  put(format("\nlayout %u: arena of %llu bytes, block %s, workspace %s for %u worker(s): %llu shared, %llu each\n", index,
-             (ull)layout.arena_bytes(), slice(layout.block()).c_str(), layout.workspace() ? slice(layout.workspace()).c_str() : "none",
-             layout.workers(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
+  put(format("\nlayout %u: arena of %llu bytes, block %s, workspace %s for %u worker(s): %llu shared, %llu each\n",
+             index, (ull)layout.arena_bytes(), slice(layout.block()).c_str(),
+             layout.workspace() ? slice(layout.workspace()).c_str() : "none", layout.workers(),
+             (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     put(format("  state %u: %s of '%s', %llu x %s at %llu%s\n", i, fb::EnumNameStateRole(state.role()),
@@ -127,20 +131,25 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
   }
   for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
-    put(format("  buffer [%llu, +%llu) %s '%s', commands %u to %u of program %u\n", (ull)buffer.offset(), (ull)buffer.bytes(),
-               fb::EnumNameCategory(buffer.category()), text(buffer.name()).c_str(), buffer.first(), buffer.last(), buffer.program()));
+    std::string when = ", always";
+    if (buffer.program() < count(manifest.programs()))
+      when = format(", commands %u to %u of '%s'", buffer.first(), buffer.last(),
+                    text(manifest.programs()->Get(buffer.program())->name()).c_str());
+    put(format("  buffer [%llu, +%llu) %s '%s'%s\n", (ull)buffer.offset(), (ull)buffer.bytes(),
+               fb::EnumNameCategory(buffer.category()), text(buffer.name()).c_str(), when.c_str()));
   }
 }
 
 void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
-  put(format("%skernel %u '%s': scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index, text(kernel.name()).c_str(),
-             (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes()));
+  put(format("%skernel %u '%s': scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index,
+             text(kernel.name()).c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes()));
   for (uint32_t i = 0; i < count(kernel.binding_bytes()); ++i)
-    put(format(" %s%llu", count(kernel.writes()) && kernel.writes()->Get(i) ? "w" : "", (ull)kernel.binding_bytes()->Get(i)));
+    put(format(" %s%llu", count(kernel.writes()) && kernel.writes()->Get(i) ? "w" : "",
+               (ull)kernel.binding_bytes()->Get(i)));
   put(" bytes;");
   for (uint32_t i = 0; i < count(kernel.phases()); ++i)
-    put(format(" %s over %llu by %llu", text(kernel.phases()->Get(i)->symbol()).c_str(), (ull)kernel.phases()->Get(i)->extent(),
-               (ull)kernel.phases()->Get(i)->tile()));
+    put(format(" %s over %llu by %llu", text(kernel.phases()->Get(i)->symbol()).c_str(),
+               (ull)kernel.phases()->Get(i)->extent(), (ull)kernel.phases()->Get(i)->tile()));
   put("\n");
 }
 
@@ -150,11 +159,13 @@ std::string Dumper::collective(const fb::Collective &collective) const {
     uint32_t axis = collective.axes()->Get(i);
     axes += (i ? "," : "") + text(manifest.mesh()->Get(axis)->name());
   }
-  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
+  bool reduces =
+      collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
   return format("%-14s %s%s x %llu over %s  %s -> %s  id %u%s", fb::EnumNameCollectiveKind(collective.kind()),
-                reduces ? (std::string(fb::EnumNameReduction(collective.reduction())) + " ").c_str() : "", nameOf(collective.dtype()),
-                (ull)collective.count(), axes.c_str(), slice(collective.source()).c_str(), slice(collective.target()).c_str(),
-                collective.id(), collective.channel() ? format(" on channel %u", collective.channel()).c_str() : "");
+                reduces ? (std::string(fb::EnumNameReduction(collective.reduction())) + " ").c_str() : "",
+                nameOf(collective.dtype()), (ull)collective.count(), axes.c_str(), slice(collective.source()).c_str(),
+                slice(collective.target()).c_str(), collective.id(),
+                collective.channel() ? format(" on channel %u", collective.channel()).c_str() : "");
 }
 
 std::string Dumper::command(const fb::Command &command) const {
@@ -173,8 +184,8 @@ std::string Dumper::command(const fb::Command &command) const {
   if (const fb::Fill *fill = command.body_as_Fill())
     return format("%-14s %s", "fill", slice(fill->target()).c_str());
   if (const fb::Initialise *initialise = command.body_as_Initialise())
-    return format("%-14s '%s' in state %u", "initialise", text(manifest.params()->Get(initialise->param())->name()).c_str(),
-                  initialise->state());
+    return format("%-14s '%s' in state %u", "initialise",
+                  text(manifest.params()->Get(initialise->param())->name()).c_str(), initialise->state());
   return format("%-14s %u times", "loop", command.body_as_Loop()->count());
 }
 

@@ -112,7 +112,8 @@ void ManifestVerifier::verifyMesh() { // (V1)
     for (uint32_t f = 0; f < count(axis.factors()); ++f) {
       uint64_t factor = axis.factors()->Get(f);
       if (factor < 1 || factor > maxRanks)
-        refuse("mesh axis '%s': expected factors from 1 to %llu, found %llu", printable(name).c_str(), (ull)maxRanks, (ull)factor);
+        refuse("mesh axis '%s': expected factors from 1 to %llu, found %llu", printable(name).c_str(), (ull)maxRanks,
+               (ull)factor);
       size = std::min(size * factor, maxRanks + 1);
     }
     ranks *= size;
@@ -133,10 +134,11 @@ void ManifestVerifier::verifyUnits() { // (V2)
     if (unit.dtype() > DType::bf16)
       refuse("unit '%s': expected a float dtype, found number %d", name.c_str(), static_cast<int>(unit.dtype()));
     if (unit.shards() != 1 && unit.shards() != shards)
-      refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(), (ull)shards, mesh.text().c_str(),
-             (ull)unit.shards());
+      refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(), (ull)shards,
+             mesh.text().c_str(), (ull)unit.shards());
     if (unit.shard_size() == 0 || unit.shard_size() > maxElements)
-      refuse("unit '%s': expected a shard size from 1 to 2^48 elements, found %llu", name.c_str(), (ull)unit.shard_size());
+      refuse("unit '%s': expected a shard size from 1 to 2^48 elements, found %llu", name.c_str(),
+             (ull)unit.shard_size());
   }
 }
 
@@ -151,8 +153,8 @@ void ManifestVerifier::verifyParams() { // (V3)
     if (param.unit() >= used.size())
       refuse("parameter '%s': expected one of %zu units, found number %u", name.c_str(), used.size(), param.unit());
     if (param.dtype() > DType::bf16 || param.init() > fb::InitKind::uniform)
-      refuse("parameter '%s': expected a float dtype and a kind of initial values, found numbers %d and %d", name.c_str(),
-             static_cast<int>(param.dtype()), static_cast<int>(param.init()));
+      refuse("parameter '%s': expected a float dtype and a kind of initial values, found numbers %d and %d",
+             name.c_str(), static_cast<int>(param.dtype()), static_cast<int>(param.init()));
     const fb::Unit &unit = *manifest.units()->Get(param.unit());
     uint64_t elements, flat = unit.shards() * unit.shard_size();
     if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
@@ -179,12 +181,12 @@ void ManifestVerifier::verifyKernels() { // (V4)
       const fb::Phase &phase = *kernel.phases()->Get(p);
       nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
       if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements || phase.tile() > maxElements)
-        refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(), p,
-               (ull)phase.extent(), (ull)phase.tile());
+        refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(),
+               p, (ull)phase.extent(), (ull)phase.tile());
     }
     if (count(kernel.writes()) != 0 && count(kernel.writes()) != count(kernel.binding_bytes()))
-      refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(), count(kernel.binding_bytes()),
-             count(kernel.writes()));
+      refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(),
+             count(kernel.binding_bytes()), count(kernel.writes()));
   }
 }
 
@@ -199,7 +201,8 @@ void ManifestVerifier::verifyFeatures() { // (V5)
       missing += (missing.empty() ? "" : " ") + printable(name);
   }
   if (!missing.empty())
-    refuse("the kernels need processor features that this machine lacks: %s; compile the model for this machine", missing.c_str());
+    refuse("the kernels need processor features that this machine lacks: %s; compile the model for this machine",
+           missing.c_str());
 }
 
 /// Takes a range of the arena for something that stays there.
@@ -233,7 +236,8 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
 void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { // (V8)
   for (uint32_t i = 0; i < count(layout.inputs()); ++i) {
     const fb::Input &input = *layout.inputs()->Get(i);
-    std::string what = format("layout %u, input '%s'", index, printable(nameOrRefuse(input.name(), "input", i)).c_str());
+    std::string what =
+        format("layout %u, input '%s'", index, printable(nameOrRefuse(input.name(), "input", i)).c_str());
     if (input.role() > fb::InputRole::other || input.dtype() > DType::i1)
       refuse("%s: expected a role and a dtype, found numbers %d and %d", what.c_str(), static_cast<int>(input.role()),
              static_cast<int>(input.dtype()));
@@ -246,8 +250,8 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
     bool isId = input.dtype() >= DType::i64 && input.dtype() <= DType::i8;
     uint64_t most = isId ? (uint64_t(1) << (sizeOf(input.dtype()) * 8 - 1)) : 0;
     if (input.limit() > most)
-      refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(), (ull)most, nameOf(input.dtype()),
-             (ull)input.limit());
+      refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(), (ull)most,
+             nameOf(input.dtype()), (ull)input.limit());
     claim(layout, input.offset(), input.bytes(), what);
   }
 }
@@ -268,12 +272,15 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   if (layout.rank() && layout.rank()->bytes() != 0) // a program may do without
     verifyBlock(layout, layout.rank(), 32, format("layout %u, rank block", index));
   uint64_t workspace = layout.workspace() ? layout.workspace()->bytes() : 0; // (V9)
-  if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 || layout.worker_bytes() % 64 != 0)
-    refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, %llu shared and %llu each",
+  if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 ||
+      layout.worker_bytes() % 64 != 0)
+    refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, %llu shared and %llu "
+           "each",
            index, (ull)maxWorkers, layout.workers(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes());
-  if (layout.shared_bytes() > workspace || layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
-    refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes", index,
-           (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
+  if (layout.shared_bytes() > workspace ||
+      layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
+    refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes",
+           index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
   if (manifest.threads_per_rank() < 1 || manifest.threads_per_rank() > layout.workers()) // (V10)

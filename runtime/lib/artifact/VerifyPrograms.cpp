@@ -103,9 +103,7 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   case fb::Body::Collective: return verifyCollective(*command.body_as_Collective());
   case fb::Body::Wait: return verifyWait(*command.body_as_Wait());
   case fb::Body::Copy: return verifyCopy(*command.body_as_Copy());
-  case fb::Body::Fill:
-    verifySlice(command.body_as_Fill()->target(), "target", 1, writes);
-    return;
+  case fb::Body::Fill: verifySlice(command.body_as_Fill()->target(), "target", 1, writes); return;
   case fb::Body::Initialise: return verifyInitialise(*command.body_as_Initialise());
   case fb::Body::Loop: return verifyLoop(*command.body_as_Loop());
   default: refuse(format("expected a command, found number %d", static_cast<int>(command.body_type())));
@@ -125,15 +123,18 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return false;
 }
 
-const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment, Access access) {
+const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment,
+                                              Access access) {
   if (!slice)
     refuse(format("expected a %s", what));
   uint64_t sweep, end; // (V12)
   bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
-              !__builtin_add_overflow(sweep, slice->offset(), &end) && isInside(end, slice->bytes(), layout.arena_bytes());
+              !__builtin_add_overflow(sweep, slice->offset(), &end) &&
+              isInside(end, slice->bytes(), layout.arena_bytes());
   if (!fits)
-    refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times", what,
-                  (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(), iterations));
+    refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times",
+                  what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(),
+                  iterations));
   if (slice->offset() % alignment != 0 || slice->stride() % alignment != 0)
     refuse(format("%s: expected an offset and stride in multiples of %llu, found %llu and %llu", what, (ull)alignment,
                   (ull)slice->offset(), (ull)slice->stride()));
@@ -142,7 +143,8 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   for (const Pending &start : pending) // (V15)
     if (overlap(*slice, start.target) || (access == writes && overlap(*slice, start.source)))
       refuse(format("%s: %s a range that collective %u, which has not been waited for, %s", what,
-                    access == writes ? "writes" : "reads", start.id, overlap(*slice, start.target) ? "receives" : "sends"));
+                    access == writes ? "writes" : "reads", start.id,
+                    overlap(*slice, start.target) ? "receives" : "sends"));
   return *slice;
 }
 
@@ -164,38 +166,44 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
                     (ull)slice.bytes()));
   }
   if (kernel.shared_bytes() > layout.shared_bytes() || kernel.worker_bytes() > layout.worker_bytes())
-    refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u has %llu and %llu", name.c_str(),
-                  (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes(), program.layout(), (ull)layout.shared_bytes(),
-                  (ull)layout.worker_bytes()));
+    refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u has %llu and %llu",
+                  name.c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes(), program.layout(),
+                  (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
 }
 
 void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V14)
   if (collective.kind() > fb::CollectiveKind::broadcast || collective.reduction() > fb::Reduction::avg ||
       collective.dtype() > DType::i1)
-    refuse(format("expected a kind, a reduction and a dtype, found numbers %d, %d and %d", static_cast<int>(collective.kind()),
-                  static_cast<int>(collective.reduction()), static_cast<int>(collective.dtype())));
-  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
+    refuse(format("expected a kind, a reduction and a dtype, found numbers %d, %d and %d",
+                  static_cast<int>(collective.kind()), static_cast<int>(collective.reduction()),
+                  static_cast<int>(collective.dtype())));
+  bool reduces =
+      collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
   if (reduces && !isFloat(collective.dtype()))
     refuse(format("expected a float dtype to reduce, found %s", nameOf(collective.dtype())));
   std::vector<uint32_t> axes;
   for (uint32_t i = 0; i < count(collective.axes()); ++i) {
     axes.push_back(collective.axes()->Get(i));
     if (axes.back() >= mesh.getAxes().size() || (i > 0 && axes[i] <= axes[i - 1]))
-      refuse(format("expected distinct axes of the mesh (%s) in order, found number %u", mesh.text().c_str(), axes.back()));
+      refuse(format("expected distinct axes of the mesh (%s) in order, found number %u", mesh.text().c_str(),
+                    axes.back()));
   }
   uint64_t group = mesh.groupSize(axes), small, large;
-  if (__builtin_mul_overflow(collective.count(), sizeOf(collective.dtype()), &small) || __builtin_mul_overflow(small, group, &large))
+  if (__builtin_mul_overflow(collective.count(), sizeOf(collective.dtype()), &small) ||
+      __builtin_mul_overflow(small, group, &large))
     refuse(format("its count of %llu elements is too large", (ull)collective.count()));
   bool gathers = collective.kind() == fb::CollectiveKind::all_gather;
-  uint64_t sent = collective.kind() == fb::CollectiveKind::reduce_scatter ? large : small, received = gathers ? large : small;
+  uint64_t sent = collective.kind() == fb::CollectiveKind::reduce_scatter ? large : small,
+           received = gathers ? large : small;
   uint64_t alignment = sizeOf(collective.dtype());
   const fb::Slice &source = verifySlice(collective.source(), "source", alignment, reads);
   const fb::Slice &target = verifySlice(collective.target(), "target", alignment, writes);
   if (source.bytes() != sent || target.bytes() != received)
-    refuse(format("expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s over %llu ranks), found %llu "
-                  "and %llu",
-                  (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
-                  nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
+    refuse(format(
+        "expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s over %llu ranks), found %llu "
+        "and %llu",
+        (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
+        nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
   bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received;
   if (!same && overlap(source, target))
     refuse("its source and its target overlap");
@@ -212,7 +220,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
 }
 
 void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
-  auto start = std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
+  auto start =
+      std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
     refuse(format("waits for collective %u, which has not been started", wait.id()));
   pending.erase(start);
@@ -222,7 +231,8 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
   const fb::Slice &source = verifySlice(copy.source(), "source", 1, reads);
   const fb::Slice &target = verifySlice(copy.target(), "target", 1, writes);
   if (source.bytes() != target.bytes())
-    refuse(format("expected a source and a target of one size, found %llu and %llu bytes", (ull)source.bytes(), (ull)target.bytes()));
+    refuse(format("expected a source and a target of one size, found %llu and %llu bytes", (ull)source.bytes(),
+                  (ull)target.bytes()));
   bool same = source.offset() == target.offset() && source.stride() == target.stride();
   if (!same && overlap(source, target))
     refuse("its source and its target overlap");
@@ -274,8 +284,8 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
     std::string name = printable(program.name()->str());
     int64_t &layout = layouts[reference];
     if (layout >= 0 && layout != program.layout())
-      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, found %u", file.c_str(),
-               name.c_str(), (long long)layout, program.layout());
+      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, found %u",
+               file.c_str(), name.c_str(), (long long)layout, program.layout());
     layout = program.layout();
     const auto *states = manifest.layouts()->Get(program.layout())->states();
     for (uint32_t s = 0; reference && s < count(states); ++s)

@@ -21,7 +21,8 @@ static constexpr uint64_t parallelBytes = 64 << 10;
 
 std::string Watch::whereabouts(uint32_t rank) const {
   const char *label = lives[rank].label.load(std::memory_order_relaxed);
-  std::string text = format("rank %u (last seen at command %u", rank, lives[rank].command.load(std::memory_order_relaxed));
+  std::string text =
+      format("rank %u (last seen at command %u", rank, lives[rank].command.load(std::memory_order_relaxed));
   if (label && *label)
     text += ", '" + printable(label) + "'";
   return text + ")";
@@ -50,9 +51,9 @@ void LocalCollectives::reportMissing(const LocalSite &site, uint32_t rank, uint6
   for (uint32_t member : site.seats[rank].members)
     if (site.seats[member].progress.load(std::memory_order_acquire) < progress)
       missing += (missing.empty() ? "" : ", ") + watch.whereabouts(member);
-  failed("rank %u waited %g s at collective %u (%s%s%s%s) for %s, which made no progress", rank, watch.timeoutSeconds(), site.key.id,
-         fb::EnumNameCollectiveKind(site.key.kind), site.key.label.empty() ? "" : " '", printable(site.key.label).c_str(),
-         site.key.label.empty() ? "" : "'", missing.c_str());
+  failed("rank %u waited %g s at collective %u (%s%s%s%s) for %s, which made no progress", rank, watch.timeoutSeconds(),
+         site.key.id, fb::EnumNameCollectiveKind(site.key.kind), site.key.label.empty() ? "" : " '",
+         printable(site.key.label).c_str(), site.key.label.empty() ? "" : "'", missing.c_str());
 }
 
 void LocalCollectives::await(LocalSite &site, uint32_t rank, uint64_t progress) {
@@ -115,7 +116,8 @@ void LocalCollectives::gather(LocalSite &site, Seat &seat, WorkerPool &pool) {
 }
 
 /// The sum of elements [first, first + count) of every member's source.
-void LocalCollectives::reduce(LocalSite &site, Seat &seat, WorkerPool &pool, uint64_t first, uint64_t count, std::byte *target) {
+void LocalCollectives::reduce(LocalSite &site, Seat &seat, WorkerPool &pool, uint64_t first, uint64_t count,
+                              std::byte *target) {
   uint64_t size = sizeOf(site.key.dtype);
   for (uint32_t j = 0; j < seat.members.size(); ++j)
     seat.sources[j] = seat.members[j] == site.dropped ? nullptr : site.seats[seat.members[j]].source;

@@ -53,10 +53,10 @@ private:
     std::atomic<uint64_t> progress{0}; // grows by `stages` per use
     const std::byte *source = nullptr;
     std::byte *target = nullptr;
-    std::vector<uint32_t> members; // of the group, in order
-    uint32_t index = 0;            // own place in it
+    std::vector<uint32_t> members;          // of the group, in order
+    uint32_t index = 0;                     // own place in it
     std::vector<const std::byte *> sources; // room for the members' pointers
-    std::unique_ptr<Bell> bell;    // the group's, at its first member
+    std::unique_ptr<Bell> bell;             // the group's, at its first member
   };
   static constexpr uint64_t stages = 3;
   CollectiveKey key;

@@ -43,8 +43,8 @@ public:
   /// The same axes with one rank each: where the unsharded reference runs.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                  // 1 when there is none
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const;  // 0 when there is none
+  uint64_t sizeOf(const std::string &axis) const;                 // 1 when there is none
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 when there is none
   uint64_t coordinate(size_t axis, uint64_t rank) const { return rank / strideOf(axis) % axes[axis].size; }
 
   /// The members of the group of `rank` over `along` (strictly ascending), in order.

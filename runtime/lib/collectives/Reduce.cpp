@@ -44,8 +44,8 @@ struct F16 {
 };
 } // namespace
 
-using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset, uint64_t elements,
-                         std::byte *target);
+using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
+                         uint64_t elements, std::byte *target);
 
 template <typename Type>
 static inline __attribute__((always_inline)) void reduce(bool average, const std::byte *const *sources, uint32_t ranks,
@@ -74,11 +74,11 @@ static inline __attribute__((always_inline)) void reduce(bool average, const std
   }
 }
 
-#define FSDPRT_REDUCER(NAME, ATTRIBUTE)                                                                                            \
-  template <typename Type>                                                                                                         \
-  ATTRIBUTE static void NAME(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset, uint64_t elements,    \
-                             std::byte *target) {                                                                                  \
-    reduce<Type>(average, sources, ranks, offset, elements, target);                                                               \
+#define FSDPRT_REDUCER(NAME, ATTRIBUTE)                                                                                \
+  template <typename Type>                                                                                             \
+  ATTRIBUTE static void NAME(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,           \
+                             uint64_t elements, std::byte *target) {                                                   \
+    reduce<Type>(average, sources, ranks, offset, elements, target);                                                   \
   }
 
 FSDPRT_REDUCER(reduceBaseline, )

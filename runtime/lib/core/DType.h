@@ -75,17 +75,14 @@ inline double loadElement(DType type, const void *from) {
     std::memcpy(&bits, from, sizeof bits);
     return type == DType::f16 ? f16ToF32(bits) : bf16ToF32(bits);
   }
-  default:
-    return 0;
+  default: return 0;
   }
 }
 
 /// Types below f32 are rounded from f32, so that a parameter is its f32 master, rounded.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
-  case DType::f64:
-    std::memcpy(to, &value, sizeof value);
-    return;
+  case DType::f64: std::memcpy(to, &value, sizeof value); return;
   case DType::f32: {
     float narrow = static_cast<float>(value);
     std::memcpy(to, &narrow, sizeof narrow);
@@ -97,8 +94,7 @@ inline void storeElement(DType type, double value, void *to) {
     std::memcpy(to, &bits, sizeof bits);
     return;
   }
-  default:
-    return;
+  default: return;
   }
 }
 

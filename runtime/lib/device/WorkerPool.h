@@ -36,7 +36,8 @@ public:
   /// Calls task(w) for every worker w and returns when all have returned.
   template <typename Task>
   void run(Task &&task) {
-    start([](void *object, uint32_t worker) { (*static_cast<std::remove_reference_t<Task> *>(object))(worker); }, &task);
+    start([](void *object, uint32_t worker) { (*static_cast<std::remove_reference_t<Task> *>(object))(worker); },
+          &task);
     task(0);
     finish();
   }

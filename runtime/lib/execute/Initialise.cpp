@@ -28,8 +28,8 @@ static void pairOf(const Distribution &distribution, const PhiloxBlock &block, d
   pair[1] = distribution.a + distribution.b * (radius * std::sin(angle));
 }
 
-void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first, uint64_t count,
-                           DType type, void *to) {
+void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
+                           uint64_t count, DType type, void *to) {
   auto *target = static_cast<std::byte *>(to);
   uint64_t size = sizeOf(type);
   double pair[2] = {distribution.a, distribution.a};

@@ -22,8 +22,8 @@ struct Distribution {
 };
 
 /// Writes elements [first, first + count) of the parameter whose name has the stream `stream`.
-void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first, uint64_t count, DType type,
-                   void *to);
+void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first, uint64_t count,
+                   DType type, void *to);
 
 } // namespace fsdprt
 

@@ -41,11 +41,14 @@ static void checkPlace(const Artifact &artifact, const fsdprt_session_options &o
   if (options.device && std::strcmp(options.device, "cpu") != 0)
     badInput("expected device 'cpu', found '%s'", printable(options.device).c_str());
   if (options.backend && std::strcmp(options.backend, "local") != 0)
-    badInput("expected collectives 'local' (ranks are threads of one process), found '%s'", printable(options.backend).c_str());
+    badInput("expected collectives 'local' (ranks are threads of one process), found '%s'",
+             printable(options.backend).c_str());
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
-    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with another --mesh", file,
-             (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks, (ull)ranks);
+    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
+             "another --mesh",
+             file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks,
+             (ull)ranks);
 }
 
 static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference) {
@@ -55,8 +58,9 @@ static void checkMemory(const Artifact &artifact, const fb::Layout &layout, cons
   uint64_t available = availableMemory();
   if (needed > available)
     failed("%s: the plan needs %s (%llu ranks with %s each%s), the machine has %s", artifact.getFile().c_str(),
-           bytesText(needed > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(needed)).c_str(), (ull)artifact.getMesh().ranks(),
-           bytesText(layout.arena_bytes()).c_str(), reference ? ", and the reference" : "", bytesText(available).c_str());
+           bytesText(needed > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(needed)).c_str(),
+           (ull)artifact.getMesh().ranks(), bytesText(layout.arena_bytes()).c_str(),
+           reference ? ", and the reference" : "", bytesText(available).c_str());
 }
 
 Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options) : artifact(*shared) {
@@ -72,8 +76,9 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   world.seed = options.seed;
   if (world.threadsPerRank > layout->workers())
-    badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",
-             artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
+    badInput(
+        "%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",
+        artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
   checkMemory(artifact, *layout, whole);
   const fb::Program *step = artifact.program("step");
   ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
@@ -86,7 +91,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   if (!whole)
     return;
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
-  uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
+  uint64_t threads =
+      std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
   reference = std::make_unique<World>(shared, artifact.getMesh().solo(), *whole, true, world);
 }
@@ -142,8 +148,8 @@ static void checkIds(const fb::Input &input, const void *data, size_t size) {
   const auto *ids = static_cast<const Id *>(data);
   for (size_t i = 0; i < size / sizeof(Id); ++i)
     if (ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= input.limit())
-      badInput("input '%s': expected ids in [0, %llu), found %lld at element %zu", printable(input.name()->str()).c_str(),
-               (ull)input.limit(), (long long)ids[i], i);
+      badInput("input '%s': expected ids in [0, %llu), found %lld at element %zu",
+               printable(input.name()->str()).c_str(), (ull)input.limit(), (long long)ids[i], i);
 }
 
 void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size) {
@@ -181,8 +187,8 @@ const fb::State *Session::state(const World &world, uint64_t index, fb::StateRol
 static void checkElements(const fb::Param &param, uint64_t first, uint64_t count) {
   uint64_t elements = elementsOf(param);
   if (count > elements || first > elements - count)
-    badInput("parameter '%s': expected elements within its %llu, found [%llu, +%llu)", printable(param.name()->str()).c_str(),
-             (ull)elements, (ull)first, (ull)count);
+    badInput("parameter '%s': expected elements within its %llu, found [%llu, +%llu)",
+             printable(param.name()->str()).c_str(), (ull)elements, (ull)first, (ull)count);
 }
 
 namespace {
@@ -208,8 +214,8 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
     badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(), fb::EnumNameStateRole(role));
   uint64_t each = sizeOf(from->dtype()), flat = which.offset() + first;
   if (size != count * each)
-    badInput("parameter '%s': expected room for %llu bytes, found %zu", printable(which.name()->str()).c_str(), (ull)(count * each),
-             size);
+    badInput("parameter '%s': expected room for %llu bytes, found %zu", printable(which.name()->str()).c_str(),
+             (ull)(count * each), size);
   for (uint32_t r = 0; r < on.ranks(); ++r) {
     Overlap part(on, *from, r, flat, count);
     if (part.begin < part.end)
@@ -218,8 +224,8 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
   }
 }
 
-void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first, uint64_t count, const void *data,
-                        DType type) {
+void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first, uint64_t count,
+                        const void *data, DType type) {
   uint64_t flat = which.offset() + first;
   for (uint32_t r = 0; r < on.ranks(); ++r) {
     Overlap part(on, to, r, flat, count);
@@ -236,7 +242,8 @@ void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, 
   }
 }
 
-void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type) {
+void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, const void *data,
+                         DType type) {
   const fb::Param &which = param(index);
   checkElements(which, first, count);
   if (!isFloat(type))
@@ -272,7 +279,8 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 //===- Comparison ---------------------------------------------------------===//
 
 /// True when every element of every parameter in this state is the same; else fills in the first that is not.
-bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole, fsdprt_comparison &result) const {
+bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole,
+                           fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
   uint64_t each = sizeOf(held.dtype());
   uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements : result.optimizer_elements;

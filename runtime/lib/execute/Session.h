@@ -25,7 +25,8 @@ public:
   float *block(uint32_t rank) const;
   /// Null when the state is not there.
   const fb::State *state(const World &world, uint64_t param, fb::StateRole role) const;
-  void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data, size_t size) const;
+  void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data,
+                 size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type);
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
@@ -37,8 +38,8 @@ private:
   const World &world(uint32_t rank) const;
   uint32_t checkRank(uint32_t rank) const;
   const fb::Param &param(uint64_t index) const;
-  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count, const void *data,
-                 DType type);
+  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count,
+                 const void *data, DType type);
   bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, fsdprt_comparison &result) const;
 
   const Artifact &artifact;

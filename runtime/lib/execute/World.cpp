@@ -25,7 +25,8 @@ using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
 
-World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Layout &layout, bool reference, const WorldOptions &options)
+World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Layout &layout, bool reference,
+             const WorldOptions &options)
     : owned(std::move(shared)), artifact(*owned), mesh(std::move(newMesh)), layout(layout), options(options),
       watch(static_cast<uint32_t>(mesh.ranks()), options.timeoutSeconds),
       spins(spinsFor(static_cast<uint32_t>(mesh.ranks()) * options.threadsPerRank)), collectives(watch, spins) {
@@ -162,34 +163,36 @@ void World::awaitRanks() {
   // Ranks have a little longer to report what they themselves wait for.
   double grace = 2 + options.timeoutSeconds * 0.05, lastChange = monotonicSeconds();
   uint64_t lastBeats = 0;
-  waitFor(doneBell, 0, sliceMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
-          [&] {
-            uint64_t beats = running.load(std::memory_order_relaxed);
-            for (uint32_t rank = 0; rank < ranks(); ++rank)
-              beats += watch.beats(rank) * 64;
-            double now = monotonicSeconds();
-            if (beats != lastBeats) {
-              lastBeats = beats;
-              lastChange = now;
-            }
-            double limit = watch.hasFailed() ? grace : options.timeoutSeconds + grace;
-            if (now - lastChange < limit)
-              return;
-            hung = true;
-            if (watch.hasFailed())
-              throwFirstError();
-            std::string where;
-            for (uint32_t rank = 0; rank < ranks(); ++rank)
-              where += (rank ? ", " : "") + watch.whereabouts(rank);
-            failed("run %llu of program '%s': no rank made progress for %g s: %s", (unsigned long long)currentRun, currentName,
-                   now - lastChange, where.c_str());
-          });
+  waitFor(
+      doneBell, 0, sliceMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
+      [&] {
+        uint64_t beats = running.load(std::memory_order_relaxed);
+        for (uint32_t rank = 0; rank < ranks(); ++rank)
+          beats += watch.beats(rank) * 64;
+        double now = monotonicSeconds();
+        if (beats != lastBeats) {
+          lastBeats = beats;
+          lastChange = now;
+        }
+        double limit = watch.hasFailed() ? grace : options.timeoutSeconds + grace;
+        if (now - lastChange < limit)
+          return;
+        hung = true;
+        if (watch.hasFailed())
+          throwFirstError();
+        std::string where;
+        for (uint32_t rank = 0; rank < ranks(); ++rank)
+          where += (rank ? ", " : "") + watch.whereabouts(rank);
+        failed("run %llu of program '%s': no rank made progress for %g s: %s", (unsigned long long)currentRun,
+               currentName, now - lastChange, where.c_str());
+      });
 }
 
 void World::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
   const Error &error = *members[rank]->error;
-  throw Error(error.status, format("run %llu of program '%s': %s", (unsigned long long)currentRun, currentName, error.what()));
+  throw Error(error.status,
+              format("run %llu of program '%s': %s", (unsigned long long)currentRun, currentName, error.what()));
 }
 
 void World::serve(uint32_t rank) {
@@ -220,7 +223,8 @@ void World::serve(uint32_t rank) {
 void World::prepare(uint32_t rank) {
   members[rank]->arena.prefault();
   auto *block = reinterpret_cast<float *>(memory(rank, layout.block()->offset()));
-  block[FSDPRT_BLOCK_LOSS_SCALE] = block[FSDPRT_BLOCK_GROWTH] = block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
+  block[FSDPRT_BLOCK_LOSS_SCALE] = block[FSDPRT_BLOCK_GROWTH] = block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] =
+      1;
   if (!layout.rank() || layout.rank()->bytes() == 0)
     return;
   auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));
@@ -241,9 +245,7 @@ void World::run(const fb::Program &program) {
 
 //===- Execution ----------------------------------------------------------===//
 
-void World::execute(uint32_t rank) {
-  executeRange(rank, current->data(), current->data() + current->size(), 0);
-}
+void World::execute(uint32_t rank) { executeRange(rank, current->data(), current->data() + current->size(), 0); }
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -259,7 +261,9 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
   }
 }
 
-static uint64_t offsetOf(const fb::Slice &slice, uint64_t iteration) { return slice.offset() + iteration * slice.stride(); }
+static uint64_t offsetOf(const fb::Slice &slice, uint64_t iteration) {
+  return slice.offset() + iteration * slice.stride();
+}
 
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = *members[index];
@@ -304,7 +308,8 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
       uint64_t begin, end;
       WorkerPool::split(phase.extent, phase.tile, rank.pool.size(), worker, begin, end);
       if (begin < end)
-        phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end), scratch + worker * workerBytes);
+        phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end),
+                       scratch + worker * workerBytes);
     });
   }
 }
@@ -346,6 +351,7 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
     uint64_t first, last;
     WorkerPool::split(end - begin, 4096, pool.size(), worker, first, last);
     if (first < last)
-      initialValues(distribution, options.seed, stream, begin - param.offset() + first, last - first, state.dtype(), to + first * size);
+      initialValues(distribution, options.seed, stream, begin - param.offset() + first, last - first, state.dtype(),
+                    to + first * size);
   });
 }

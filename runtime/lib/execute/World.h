@@ -45,7 +45,8 @@ struct Instruction {
 class World {
 public:
   /// `layout` is what all programs of this world run on.
-  World(std::shared_ptr<const Artifact> artifact, Mesh mesh, const fb::Layout &layout, bool reference, const WorldOptions &options);
+  World(std::shared_ptr<const Artifact> artifact, Mesh mesh, const fb::Layout &layout, bool reference,
+        const WorldOptions &options);
   /// Not for a world that hasHung(): its threads still use it.
   ~World();
   World(const World &) = delete;

@@ -20,9 +20,12 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static void storeId(fsdprt_dtype type, uint64_t id, std::byte *to) { std::memcpy(to, &id, sizeOf(static_cast<DType>(type))); }
+static void storeId(fsdprt_dtype type, uint64_t id, std::byte *to) {
+  std::memcpy(to, &id, sizeOf(static_cast<DType>(type)));
+}
 
-Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks, const BatchOptions &options)
+Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
+                 const BatchOptions &options)
     : tokens(tokens), options(options) {
   uint64_t tokenElements = 0;
   for (const fsdprt_input_info &info : inputs) {
@@ -48,7 +51,8 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
       plan.each = windowLength;
       plan.samples = elements / windowLength;
     } else if (tokens && plan.info.role != FSDPRT_OTHER) {
-      badInput("input '%s' has another shape than the tokens; it cannot be taken from a file of tokens", plan.info.name);
+      badInput("input '%s' has another shape than the tokens; it cannot be taken from a file of tokens",
+               plan.info.name);
     }
   }
   if (!tokens)
@@ -58,8 +62,8 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
   uint64_t validation = static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
   trainSize = tokens->size() - (validation > windowLength ? validation : 0);
   if (trainSize < windowLength + 1)
-    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to train on", (ull)windowLength + 1,
-             (ull)windowLength, (ull)trainSize);
+    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to train on",
+             (ull)windowLength + 1, (ull)windowLength, (ull)trainSize);
 }
 
 uint64_t Batches::validationBatches() const {
@@ -88,7 +92,8 @@ void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {
   if (isFloat(type))
     return initialValues({fb::InitKind::normal, 0, 1}, key, stream, 0, plan.each, type, to);
   for (uint64_t j = 0; j < plan.each; ++j, to += size)
-    storeId(plan.info.dtype, plan.info.limit ? below(plan.info.limit, firstWord(philox(key, stream, j + shift))) : 0, to);
+    storeId(plan.info.dtype, plan.info.limit ? below(plan.info.limit, firstWord(philox(key, stream, j + shift))) : 0,
+            to);
 }
 
 const void *Batches::fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index, bool validating) {

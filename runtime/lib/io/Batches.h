@@ -49,8 +49,8 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each;  // per micro-batch; elements of a sample
-    bool window;             // tokens and targets of one window
+    uint64_t samples, each; // per micro-batch; elements of a sample
+    bool window;            // tokens and targets of one window
     std::vector<std::byte> buffer;
   };
   uint64_t sampleKey(uint64_t step, uint64_t sample) const;

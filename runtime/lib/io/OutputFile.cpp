@@ -77,7 +77,8 @@ void OutputFile::commit() {
     fail("cannot rename its temporary file");
   }
   size_t slash = path.rfind('/');
-  int directory = ::open(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int directory =
+      ::open(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
     fsync(directory); // some file systems refuse; the name is there all the same
     ::close(directory);

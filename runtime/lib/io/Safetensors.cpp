@@ -23,8 +23,8 @@ static constexpr uint64_t maxHeader = 100'000'000;
 
 uint32_t fsdprt::safetensorsSize(const std::string &dtype) {
   static const std::map<std::string, uint32_t> sizes = {
-      {"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-      {"BF16", 2}, {"I32", 4},  {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8}};
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
+      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8}};
   auto found = sizes.find(dtype);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -92,8 +92,12 @@ public:
       tensor.dtype = value;
     return true;
   }
-  bool number_integer(number_integer_t value) override { refuse(format("expected a non-negative number, found %lld", (long long)value)); }
-  bool number_float(number_float_t, const string_t &text) override { refuse("expected an integer, found " + printable(text)); }
+  bool number_integer(number_integer_t value) override {
+    refuse(format("expected a non-negative number, found %lld", (long long)value));
+  }
+  bool number_float(number_float_t, const string_t &text) override {
+    refuse("expected an integer, found " + printable(text));
+  }
   bool null() override { refuse("expected no null"); }
   bool boolean(bool) override { refuse("expected no boolean"); }
   bool binary(binary_t &) override { refuse("expected text"); }
@@ -103,8 +107,8 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string &why) {
-    badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '", printable(current).c_str(), current.empty() ? "" : "'",
-             why.c_str());
+    badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '", printable(current).c_str(),
+             current.empty() ? "" : "'", why.c_str());
   }
 
   void finishTensor() {
@@ -160,13 +164,13 @@ void SafetensorsFile::checkTiling() const {
   uint64_t at = 0;
   for (auto [begin, end] : ranges) {
     if (begin != at)
-      badInput("%s: expected tensors without holes or overlaps, found one at %llu where %llu was due", path.c_str(), (ull)begin,
-               (ull)at);
+      badInput("%s: expected tensors without holes or overlaps, found one at %llu where %llu was due", path.c_str(),
+               (ull)begin, (ull)at);
     at = end;
   }
   if (at != file.size() - dataBegin)
-    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more than its header says", path.c_str(),
-             (ull)at, (ull)(file.size() - dataBegin));
+    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more than its header says",
+             path.c_str(), (ull)at, (ull)(file.size() - dataBegin));
 }
 
 std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {

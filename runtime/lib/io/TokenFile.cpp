@@ -28,13 +28,14 @@ void TokenFile::readHeader(const std::string &path) {
     return;
   bool narrow = words[0] == 20240520;
   if (words[1] != (narrow ? 1 : 7))
-    badInput("%s: expected version %d of the token file with magic %d, found %d", path.c_str(), narrow ? 1 : 7, words[0], words[1]);
+    badInput("%s: expected version %d of the token file with magic %d, found %d", path.c_str(), narrow ? 1 : 7,
+             words[0], words[1]);
   width = narrow ? 2 : 4;
   begin = headerBytes;
   uint64_t expected = headerBytes + static_cast<uint64_t>(static_cast<uint32_t>(words[2])) * width;
   if (words[2] < 0 || file.size() != expected)
-    badInput("%s: its header says %d tokens of %u bytes, which makes %llu bytes, found %llu", path.c_str(), words[2], width,
-             (ull)expected, (ull)file.size());
+    badInput("%s: its header says %d tokens of %u bytes, which makes %llu bytes, found %llu", path.c_str(), words[2],
+             width, (ull)expected, (ull)file.size());
   count = words[2];
 }
 

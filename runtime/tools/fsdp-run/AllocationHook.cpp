@@ -44,7 +44,8 @@ const void *fsdprt::firstAllocationPlace() { return firstPlace.load(); }
 
 #ifdef FSDP_RUN_SANITIZED
 
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t), void (*)(const volatile void *));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t),
+                                                         void (*)(const volatile void *));
 
 void fsdprt::countAllocations(bool on) {
   static bool installed =

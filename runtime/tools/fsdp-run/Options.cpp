@@ -34,31 +34,42 @@ static void addData(CLI::App &app, Options &options) {
   app.add_option("--text", options.text, "File whose bytes are the tokens")->type_name("FILE")->excludes(data);
   app.add_option("--token-dtype", options.tokenType,
                  "Ids of a raw file: uint8, uint16 or uint32 (default: the narrowest that holds the model's ids)")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, TokenType>{{"uint8", TokenType::u8}, {"uint16", TokenType::u16}, {"uint32", TokenType::u32}},
-          CLI::ignore_case))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, TokenType>{{"uint8", TokenType::u8},
+                                                                           {"uint16", TokenType::u16},
+                                                                           {"uint32", TokenType::u32}},
+                                          CLI::ignore_case))
       ->type_name("TYPE");
   app.add_flag("--overfit", options.overfit, "The same batch at every step");
   app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens, kept for validation")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str()
       ->type_name("PART");
-  app.add_option("--val-every", options.validateEvery, "Validate every K steps too (0: at the end only)")->type_name("K");
+  app.add_option("--val-every", options.validateEvery, "Validate every K steps too (0: at the end only)")
+      ->type_name("K");
   app.add_option("--val-batches", options.validationBatches,
                  "Batches of a validation; 0: none (default: all of that part, at most 20)")
       ->type_name("N");
 }
 
 static void addTraining(CLI::App &app, Options &options) {
-  app.add_option("--steps", options.steps, "Optimizer steps")->capture_default_str()->check(CLI::PositiveNumber)->type_name("N");
-  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")->check(CLI::NonNegativeNumber)->type_name("RATE");
+  app.add_option("--steps", options.steps, "Optimizer steps")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("RATE");
   app.add_option("--warmup", options.warmupSteps, "Steps over which the rate rises from 0")->type_name("STEPS");
   app.add_option("--lr-decay-steps", options.decaySteps,
                  "Step at which a half cosine reaches --min-lr (default: none; with --min-lr: the last step)")
       ->type_name("STEP");
-  app.add_option("--min-lr", options.minimumLr, "Rate after the decay")->check(CLI::NonNegativeNumber)->type_name("RATE");
-  app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks")->type_name("N");
-  app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several")->type_name("FILE");
+  app.add_option("--min-lr", options.minimumLr, "Rate after the decay")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("RATE");
+  app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks")
+      ->type_name("N");
+  app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several")
+      ->type_name("FILE");
   app.add_option("--export", options.exportTo, "Write the trained parameters as .safetensors")->type_name("FILE");
 }
 
@@ -69,7 +80,9 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--threads-per-rank", options.threadsPerRank, "Changes no bit of the result (default: as compiled)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  app.add_option("--device", options.device, "Where ranks compute")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+  app.add_option("--device", options.device, "Where ranks compute")
+      ->check(CLI::IsMember({"cpu"}))
+      ->capture_default_str();
   app.add_option("--backend", options.backend, "How ranks meet: local (threads of this process)")
       ->check(CLI::IsMember({"local"}))
       ->capture_default_str();
@@ -84,13 +97,15 @@ static void addReports(CLI::App &app, Options &options) {
   app.add_flag("--dump", options.dump, "Print programs, layouts and kernels, and end");
   app.add_option_function<std::string>(
          "--check-against", [&](const std::string &) { options.check = true; },
-         "unsharded: run one rank without sharding beside it; exit 1 unless losses, norms and all values agree bit for bit")
+         "unsharded: run one rank without sharding beside it; exit 1 unless losses, norms and all values agree bit for "
+         "bit")
       ->check(CLI::IsMember({"unsharded"}))
       ->type_name("WHAT");
   app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement}, {"drop-gradient", Fault::dropGradient}, {"allocate", Fault::allocate}}))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},
+                                                                       {"drop-gradient", Fault::dropGradient},
+                                                                       {"allocate", Fault::allocate}}))
       ->group(""); // for tests
 }
 

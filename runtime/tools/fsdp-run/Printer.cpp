@@ -65,10 +65,11 @@ void Printer::bar(const StepReport &report) {
     done[i] = i < filled ? '#' : '-';
   done[barWidth] = '\0';
   uint64_t left = static_cast<uint64_t>(report.secondsLeft + 0.5);
-  int size = std::snprintf(buffer, sizeof buffer, "[%s] %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s  %llu:%02llu left", done,
-                           (unsigned long long)report.step, (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
-                           grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed), (unsigned long long)(left / 60),
-                           (unsigned long long)(left % 60));
+  int size = std::snprintf(
+      buffer, sizeof buffer, "[%s] %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s  %llu:%02llu left", done,
+      (unsigned long long)report.step, (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
+      grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed), (unsigned long long)(left / 60),
+      (unsigned long long)(left % 60));
   winsize window = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) // a line that wraps cannot be drawn again
     size = std::min(size, window.ws_col - 1);

@@ -50,7 +50,8 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
 void Trainer::openTokens() {
   uint64_t limit = 0;
   fsdprt_input_info input = {};
-  for (uint64_t i = 0; input.struct_size = sizeof input, fsdprt_artifact_get_input(artifact, "step", i, &input) == FSDPRT_OK; ++i) {
+  for (uint64_t i = 0;
+       input.struct_size = sizeof input, fsdprt_artifact_get_input(artifact, "step", i, &input) == FSDPRT_OK; ++i) {
     inputs.push_back(input);
     bool ids = input.role != FSDPRT_OTHER && input.limit != 0;
     limit = ids && limit ? std::min(limit, input.limit) : ids ? input.limit : limit;
@@ -90,16 +91,15 @@ void Trainer::createSession() {
   call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(artifact), &wanted, &created);
   session.reset(created);
   savedBlocks.resize(size_t(ranks) * FSDPRT_BLOCK_SIZE);
-  for (const fsdprt_input_info &input : inputs) {
-    fsdprt_input_info other = {};
-    for (uint64_t i = 0; options.check && (other.struct_size = sizeof other,
-                                           fsdprt_artifact_get_input(artifact, "reference", i, &other) == FSDPRT_OK); ++i)
-      if (std::strcmp(other.name, input.name) == 0 && other.micro_batches == uint64_t(input.micro_batches) * ranks &&
-          other.bytes == input.bytes * ranks)
-        referenceInputs.push_back(i);
+  for (size_t i = 0; options.check && i < inputs.size(); ++i) {
+    fsdprt_input_info whole = {};
+    whole.struct_size = sizeof whole;
+    if (fsdprt_artifact_get_input(artifact, "reference", i, &whole) != FSDPRT_OK ||
+        std::strcmp(whole.name, inputs[i].name) != 0 ||
+        whole.micro_batches != uint64_t(inputs[i].micro_batches) * ranks || whole.bytes != inputs[i].bytes * ranks)
+      badInput("%s: input '%s': the reference does not take one micro-batch for each of every rank's",
+               options.artifact.c_str(), inputs[i].name);
   }
-  if (options.check && referenceInputs.size() != inputs.size())
-    badInput("%s: the reference does not take one micro-batch for each of a rank's", options.artifact.c_str());
 }
 
 static uint64_t residentBytes() {
@@ -113,12 +113,13 @@ void Trainer::announce() {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  printer.line("%s: %u rank%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks, ranks == 1 ? "" : "s",
-               placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s", options.device.c_str(),
-               grouped(info.parameter_elements, a), info.optimizer);
+  printer.line("%s: %u rank%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks,
+               ranks == 1 ? "" : "s", placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
+               options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer);
   uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = residentBytes();
-  printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s", shortBytes(info.arena_bytes, a),
-               (ull)info.arena_bytes, shortBytes(arenas, b), shortBytes(resident > arenas ? resident - arenas : 0, c));
+  printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
+               shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
+               shortBytes(resident > arenas ? resident - arenas : 0, c));
   if (tokens)
     printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
                  (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),
@@ -145,14 +146,15 @@ void Trainer::writeInputs(uint64_t number, bool validating) {
         const void *data = validating ? batches->validation(number, rank, k, i) : batches->train(number, rank, k, i);
         call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data, batches->bytes(i));
         if (options.check && !validating)
-          call(fsdprt_session_write_input, session.get(), FSDPRT_REFERENCE, referenceInputs[i],
+          call(fsdprt_session_write_input, session.get(), FSDPRT_REFERENCE, uint64_t(i),
                rank * inputs[i].micro_batches + k, data, batches->bytes(i));
       }
 }
 
 void Trainer::setRate(uint32_t rank, float lr) {
   float block[FSDPRT_BLOCK_SIZE];
-  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), rank, static_cast<float *>(block));
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), rank,
+       static_cast<float *>(block));
   block[FSDPRT_BLOCK_LR] = lr;
   call(fsdprt_session_write_block, session.get(), rank, static_cast<const float *>(block));
 }
@@ -176,7 +178,8 @@ void Trainer::step(uint64_t number) {
     restoreShardElement();
   if (options.fault == Fault::allocate)
     allocateSomething();
-  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), 0u, static_cast<float *>(lastBlock));
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), 0u,
+       static_cast<float *>(lastBlock));
 }
 
 /// The mean loss over the validation batches. The step blocks are as before it.
@@ -202,7 +205,9 @@ namespace {
 /// One JSON object in a fixed buffer.
 class JsonLine {
 public:
-  void add(const char *key, uint64_t value) { used += std::snprintf(text + used, room(), "%s\"%s\":%llu", comma(), key, (ull)value); }
+  void add(const char *key, uint64_t value) {
+    used += std::snprintf(text + used, room(), "%s\"%s\":%llu", comma(), key, (ull)value);
+  }
   /// The shortest digits that give the same number; null when it is not finite.
   template <typename Float>
   void add(const char *key, Float value) {
@@ -281,9 +286,11 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
   printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)options.steps, seconds,
-               grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a), firstLoss, lastLoss);
+               grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a),
+               firstLoss, lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
-               shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes, shortBytes(residentBytes(), c));
+               shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
+               shortBytes(residentBytes(), c));
   if (validationBatches)
     printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
                  validationBatches == 1 ? "" : "es");
@@ -296,7 +303,8 @@ int Trainer::judgeAllocations() {
     printer.line("no memory was allocated from the first step to the last");
     return 0;
   }
-  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu bytes, called before %p",
+  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu bytes, called "
+         "before %p",
          (ull)countedAllocations(), firstAllocationSize(), firstAllocationPlace());
 }
 

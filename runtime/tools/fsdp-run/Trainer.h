@@ -58,7 +58,6 @@ private:
   fsdprt_artifact_info info = {};
   uint32_t ranks = 0;
   std::vector<fsdprt_input_info> inputs;
-  std::vector<uint64_t> referenceInputs; // the same inputs' numbers in the reference
   std::unique_ptr<TokenFile> tokens;
   std::unique_ptr<Batches> batches;
   LearningRate rate;

@@ -23,8 +23,10 @@ void Trainer::stepReference(uint64_t number, const float *sharded) {
   setRate(FSDPRT_REFERENCE, sharded[FSDPRT_BLOCK_LR]);
   call(fsdprt_session_run, session.get(), "reference");
   float whole[FSDPRT_BLOCK_SIZE];
-  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), FSDPRT_REFERENCE, static_cast<float *>(whole));
-  for (auto [index, name] : {std::pair(FSDPRT_BLOCK_LOSS, "loss"), std::pair(FSDPRT_BLOCK_GRAD_NORM, "gradient norm")}) {
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), FSDPRT_REFERENCE,
+       static_cast<float *>(whole));
+  for (auto [index, name] :
+       {std::pair(FSDPRT_BLOCK_LOSS, "loss"), std::pair(FSDPRT_BLOCK_GRAD_NORM, "gradient norm")}) {
     if (sameBits(sharded[index], whole[index]))
       continue;
     printer.line("check against unsharded failed: step %llu: %s is %.9g sharded and %.9g unsharded", (ull)number, name,
@@ -44,7 +46,8 @@ void Trainer::compareWithReference() {
   call(fsdprt_session_compare, static_cast<const fsdprt_session *>(session.get()), &result);
   char a[32], b[32];
   if (result.equal) {
-    printer.line("check against unsharded passed: %llu steps on %u rank%s: losses, gradient norms, %s parameter values and %s optimizer "
+    printer.line("check against unsharded passed: %llu steps on %u rank%s: losses, gradient norms, %s parameter values "
+                 "and %s optimizer "
                  "values, bit for bit",
                  (ull)options.steps, ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
                  grouped(result.optimizer_elements, b));
@@ -53,7 +56,8 @@ void Trainer::compareWithReference() {
   fsdprt_param_info param = {};
   param.struct_size = sizeof param;
   fsdprt_artifact_get_param(artifact, result.param, &param);
-  printer.line("check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is %.17g sharded and %.17g unsharded",
+  printer.line("check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is %.17g sharded and "
+               "%.17g unsharded",
                (ull)options.steps, roleName(result.role), param.name, (ull)result.element, result.rank, result.sharded,
                result.unsharded);
   differs = true;
@@ -61,7 +65,8 @@ void Trainer::compareWithReference() {
 
 //===- A shard element that is never updated ------------------------------===//
 
-/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one, since all of its elements have gradients.
+/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one, since all of its
+/// elements have gradients.
 void Trainer::planFault() {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -79,12 +84,12 @@ void Trainer::planFault() {
 
 void Trainer::saveShardElement() {
   auto save = [](void *to, void *element, size_t size) { std::memcpy(to, element, size); };
-  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam, static_cast<void (*)(void *, void *, size_t)>(save),
-       static_cast<void *>(savedElement));
+  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam,
+       static_cast<void (*)(void *, void *, size_t)>(save), static_cast<void *>(savedElement));
 }
 
 void Trainer::restoreShardElement() {
   auto restore = [](void *from, void *element, size_t size) { std::memcpy(element, from, size); };
-  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam, static_cast<void (*)(void *, void *, size_t)>(restore),
-       static_cast<void *>(savedElement));
+  call(fsdprt_session_poke_shard, session.get(), faultRank, faultParam,
+       static_cast<void (*)(void *, void *, size_t)>(restore), static_cast<void *>(savedElement));
 }

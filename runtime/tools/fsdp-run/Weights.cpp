@@ -139,14 +139,16 @@ bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source)
     return false;
   for (const Source *other : chosen)
     if (other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
-        std::memcmp(other->file->data(*other->tensor), source.file->data(*source.tensor), source.tensor->end - source.tensor->begin) == 0)
+        std::memcmp(other->file->data(*other->tensor), source.file->data(*source.tensor),
+                    source.tensor->end - source.tensor->begin) == 0)
       return true;
   return false;
 }
 
 void Import::match() {
   fsdprt_param_info param = {};
-  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK; ++i)
+  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+       ++i)
     matchOne(param);
   for (const auto &[name, source] : sources)
     if (!source.used && !isKnownBuffer(name) && !repeatsTiedEmbedding(name, source))
@@ -169,7 +171,8 @@ uint64_t Import::load(fsdprt_session *session) const {
   return chosen.size();
 }
 
-uint64_t fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session, Printer &) {
+uint64_t fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session,
+                               Printer &) {
   Import import(path, artifact);
   import.open();
   import.match();
@@ -196,7 +199,8 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
   std::vector<SafetensorsWriter::Entry> entries;
   std::map<std::string, Exported> byName;
   fsdprt_param_info param = {};
-  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK; ++i) {
+  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+       ++i) {
     fsdprt_dtype dtype;
     fsdprt_state_role role = FSDPRT_MASTER;
     if (fsdprt_session_get_state(session, i, role, &dtype) != FSDPRT_OK) {

@@ -19,7 +19,8 @@ namespace fsdprt {
 
 /// Sets every parameter, in the ranks and the reference, from a .safetensors file or the .index.json
 /// of several; returns how many. Throws Error before the first is set when names or shapes do not match.
-uint64_t importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session, Printer &printer);
+uint64_t importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session,
+                       Printer &printer);
 
 /// Writes all parameters, from their masters where there are any.
 void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session);
