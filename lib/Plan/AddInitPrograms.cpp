@@ -32,9 +32,12 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     for (auto layout : llvm::to_vector(module.getOps<LayoutOp>())) {
-      std::string name = layout.getSymName() == "main" ? "init" : (layout.getSymName() + "_init").str();
-      if (symbols.lookup(name)) {
-        layout.emitError("expected no @") << name << " yet, which sets the state of this layout";
+      // arena: init; reference_arena: reference_init.
+      StringRef prefix = layout.getSymName();
+      prefix.consume_back("arena");
+      std::string name = (prefix + "init").str();
+      if (Operation *other = symbols.lookup(name)) {
+        other->emitError("takes the name @") << name << ", which the program that sets the first state needs";
         return signalPassFailure();
       }
       addProgram(layout, name, symbols);

@@ -6,7 +6,7 @@
 //
 // A value becomes a range of a buffer, an op a command.
 //
-//   func.func @step(%p {state})                   fsdp.layout @main { @state.0 64 bytes, @step.0 64 bytes .. }
+//   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, @step.0 64 bytes .. }
 //     %w = fsdp.unshard %p                        fsdp.program @step {
 //     %y = fsdp.kernel_call @k(%w) inplace [-1]     fsdp.collective all_gather @state.0 -> @step.0
 //     %q = fsdp.kernel_call @u(%p, %y) [0]    =>    fsdp.launch @k(@step.0[0, 32], @step.1[0, 32])
@@ -40,7 +40,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// The layouts of the project: the reference has its own arena.
-static constexpr StringLiteral mainLayout = "main", referenceLayout = "reference";
+static constexpr StringLiteral mainLayout = "arena", referenceLayout = "reference_arena",
+                               referenceProgram = "reference";
 
 /// Step 5. A buffer that no command uses is dropped.
 static void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables) {
@@ -89,7 +90,7 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
-      if (name && (name.getValue() == referenceLayout) == (layout == referenceLayout))
+      if (name && (name.getValue() == referenceProgram) == (layout == referenceLayout))
         functions.insert(name.getValue() == "step" ? functions.begin() : functions.end(), function);
     }
     return functions;
@@ -99,6 +100,8 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     SmallVector<func::FuncOp> functions = getFunctions(name);
     if (functions.empty())
       return success();
+    if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
+      return other->emitError("takes the name @") << name << ", which the arena of the programs needs";
     LayoutBuilder layout(getOperation(), name);
     FunctionPlan::Counts counts;
     for (func::FuncOp function : functions) {

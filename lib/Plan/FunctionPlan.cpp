@@ -23,6 +23,10 @@ LogicalResult FunctionPlan::run() {
   builder.setInsertionPointAfter(function);
   auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+  Operation *other = SymbolTable::lookupSymbolIn(function->getParentOp(), name);
+  if (other && other != function)
+    return other->emitError("takes the name @")
+           << name.getValue() << ", which the program of @" << function.getName() << " needs";
   program = ProgramOp::create(builder, function.getLoc(), name,
                               FlatSymbolRefAttr::get(layout.getLayout().getSymNameAttr()), mesh);
   builder.createBlock(&program.getBody());

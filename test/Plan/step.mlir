@@ -4,7 +4,7 @@
 // A layer y = x w + b, its loss sum(y), trained by w -= lr * dw on two ranks.
 
 // Kernels write gradients straight into the flat buffer; the padding is filled.
-// CHECK:      fsdp.program @step layout @main mesh @mesh {
+// CHECK:      fsdp.program @step layout @arena mesh @mesh {
 // CHECK-NEXT:   fsdp.collective 0 all_gather @state.0[0, 256] -> @step.1[0, 512] of 64 x f32 over ["shard"] unit @layer
 // CHECK-NEXT:   fsdp.launch @[[DENSE:k_[0-9a-f]{16}]] (@input.0[0, 64], @step.1[0, 128], @step.1[128, 16], @step.2[0, 32]) "contract tokens, w, b"
 // CHECK-NEXT:   fsdp.launch @[[TANH:.*]] (@step.2[0, 32]) "map"
@@ -19,7 +19,7 @@
 // CHECK:      func.func private @[[SGD]](%{{.*}}: tensor<64xf32> {fsdp.inout = 0 : i64}, %{{.*}}: tensor<64xf32> {fsdp.inout = 1 : i64},
 
 // What never lives at the same time shares bytes.
-// CHECK:      fsdp.layout @main arena 1472 block @block rank @rank attributes {lower_bound = 1472 : i64} {
+// CHECK:      fsdp.layout @arena arena 1472 block @block rank @rank attributes {lower_bound = 1472 : i64} {
 // CHECK-NEXT:   fsdp.buffer @state.0 "layer parameter" parameters 256 at 0
 // CHECK-NEXT:   fsdp.state_slot @layer parameter @state.0 : tensor<64xf32>
 // CHECK-NEXT:   fsdp.buffer @state.1 "layer momentum" optimizer 256 at 256
@@ -33,7 +33,7 @@
 // CHECK-NEXT:   fsdp.buffer @step.2 "contract tokens, w, b" activations 32 at 1216 in @step from 1 to 4
 // CHECK-NEXT:   fsdp.buffer @step.3 "gradient shard of layer" gradients 256 at 1216 in @step from 6 to 7
 
-// CHECK:      fsdp.program @init layout @main {
+// CHECK:      fsdp.program @init layout @arena {
 // CHECK-NEXT:   fsdp.fill @state.0[0, 256] "layer parameter"
 // CHECK-NEXT:   fsdp.initialise @layer parameter 0 "w"
 // CHECK-NEXT:   fsdp.initialise @layer parameter 1 "b"

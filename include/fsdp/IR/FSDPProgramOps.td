@@ -146,7 +146,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
     Constraints: (C1) `layout` names an `fsdp.layout`, `mesh` an `fsdp.mesh`; (C2) it holds commands.
 
     ```mlir
-    fsdp.program @step layout @train mesh @mesh {
+    fsdp.program @step layout @arena mesh @mesh {
       fsdp.collective 0 all_gather @state.0[0, 256] -> @step.1[0, 512] of 64 x f32 over ["shard"]
       fsdp.launch @k_0123456789abcdef(@step.1[0, 256], @step.2[0, 64]) "contract w"
       fsdp.fill @step.4[192, 64]

@@ -54,8 +54,8 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: functions with `fsdp.program` that hold kernel calls, collectives,
       contiguous views, one level of `scf.for`, index constants.
-    - Ensures: an `fsdp.program` in place of each, over `fsdp.layout @main` (step, eval)
-      or `@reference`; every value is a slice of a buffer, and buffers have their
+    - Ensures: an `fsdp.program` in place of each, over `fsdp.layout @arena` (step, eval)
+      or `@reference_arena`; every value is a slice of a buffer, and buffers have their
       lifetimes. State that a result updates stays where it is; views, results in
       place and gathers within one rank share their operand's buffer; gradients are
       written into the flat buffer that is reduced.
@@ -72,8 +72,8 @@ def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {
   let summary = "Write the programs that set the first state";
   let description = [{
     - Requires: layouts with state slots.
-    - Ensures: `fsdp.program @init` over `@main` and `@reference_init` over
-      `@reference`: every state is filled with zero, then parameters and their
+    - Ensures: `fsdp.program @init` over `@arena` and `@reference_init` over
+      `@reference_arena`: every state is filled with zero, then parameters and their
       masters get their initial values.
     - Keeps: all else.
   }];
