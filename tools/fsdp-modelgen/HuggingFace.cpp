@@ -234,6 +234,24 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config, Huggin
     file.error("'sliding_window' = " + print(*window) + ": attention to a sliding window is not supported; expected null");
 }
 
+/// How deep brackets nest outside of strings: the parser recurses.
+static unsigned nesting(StringRef text) {
+  unsigned depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return deepest;
+}
+
 static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceResult &result) {
   SmallString<256> name = path;
   if (llvm::sys::fs::is_directory(path))
@@ -250,6 +268,11 @@ HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::
   std::unique_ptr<llvm::MemoryBuffer> buffer = readFile(path, result);
   if (!buffer)
     return result;
+  constexpr unsigned deepest = 64;
+  if (nesting(buffer->getBuffer()) > deepest) {
+    result.errors.push_back("config.json: expected brackets nested at most " + std::to_string(deepest) + " deep");
+    return result;
+  }
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(buffer->getBuffer());
   if (!parsed) {
     result.errors.push_back(("config.json: " + Twine(llvm::toString(parsed.takeError()))).str());
