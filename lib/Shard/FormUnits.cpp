@@ -147,12 +147,26 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       diag.attachNote(op.getLoc()) << "found this declaration";
       return diag;
     }
-  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  func::FuncOp loss;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func.isPublic())
+      continue;
+    if (loss) {
+      InFlightDiagnostic diag =
+          func.emitError("expected one public function, the loss, found '@")
+          << func.getSymName() << "' beside it";
+      diag.attachNote(loss.getLoc()) << "the other one is here";
+      return diag;
+    }
+    loss = func;
+  }
   if (!loss)
-    return mlir::emitError(module.getLoc(),
-                           "expected a function '@loss', as Import leaves it");
+    return mlir::emitError(
+        module.getLoc(),
+        "expected one public function, the loss, as Import leaves it");
   if (!loss.getBody().hasOneBlock())
     return loss.emitError("expected a body of one block");
+  loss.setSymName("loss");
   return loss;
 }
 

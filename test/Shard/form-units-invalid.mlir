@@ -1,9 +1,16 @@
 // RUN: fsdp-opt %s --fsdp-form-units -verify-diagnostics -split-input-file
 
-// expected-error@+1 {{expected a function '@loss', as Import leaves it}}
+// expected-error@+1 {{expected one public function, the loss, as Import leaves it}}
 module {
-  func.func @main() { return }
+  func.func private @main() { return }
 }
+
+// -----
+
+// expected-note@+1 {{the other one is here}}
+func.func @forward() { return }
+// expected-error@+1 {{expected one public function, the loss, found '@predict' beside it}}
+func.func @predict() { return }
 
 // -----
 

@@ -25,9 +25,10 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     offset is a multiple of 16 elements. `shard_size` is the S-th part of the
     unit, rounded up to 64 elements (1024 in units above 64 Ki elements): any S works.
 
-    - Requires: a function `@loss` as after Import; no mesh and no unit yet.
-    - Ensures: every parameter lies in exactly one unit, used or not.
-    - Keeps: `@loss`.
+    - Requires: one public function, as after Import; no mesh and no unit yet.
+    - Ensures: every parameter lies in exactly one unit, used or not; the
+      function is called `@loss`.
+    - Keeps: the function's arguments and body.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"shard=1\"",

@@ -30,6 +30,8 @@ struct ShardOptions {
 
 /// Model contract in, sharded forward out; ends in `fsdp-verify-sharded`.
 void buildShardPipeline(OpPassManager &pm, const ShardOptions &options);
+/// `fsdp-shard`, for fsdp-opt.
+void registerShardPipeline();
 
 } // namespace fsdp
 } // namespace mlir
