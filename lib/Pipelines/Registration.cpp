@@ -13,7 +13,9 @@
 #include "fsdp/Import/Pipeline.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
+#include "fsdp/Shard/Pipeline.h"
 #include "fsdp/Update/Passes.h"
+#include "fsdp/Update/Pipeline.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
@@ -29,8 +31,10 @@ void fsdp::registerPasses() {
   registerFSDPImportPasses();
   registerImportPipeline();
   registerFSDPShardPasses();
+  registerShardPipeline();
   registerFSDPDifferentiatePasses();
   registerFSDPUpdatePasses();
+  registerUpdatePipeline();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
   registerFSDPCodegenPasses();

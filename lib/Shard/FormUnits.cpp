@@ -153,7 +153,8 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       continue;
     if (loss) {
       InFlightDiagnostic diag =
-          func.emitError("expected one public function, the loss, found '@")
+          mlir::emitError(func.getLoc(),
+                          "expected one public function, the loss, found '@")
           << func.getSymName() << "' beside it";
       diag.attachNote(loss.getLoc()) << "the other one is here";
       return diag;
@@ -165,7 +166,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
         module.getLoc(),
         "expected one public function, the loss, as Import leaves it");
   if (!loss.getBody().hasOneBlock())
-    return loss.emitError("expected a body of one block");
+    return mlir::emitError(loss.getLoc(), "expected a body of one block");
   loss.setSymName("loss");
   return loss;
 }
@@ -239,7 +240,8 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
     parameters.back().firstUse = findFirstUse(arg, body, numbers);
   }
   if (parameters.empty())
-    return loss.emitError("expected at least one argument with '")
+    return mlir::emitError(loss.getLoc(),
+                           "expected at least one argument with '")
            << FSDPDialect::paramAttr << "': there is nothing to train";
   return success();
 }
@@ -254,7 +256,8 @@ LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss) {
   if (layerPattern.empty()) {
     layers = findLayers(named);
     if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
-      loss.emitRemark("no layer found in the names of the parameters ('")
+      mlir::emitRemark(loss.getLoc(),
+                       "no layer found in the names of the parameters ('")
           << parameters.front().name
           << "'): the model is one unit, gathered whole; name the parameters "
              "or give transformer-layer";

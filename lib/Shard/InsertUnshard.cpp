@@ -67,10 +67,10 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
              << " in one unit; run fsdp-form-units on this module first";
   }
   if (found == 0)
-    return func.emitError("expected arguments with '")
+    return mlir::emitError(func.getLoc(), "expected arguments with '")
            << FSDPDialect::paramAttr << "'";
   if (found != declared.size())
-    return func.emitError("expected an argument for each of ")
+    return mlir::emitError(func.getLoc(), "expected an argument for each of ")
            << declared.size() << " parameters of the units, found " << found;
   return success();
 }

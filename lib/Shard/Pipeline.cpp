@@ -7,8 +7,10 @@
 #include "fsdp/Shard/Pipeline.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 
 using namespace mlir;
+using namespace mlir::fsdp;
 
 void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   FormUnitsPassOptions form;
@@ -24,4 +26,50 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   insert.gradAccum = options.gradAccum;
   pm.addPass(createInsertUnshardPass(insert));
   pm.addPass(createVerifyShardedPass());
+}
+
+namespace {
+/// ShardOptions as options of a textual pipeline.
+struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
+  Option<std::string> mesh{*this, "mesh", llvm::cl::desc("Ranks per axis"),
+                           llvm::cl::init(ShardOptions().mesh)};
+  Option<std::string> strategy{*this, "sharding-strategy",
+                               llvm::cl::desc("Where tensors live"),
+                               llvm::cl::init(ShardOptions().strategy)};
+  Option<std::string> policy{*this, "auto-wrap-policy",
+                             llvm::cl::desc("How units are found"),
+                             llvm::cl::init(ShardOptions().policy)};
+  Option<std::string> layerPattern{*this, "transformer-layer",
+                                   llvm::cl::desc("Prefixes of layers"),
+                                   llvm::cl::init(ShardOptions().layerPattern)};
+  Option<int64_t> minNumParams{*this, "min-num-params",
+                               llvm::cl::desc("Elements of the smallest unit"),
+                               llvm::cl::init(ShardOptions().minNumParams)};
+  Option<bool> reshardAfterForward{
+      *this, "reshard-after-forward",
+      llvm::cl::desc("Gather again in the backward"),
+      llvm::cl::init(ShardOptions().reshardAfterForward)};
+  Option<int64_t> gradAccum{*this, "grad-accum",
+                            llvm::cl::desc("Micro-batches per rank and step"),
+                            llvm::cl::init(ShardOptions().gradAccum)};
+  Option<bool> remarks{*this, "remarks", llvm::cl::desc("One remark per unit"),
+                       llvm::cl::init(ShardOptions().remarks)};
+};
+} // namespace
+
+void fsdp::registerShardPipeline() {
+  PassPipelineRegistration<ShardPipelineOptions>(
+      "fsdp-shard", "The model contract to a sharded forward",
+      [](OpPassManager &pm, const ShardPipelineOptions &options) {
+        ShardOptions plain;
+        plain.mesh = options.mesh;
+        plain.strategy = options.strategy;
+        plain.policy = options.policy;
+        plain.layerPattern = options.layerPattern;
+        plain.minNumParams = options.minNumParams;
+        plain.reshardAfterForward = options.reshardAfterForward;
+        plain.gradAccum = options.gradAccum;
+        plain.remarks = options.remarks;
+        buildShardPipeline(pm, plain);
+      });
 }

@@ -304,8 +304,8 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   Value loss = ret.getOperand(0);
   auto type = dyn_cast<RankedTensorType>(loss.getType());
   if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-    return program.func.emitError(
-               "expected the loss as a scalar tensor, found ")
+    return mlir::emitError(program.func.getLoc(),
+                           "expected the loss as a scalar tensor, found ")
            << loss.getType();
   FailureOr<BlockArgument> block = addBlockArguments(program);
   if (failed(block))

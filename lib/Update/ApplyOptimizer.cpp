@@ -234,8 +234,9 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
   func::FuncOp func = program.func;
   if (!findMarked(func, FSDPDialect::blockAttr) ||
       !findMarked(func, FSDPDialect::rankAttr))
-    return func.emitError("expected a step block and a rank block; run "
-                          "fsdp-add-step-block first");
+    return mlir::emitError(func.getLoc(),
+                           "expected a step block and a rank block; run "
+                           "fsdp-add-step-block first");
   if (failed(addState(program)))
     return failure();
   func::ReturnOp ret = program.getReturn();

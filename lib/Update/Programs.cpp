@@ -51,7 +51,8 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols) {
     program.units.push_back({unit, arg.getArgNumber(), isTrainable(unit)});
   }
   if (program.getTrainable().empty())
-    return func.emitError("expected a unit with parameters that are trained");
+    return mlir::emitError(func.getLoc(),
+                           "expected a unit with parameters that are trained");
   return success();
 }
 
@@ -61,7 +62,7 @@ static LogicalResult checkResults(const Program &program, StringRef leading) {
   auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
                                                  : program.getTrainable();
   if (func.getNumResults() != units.size() + 1)
-    return func.emitError("expected ")
+    return mlir::emitError(func.getLoc(), "expected ")
            << units.size() + 1 << " results, " << leading
            << " and one gradient per trainable unit, found "
            << func.getNumResults();
@@ -71,7 +72,7 @@ static LogicalResult checkResults(const Program &program, StringRef leading) {
     auto expected = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
     if (!tensor || tensor.getShape() != expected.getShape() ||
         !isa<FloatType>(tensor.getElementType()))
-      return func.emitError("expected the gradient of unit '")
+      return mlir::emitError(func.getLoc(), "expected the gradient of unit '")
              << unit.unit.getSymName() << "' in the shape of " << expected
              << ", found " << type;
   }
@@ -82,11 +83,12 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
                                       SymbolTable &symbols, StringRef leading) {
   std::optional<ProgramKind> kind = parseKind(name);
   if (!kind)
-    return func.emitError(
+    return mlir::emitError(
+               func.getLoc(),
                "expected program 'step', 'eval' or 'reference', found ")
            << name;
   if (!func.getBody().hasOneBlock())
-    return func.emitError("expected a body of one block");
+    return mlir::emitError(func.getLoc(), "expected a body of one block");
   Program program{func, *kind, {}};
   if (failed(readUnits(program, symbols)) ||
       failed(checkResults(program, leading)))
@@ -116,7 +118,7 @@ static LogicalResult readLevels(Programs &programs) {
       expected *= programs.mesh.getNumRanks();
     int64_t found = countOf(program.func);
     if (found != expected && program.kind != ProgramKind::Eval)
-      return func::FuncOp(program.func).emitError("expected '")
+      return mlir::emitError(func::FuncOp(program.func).getLoc(), "expected '")
              << FSDPDialect::microBatchesAttr << "' of " << expected
              << ", the micro-batches of the step times its ranks, found "
              << found;
@@ -148,10 +150,11 @@ FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading) {
       auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
       programs.mesh = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
       if (!programs.mesh)
-        return func.emitError("expected '")
+        return mlir::emitError(func.getLoc(), "expected '")
                << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
       if (hasStep)
-        return func.emitError("expected one program 'step', found another");
+        return mlir::emitError(func.getLoc(),
+                               "expected one program 'step', found another");
       hasStep = true;
     }
     programs.list.push_back(std::move(*program));

@@ -14,8 +14,19 @@ func.func @predict() { return }
 
 // -----
 
+// expected-error@+1 {{expected one public function, the loss, as Import leaves it}}
+module {
+  func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
+}
+
+// -----
+
 // expected-error@+1 {{expected a body of one block}}
-func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
+func.func @loss() {
+  cf.br ^bb1
+^bb1:
+  return
+}
 
 // -----
 

@@ -27,6 +27,8 @@ struct UpdateOptions {
 
 /// Gradients in, state form out; ends in `fsdp-verify-updated`.
 void buildUpdatePipeline(OpPassManager &pm, const UpdateOptions &options);
+/// `fsdp-update`, for fsdp-opt.
+void registerUpdatePipeline();
 
 } // namespace fsdp
 } // namespace mlir
