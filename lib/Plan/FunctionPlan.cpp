@@ -119,6 +119,8 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
 
 /// Whether the kernel does nothing but fill its results with zero bytes.
 static bool isZeroFill(func::FuncOp kernel) {
+  if (kernel.isDeclaration())
+    return false;
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
   return llvm::all_of(ret.getOperands(), [](Value value) {
     auto fill = value.getDefiningOp<linalg::FillOp>();

@@ -16,6 +16,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
   pm.addPass(createOutlineKernelsPass());
   // A program has one level of loops. Behind outlining: a call is smaller than what it calls.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
+  // Before lifetimes are looked at.
+  pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
   pm.addPass(createAssignBuffersPass());
   pm.addPass(createAddInitProgramsPass());

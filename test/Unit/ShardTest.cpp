@@ -31,8 +31,7 @@ static std::vector<ParamExtent> makeRandom(unsigned seed) {
 }
 
 /// Each element of each parameter is at one place, which is of one shard.
-static void expectValid(const std::vector<ParamExtent> &params,
-                        const UnitLayout &layout, int64_t shards) {
+static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout &layout, int64_t shards) {
   ASSERT_EQ(layout.order.size(), params.size());
   ASSERT_EQ(layout.offsets.size(), params.size());
   std::vector<unsigned> sorted(layout.order.begin(), layout.order.end());
@@ -57,23 +56,20 @@ static void expectValid(const std::vector<ParamExtent> &params,
   EXPECT_GE(layout.shardSize, kShardAlignment);
   int64_t alignment = end > kLargeUnit ? kLargeShardAlignment : kShardAlignment;
   EXPECT_EQ(layout.shardSize % alignment, 0);
-  EXPECT_LE(flat - end, shards * alignment)
-      << "no more padding than rounding needs";
+  EXPECT_LE(flat - end, shards * alignment) << "no more padding than rounding needs";
 }
 
 TEST(Layout, IsValidForRandomParametersAndAnyShards) {
   for (unsigned seed = 0; seed < 200; ++seed)
     for (int64_t shards = 1; shards <= 9; ++shards) {
       std::vector<ParamExtent> params = makeRandom(seed);
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", shards " +
-                   std::to_string(shards));
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", shards " + std::to_string(shards));
       expectValid(params, layOutUnit(params, shards), shards);
     }
 }
 
 TEST(Layout, KeepsTheOrderWithinAGroup) {
-  UnitLayout layout =
-      layOutUnit({{3, false}, {20, true}, {5, false}, {7, true}}, 2);
+  UnitLayout layout = layOutUnit({{3, false}, {20, true}, {5, false}, {7, true}}, 2);
   EXPECT_EQ(layout.order, (SmallVector<unsigned>{1, 3, 0, 2}));
   EXPECT_EQ(layout.offsets, (SmallVector<int64_t>{0, 32, 48, 64}));
   EXPECT_EQ(layout.shardSize, 64);
@@ -81,8 +77,7 @@ TEST(Layout, KeepsTheOrderWithinAGroup) {
 }
 
 TEST(Layout, OfNothingStillHasAShard) {
-  for (const std::vector<ParamExtent> &params :
-       {std::vector<ParamExtent>{}, {{0, true}, {0, false}}}) {
+  for (const std::vector<ParamExtent> &params : {std::vector<ParamExtent>{}, {{0, true}, {0, false}}}) {
     UnitLayout layout = layOutUnit(params, 3);
     EXPECT_EQ(layout.shardSize, kShardAlignment);
     EXPECT_EQ(layout.padding, 3 * kShardAlignment);
@@ -112,42 +107,27 @@ TEST(WrapPolicy, FindsTheFirstNumber) {
                       {"model.layers.7.experts.3.w1", 2},
                       {"encoder.layer.2.0.weight", 2},
                       {"blocks/4/norm/scale", 1}}),
-            (Names{"", "transformer.h.0", "transformer.h.11", "model.layers.7",
-                   "encoder.layer.2", "blocks/4"}));
+            (Names{"", "transformer.h.0", "transformer.h.11", "model.layers.7", "encoder.layer.2", "blocks/4"}));
 }
 
 TEST(WrapPolicy, NeedsSomethingBehindTheNumber) {
-  EXPECT_EQ(
-      layersOf({{"param.12", 2}, {"cst_48", 2}, {"3", 1}, {"", 1}, {"...", 1}}),
-      (Names{"", "", "", "", ""}));
+  EXPECT_EQ(layersOf({{"param.12", 2}, {"cst_48", 2}, {"3", 1}, {"", 1}, {"...", 1}}), (Names{"", "", "", "", ""}));
 }
 
 TEST(WrapPolicy, LooksBehindANumberThatAllShare) {
-  EXPECT_EQ(layersOf({{"0.h.0.w", 2}, {"0.h.1.w", 2}, {"0.wte", 2}}),
-            (Names{"0.h.0", "0.h.1", ""}));
-  EXPECT_EQ(layersOf({{"0.w", 2}, {"0.b", 1}}), (Names{"0", "0"}))
-      << "a single layer stays one";
+  EXPECT_EQ(layersOf({{"0.h.0.w", 2}, {"0.h.1.w", 2}, {"0.wte", 2}}), (Names{"0.h.0", "0.h.1", ""}));
+  EXPECT_EQ(layersOf({{"0.w", 2}, {"0.b", 1}}), (Names{"0", "0"})) << "a single layer stays one";
 }
 
 TEST(WrapPolicy, TakesNumberedStemsThatHoldMatrices) {
-  EXPECT_EQ(layersOf({{"h_0/attn/kernel", 2},
-                      {"h_0/ln_1/scale", 1},
-                      {"h_1/attn/kernel", 2},
-                      {"ln_f/scale", 1}}),
+  EXPECT_EQ(layersOf({{"h_0/attn/kernel", 2}, {"h_0/ln_1/scale", 1}, {"h_1/attn/kernel", 2}, {"ln_f/scale", 1}}),
             (Names{"h_0", "h_0", "h_1", ""}));
-  EXPECT_EQ(layersOf({{"fc1.weight", 2}, {"fc1.bias", 1}, {"fc2.weight", 2}}),
-            (Names{"fc1", "fc1", "fc2"}));
-  EXPECT_EQ(
-      layersOf({{"ln_1.weight", 1}, {"ln_2.weight", 1}, {"proj.weight", 2}}),
-      (Names{"", "", ""}));
-  EXPECT_EQ(layersOf({{"conv1.weight", 4}, {"proj.weight", 2}}),
-            (Names{"", ""}))
-      << "one is no family";
+  EXPECT_EQ(layersOf({{"fc1.weight", 2}, {"fc1.bias", 1}, {"fc2.weight", 2}}), (Names{"fc1", "fc1", "fc2"}));
+  EXPECT_EQ(layersOf({{"ln_1.weight", 1}, {"ln_2.weight", 1}, {"proj.weight", 2}}), (Names{"", "", ""}));
+  EXPECT_EQ(layersOf({{"conv1.weight", 4}, {"proj.weight", 2}}), (Names{"", ""})) << "one is no family";
 }
 
-TEST(WrapPolicy, HasNoLayersWithoutParameters) {
-  EXPECT_TRUE(findLayers({}).empty());
-}
+TEST(WrapPolicy, HasNoLayersWithoutParameters) { EXPECT_TRUE(findLayers({}).empty()); }
 
 //===----------------------------------------------------------------------===//
 // Meshes
@@ -161,8 +141,7 @@ static FailureOr<MeshSpec> parse(StringRef text) {
     ++errors;
     return success();
   });
-  auto mesh =
-      parseMeshSpec(text, [&] { return emitError(UnknownLoc::get(&context)); });
+  auto mesh = parseMeshSpec(text, [&] { return emitError(UnknownLoc::get(&context)); });
   EXPECT_EQ(errors, failed(mesh) ? 1u : 0u) << text.str();
   return mesh;
 }

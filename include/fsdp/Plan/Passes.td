@@ -49,6 +49,18 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">];
 }
 
+def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
+  let summary = "Move what is needed late to where it is needed";
+  let description = [{
+    - Requires: kernel calls (`fsdp-outline-kernels`).
+    - Ensures: a kernel call, gather or view stands right before its first use, unless
+      its operands would then live longer than it is worth, in bytes times ops.
+    - Keeps: values; the order of all collectives but gathers; what is written in place.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numMoved", "num-moved", "Kernel calls and gathers moved">];
+}
+
 def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Turn functions on tensors into programs on buffers";
   let description = [{

@@ -1,0 +1,176 @@
+//===- SinkToUses.cpp - Compute late what is needed late --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The stages before put an op where its operands are ready. What is recomputed for
+// the backward, and the parameters that are gathered again for it, would then live
+// from the end of the forward on, all layers at once.
+//
+//   %w1 = unshard @h.1        %w1 = unshard @h.1
+//   %w0 = unshard @h.0   =>   use(%w1)
+//   use(%w1)                  %w0 = unshard @h.0
+//   use(%w0)                  use(%w0)
+//
+// Ops from the last to the first, so that users have their places:
+//  1. The limit is the first op behind that uses a result, or writes in place over an
+//     operand. (A write in place by the op itself stays behind other readers: they are before it.)
+//  2. Gain: bytes of the results, times the way to the limit. Price: for each
+//     operand of which this op is the last reader, its bytes times the way from
+//     the reader before. Persistent operands cost nothing.
+//  3. Move the op in front of the limit when it gains. Views move at no price.
+//
+// Kernel calls and gathers move; other collectives keep their order. The positions
+// are those of the beginning of a block: O(ops + uses).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Aliasing.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/Plan/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_SINKTOUSESPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static int64_t getBytes(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? getStorageBytes(type) : 0;
+}
+
+namespace {
+
+/// One block.
+class Sinker {
+public:
+  Sinker(Block &block, Aliasing &aliasing) : block(block), aliasing(aliasing) {}
+
+  unsigned run() {
+    SmallVector<Operation *> ops;
+    for (Operation &op : block) {
+      places[&op] = ops.size();
+      ops.push_back(&op);
+    }
+    unsigned moved = 0;
+    for (Operation *op : llvm::reverse(ops)) {
+      bool isView = static_cast<bool>(aliasing.getViewSource(op));
+      if (!isView && !isa<KernelCallOp, UnshardOp>(op))
+        continue;
+      Operation *limit = findLimit(op);
+      if (!limit || limit == op->getNextNode() || (!isView && !gains(op, places.at(limit))))
+        continue;
+      op->moveBefore(limit);
+      places[op] = places.at(limit);
+      moved += !isView;
+    }
+    return moved;
+  }
+
+private:
+  /// The op of this block that `user` is or stands in.
+  Operation *getAncestor(Operation *user) { return block.findAncestorOpInBlock(*user); }
+
+  bool isBefore(Operation *a, Operation *b) { return !b || a->isBeforeInBlock(b); }
+
+  /// All values that share memory with `value`: its base and the views of that.
+  void collectViews(Value base, SmallVectorImpl<Value> &views) {
+    views.push_back(base);
+    for (Operation *user : base.getUsers())
+      if (aliasing.getViewSource(user) == base)
+        for (Value view : user->getResults())
+          collectViews(view, views);
+  }
+
+  /// Step 1; null when no result is used here.
+  Operation *findLimit(Operation *op) {
+    Operation *limit = nullptr;
+    for (Operation *user : op->getUsers())
+      if (Operation *here = getAncestor(user); here && isBefore(here, limit))
+        limit = here;
+    for (Value operand : op->getOperands()) {
+      if (!isa<RankedTensorType>(operand.getType()))
+        continue;
+      SmallVector<Value> views;
+      collectViews(aliasing.getBase(operand), views);
+      for (Value view : views)
+        for (Operation *user : view.getUsers()) {
+          Operation *here = getAncestor(user);
+          bool isBehind = here && here != op && op->isBeforeInBlock(here);
+          if (isBehind && overwrites(user, view) && isBefore(here, limit))
+            limit = here;
+        }
+    }
+    return limit;
+  }
+
+  /// Whether `user` writes over the memory of `value`.
+  static bool overwrites(Operation *user, Value value) {
+    if (isa<scf::ForOp>(user)) // It may carry its sum there.
+      return true;
+    auto call = dyn_cast<KernelCallOp>(user);
+    return call && llvm::any_of(call.getInplace(),
+                                [&](int64_t operand) { return operand >= 0 && call.getInputs()[operand] == value; });
+  }
+
+  /// Step 2.
+  bool gains(Operation *op, int64_t limit) {
+    int64_t here = places.at(op), balance = 0;
+    auto call = dyn_cast<KernelCallOp>(op);
+    for (OpResult result : op->getResults())
+      if (!call || call.getInplace()[result.getResultNumber()] < 0)
+        balance += getBytes(result) * (limit - here);
+    llvm::SmallDenseSet<Value> counted;
+    for (Value operand : op->getOperands()) {
+      Value base = aliasing.getBase(operand);
+      bool isLocal = base.getDefiningOp() && base.getDefiningOp()->getBlock() == &block;
+      if (!isLocal)
+        continue;
+      // The parameters of a unit live and die together.
+      ValueRange group = base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
+      if (!counted.insert(group.front()).second)
+        continue;
+      int64_t last = here, bytes = 0;
+      for (Value member : group) {
+        bytes += getBytes(member);
+        last = std::max(last, findLastReader(member, op));
+      }
+      balance -= bytes * std::max<int64_t>(0, limit - last);
+    }
+    return balance > 0;
+  }
+
+  /// The place of the last reader of `base` or a view of it, other than `op`.
+  int64_t findLastReader(Value base, Operation *op) {
+    SmallVector<Value> views;
+    collectViews(base, views);
+    int64_t last = -1;
+    for (Value view : views)
+      for (Operation *user : view.getUsers())
+        if (Operation *here = getAncestor(user); here && here != op)
+          last = std::max(last, places.at(here));
+    return last;
+  }
+
+  Block &block;
+  Aliasing &aliasing;
+  DenseMap<Operation *, int64_t> places;
+};
+
+class SinkToUsesPass : public fsdp::impl::SinkToUsesPassBase<SinkToUsesPass> {
+  void runOnOperation() override {
+    if (!getOperation()->hasAttr(FSDPDialect::programAttr))
+      return;
+    Aliasing aliasing(getOperation());
+    SmallVector<Block *> blocks{&getOperation().getBody().front()};
+    getOperation().walk([&](scf::ForOp loop) { blocks.push_back(loop.getBody()); });
+    for (Block *block : blocks)
+      numMoved += Sinker(*block, aliasing).run();
+  }
+};
+
+} // namespace
