@@ -1,0 +1,98 @@
+// RUN: fsdp-opt %s --fsdp-assign-buffers --split-input-file --verify-diagnostics
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 0 : i64})
+    attributes {fsdp.program = "step"} {
+  // expected-error @below {{'tensor.empty' op cannot be planned; expected kernel calls, collectives, contiguous views and one level of 'scf.for' (run the Fuse stage first)}}
+  %e = tensor.empty() : tensor<16xf32>
+  return %e : tensor<16xf32>
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.batch = "x"})
+    -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{is not one contiguous range at a constant offset}}
+  %e = tensor.extract_slice %x[0, 1] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>
+  return %block : tensor<16xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 of @step expected to be a state, an input, the step block or the rank block}}
+func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 of @step expected a tensor of static shape, found 'tensor<?xf32>'}}
+func.func @step(%x: tensor<?xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
+fsdp.unit @u shards 1 x 16 : f32 reshard true []
+// expected-error @below {{argument 0 of @step expected 'fsdp.state' to be parameter, first_moment, second_moment, momentum or master, found "velocity"}}
+func.func @step(%x: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "velocity"}) attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
+  // expected-error @below {{result 0 of @step expected 'fsdp.updates' naming an argument of its own}}
+  return %block : tensor<16xf32>
+}
+
+// -----
+
+// expected-note @below {{the first use is here}}
+func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
+  return
+}
+// expected-error @below {{argument 0 of @eval has type 'tensor<8xf32>', expected 'tensor<16xf32>' as in the program before it}}
+func.func @eval(%x: tensor<8xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "eval"} {
+  return
+}
+
+// -----
+
+// expected-error @below {{batch argument "x" of @step expected a leading dimension of 3 micro-batches, found 'tensor<2x16xf32>'}}
+func.func @step(%x: tensor<2x16xf32> {fsdp.batch = "x"})
+    attributes {fsdp.program = "step", fsdp.micro_batches = 3 : i64} {
+  return
+}
+
+// -----
+
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4}}
+  %a = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -> (tensor<32xf32> {fsdp.updates = 0 : i64})
+    attributes {fsdp.program = "eval"} {
+  %a = fsdp.unshard %p @u site 0 : tensor<32xf32> -> tensor<16xf32>
+  // expected-error @below {{changes the element type; run fsdp-cast-collectives first}}
+  %g = fsdp.reduce_scatter @u avg params [0] (%a) : (tensor<16xf32>) -> tensor<32xbf16>
+  return %p : tensor<32xf32>
+}
+
+// -----
+
+// expected-error @below {{takes the name @arena, which the arena of the programs needs}}
+fsdp.mesh @arena [#fsdp.axis<"shard", [4]>]
+func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
+  return
+}
