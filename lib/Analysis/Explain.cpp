@@ -185,7 +185,7 @@ static void writeCommunication(ArrayRef<CommunicationReport> rows, raw_ostream &
     os << "  none\n";
   for (const CommunicationReport &row : rows)
     os << "  " << llvm::left_justify(stringifyCollectiveKind(row.kind), 16)
-       << llvm::left_justify((row.control ? "scalars over " : "over ") + row.axis, 26)
+       << llvm::left_justify((row.control ? "scalars over " : "over ") + row.axis, 33) << " "
        << llvm::left_justify(printType(row.dtype), 6) << llvm::right_justify(std::to_string(row.count), 6) << " x"
        << llvm::right_justify(formatSize(row.bytes), 12) << " payload" << llvm::right_justify(formatSize(row.wireBytes), 12)
        << " on the wire\n";

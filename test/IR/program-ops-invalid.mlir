@@ -1,0 +1,701 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// (kernel_call C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{expected @f to be a function with 'fsdp.kernel'}}
+  %0 = fsdp.kernel_call @f(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// (kernel_call C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{expected argument 1 of @k to carry 'fsdp.out = 0'}}
+  %0 = fsdp.kernel_call @k(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// (kernel_call C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{expected argument 0 of @k to carry 'fsdp.inout = 0'}}
+  %0 = fsdp.kernel_call @k(%x, %x) inplace [0] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// (kernel_call C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{expected operands and destinations as the arguments of @k}}
+  %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// (kernel_call C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{'inplace' expected 1 entries, found 0}}
+  %0 = fsdp.kernel_call @k(%x, %x) inplace [] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// (kernel_call C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{expected the results of @k}}
+  %0 = fsdp.kernel_call @k(%x, %x) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// (layout C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected only buffers, state slots and input slots in 'fsdp.layout'}}
+  fsdp.fill @b[0, 4]
+}
+
+// -----
+
+// (layout C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 32}}
+  fsdp.buffer @c "c" inputs 64 at 32
+}
+
+// -----
+
+// (layout C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 512}}
+  fsdp.buffer @c "c" inputs 64 at 512
+}
+
+// -----
+
+// (layout C2)
+// expected-error @below {{expected @block to be one of its buffers}}
+fsdp.layout @arena arena 512 block @block {
+}
+
+// -----
+
+// (layout C3)
+// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena}}
+fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
+}
+
+// -----
+
+// (layout C4)
+// expected-error @below {{expected no negative number, found -64}}
+fsdp.layout @arena arena 512 attributes {workers = -64 : i64} {
+}
+
+// -----
+
+// (buffer C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected a size of at least 0, found -1}}
+  fsdp.buffer @c "c" inputs -1
+}
+
+// -----
+
+// (buffer C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected 'in', 'from' and 'to' together}}
+  fsdp.buffer @c "c" inputs 64 in @step from 3
+}
+
+// -----
+
+// (buffer C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected 0 ≤ from ≤ to, found 3 and 2}}
+  fsdp.buffer @c "c" inputs 64 in @step from 3 to 2
+}
+
+// -----
+
+// (state_slot C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected @k to be an 'fsdp.unit'}}
+  fsdp.state_slot @k parameter @b : tensor<16xf32>
+}
+
+// -----
+
+// (state_slot C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected a buffer of 128 bytes, found @b of 64}}
+  fsdp.state_slot @u parameter @b : tensor<32xf32>
+}
+
+// -----
+
+// (state_slot C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected @c to be a buffer of the layout that lives always}}
+  fsdp.state_slot @u parameter @c : tensor<16xf32>
+}
+
+// -----
+
+// (input_slot C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected a tensor type of static shape, found 'tensor<?xf32>'}}
+  fsdp.input_slot "x" @b : tensor<?xf32>
+}
+
+// -----
+
+// (input_slot C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected a leading dimension of 3 micro-batches, found 'tensor<2x8xf32>'}}
+  fsdp.input_slot "x" @b : tensor<2x8xf32> micro_batches 3
+}
+
+// -----
+
+// (program C1)
+// expected-error @below {{expected @nowhere to be an 'fsdp.layout'}}
+fsdp.program @step layout @nowhere {
+}
+
+// -----
+
+// (program C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+// expected-error @below {{expected @u to be an 'fsdp.mesh'}}
+fsdp.program @step layout @arena mesh @u {
+}
+
+// -----
+
+// (program C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{is not a command; expected only commands in 'fsdp.program'}}
+  %0 = arith.constant 0 : index
+}
+
+// -----
+
+// (S1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+// expected-note @below {{the layout is declared here}}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected @nothing to be a buffer of @arena}}
+  fsdp.fill @nothing[0, 4]
+}
+
+// -----
+
+// (S1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+// expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{the slice [0, 65] with step 0 leaves its buffer of 64 bytes}}
+  fsdp.fill @s[0, 65]
+}
+
+// -----
+
+// (S1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+// expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{the slice [-4, 4] with step 0 leaves its buffer of 64 bytes}}
+  fsdp.fill @s[-4, 4]
+}
+
+// -----
+
+// (S1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+// expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{leaves its buffer of 64 bytes}}
+  fsdp.fill @s[9223372036854775807, 9223372036854775807]
+}
+
+// -----
+
+// (S1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+// expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena {
+  fsdp.loop 3 {
+    // expected-error @below {{the slice [0, 32] with step 32 leaves its buffer of 64 bytes}}
+    fsdp.fill @s[0, 32] step 32
+  }
+}
+
+// -----
+
+// (S2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected no step outside of a loop, found 4}}
+  fsdp.fill @g[0, 4] step 4
+}
+
+// -----
+
+// (launch C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected @nothing to be a function with 'fsdp.kernel'}}
+  fsdp.launch @nothing (@s[0, 64])
+}
+
+// -----
+
+// (launch C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected 2 bindings, found 1}}
+  fsdp.launch @k (@s[0, 64])
+}
+
+// -----
+
+// (launch C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{binding 0 expected 64 bytes for 'tensor<16xf32>', found 32}}
+  fsdp.launch @k (@g[0, 32], @s[0, 64])
+}
+
+// -----
+
+// (launch C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{binding 0 expected an offset and a step that are multiples of 64, found 32 and 0}}
+  fsdp.launch @k (@g[32, 64], @s[0, 64])
+}
+
+// -----
+
+// (collective C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected axes of the program's mesh, found "rows"}}
+  fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
+}
+
+// -----
+
+// (collective C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected 64 bytes of source and 128 of target for 16 x 'f32' on 2 ranks, found 64 and 64}}
+  fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 64] of 16 x f32 over ["shard"]
+}
+
+// -----
+
+// (collective C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected source and target not to overlap}}
+  fsdp.collective 0 broadcast @s[0, 8] -> @s[4, 8] of 2 x f32 over ["shard"]
+}
+
+// -----
+
+// (collective C4)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
+  // expected-error @below {{expected an id of its own, found 3 again}}
+  fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
+}
+
+// -----
+
+// (collective C5)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{on channel 1 expected a wait for id 0 behind it}}
+  fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] channel 1
+}
+
+// -----
+
+// (collective C6)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected a reduction}}
+  fsdp.collective 0 all_reduce @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
+}
+
+// -----
+
+// (collective C6)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected no reduction}}
+  fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] reduce sum
+}
+
+// -----
+
+// (wait C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected a collective of id 4 on a channel before it}}
+  fsdp.wait 4
+}
+
+// -----
+
+// (copy C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected as many bytes on both sides, found 8 and 4}}
+  fsdp.copy @s[0, 8] -> @g[0, 4]
+}
+
+// -----
+
+// (copy C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected source and target not to overlap}}
+  fsdp.copy @s[0, 8] -> @s[4, 8]
+}
+
+// -----
+
+// (initialise C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected @u to be an 'fsdp.unit' with parameter 1}}
+  fsdp.initialise @u parameter 1
+}
+
+// -----
+
+// (initialise C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected a state master of @u in @arena}}
+  fsdp.initialise @u master 0
+}
+
+// -----
+
+// (loop C1)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected at least one iteration, found 0}}
+  fsdp.loop 0 {
+  }
+}
+
+// -----
+
+// (loop C2)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena {
+  fsdp.loop 3 {
+    // expected-error @below {{expected only commands and no loop in 'fsdp.loop'}}
+    fsdp.loop 2 {
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// RUN: fsdp-opt %s --fsdp-verify-planned --split-input-file --verify-diagnostics
+
+// expected-error @below {{expected programs instead of functions on tensors; run fsdp-assign-buffers}}
+func.func @step() attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
+fsdp.layout @arena arena 128 {
+  // expected-error @below {{expected an offset; run fsdp-pack-arenas}}
+  fsdp.buffer @a "a" activations 64
+}
+
+// -----
+
+// Two buffers that live at the same moment, by one byte and by one command.
+fsdp.layout @arena arena 256 {
+  // expected-note @below {{@a takes 65 bytes at 0}}
+  fsdp.buffer @a "a" activations 65 at 0 in @step from 0 to 1
+  // expected-error @below {{overlaps @a, which lives at the same time}}
+  fsdp.buffer @b "b" activations 64 at 64 in @step from 1 to 2
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[0, 65]
+  fsdp.copy @a[0, 64] -> @b[0, 64]
+  fsdp.fill @b[0, 64]
+}
+
+// -----
+
+// What always lives meets everything.
+fsdp.layout @arena arena 256 {
+  // expected-note @below {{@a takes 128 bytes at 0}}
+  fsdp.buffer @a "a" inputs 128 at 0
+  // expected-error @below {{overlaps @a, which lives at the same time}}
+  fsdp.buffer @b "b" activations 64 at 64 in @step from 0 to 0
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @b[0, 64]
+}
+
+// -----
+
+// The same bytes one after the other, and in different programs, are fine.
+fsdp.layout @arena arena 64 {
+  fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 0
+  fsdp.buffer @b "b" activations 64 at 0 in @step from 1 to 1
+  fsdp.buffer @c "c" activations 64 at 0 in @eval from 0 to 0
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[0, 64]
+  fsdp.fill @b[0, 64]
+}
+fsdp.program @eval layout @arena {
+  fsdp.fill @c[0, 64]
+}
+
+// -----
+
+fsdp.layout @arena arena 256 {
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 0
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[0, 64]
+  // expected-error @below {{command 1 (fill late) uses @a outside of its lifetime, 0 to 0 of @step}}
+  fsdp.fill @a[0, 64] "late"
+}
+
+// -----
+
+// A buffer that outlives an iteration must live for the whole loop.
+fsdp.layout @arena arena 256 {
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
+  fsdp.buffer @s "s" inputs 64 at 64
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[0, 64]
+  fsdp.loop 2 {
+    // expected-error @below {{command 2 (fill) uses @a outside of its lifetime}}
+    fsdp.fill @a[0, 64]
+    fsdp.fill @s[0, 64]
+  }
+}
+
+// -----
+
+fsdp.layout @arena arena 256 {
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 1
+  fsdp.buffer @b "b" activations 64 at 64 in @step from 1 to 1
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[0, 32]
+  // expected-error @below {{command 1 (copy) reads bytes of @a that no command before it wrote}}
+  fsdp.copy @a[0, 64] -> @b[0, 64]
+}
+
+// -----
+
+// Two parts that touch are one whole.
+fsdp.layout @arena arena 256 {
+  fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
+  fsdp.buffer @b "b" activations 64 at 64 in @step from 2 to 2
+}
+fsdp.program @step layout @arena {
+  fsdp.fill @a[32, 32]
+  fsdp.fill @a[0, 32]
+  fsdp.copy @a[0, 64] -> @b[0, 64]
+}
+
+// -----
+
+// Between start and wait the target is nobody's and the source is not written.
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.layout @arena arena 256 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.buffer @a "a" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-note @below {{the collective starts here}}
+  fsdp.collective 7 all_gather @s[0, 64] -> @a[0, 128] of 16 x f32 over ["shard"] channel 1
+  // expected-error @below {{command 1 (fill) touches what collective 7 still uses; expected a wait for it before}}
+  fsdp.fill @s[0, 4]
+  fsdp.wait 7
+  fsdp.fill @a[0, 128]
+}
