@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Lowering.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
@@ -95,6 +96,12 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 }
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target) {
+  // The marks of arguments have been read; the translation would warn of each.
+  module.walk([](FunctionOpInterface function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      for (StringRef mark : {outAttr, inoutAttr})
+        function.removeArgAttr(i, StringAttr::get(function.getContext(), mark));
+  });
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, info.name);
   if (!ir)

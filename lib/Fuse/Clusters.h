@@ -46,7 +46,7 @@ private:
 
 /// Is this op copied into each dispatch that uses it, rather than a member of one?
 bool isAuxiliary(Operation *op);
-/// Does this view name a range of its source's bytes, in order?
+/// Does this view name an aligned range of its source's bytes, in order?
 bool isContiguousView(Operation *op);
 /// Values that `op` reads, captures of its regions included.
 SmallVector<Value> readValues(Operation *op);

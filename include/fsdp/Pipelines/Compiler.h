@@ -1,0 +1,63 @@
+//===- Compiler.h - From a model to an artifact -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What fsdp-compile does, as a library: runs the stages in the order of
+// Phases.def, then Codegen and Package.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PIPELINES_COMPILER_H
+#define FSDP_PIPELINES_COMPILER_H
+
+#include "fsdp/Differentiate/Pipeline.h"
+#include "fsdp/Fuse/Pipeline.h"
+#include "fsdp/Import/Pipeline.h"
+#include "fsdp/Plan/Pipeline.h"
+#include "fsdp/Shard/Pipeline.h"
+#include "fsdp/Update/Pipeline.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::fsdp {
+
+struct CompileOptions {
+  ImportOptions import;
+  ShardOptions shard;
+  DifferentiateOptions differentiate;
+  UpdateOptions update;
+  FuseOptions fuse;
+  PlanOptions plan;
+
+  std::string target = "cpu";    ///< cpu or reference
+  std::string targetCpu;         ///< empty: the host
+  unsigned threadsPerRank = 1;   ///< worker threads that kernels may use
+  std::string source;            ///< name of the model file, for the artifact
+  std::string compiler;          ///< name and version of the compiler, for the artifact
+  double learningRate = 3e-4;    ///< default of fsdp-run
+  std::string dumpDirectory;     ///< IR after each phase; empty: none
+  bool timing = false;           ///< time of each phase and pass on stderr
+};
+
+/// One entry of Phases.def.
+struct Phase {
+  StringRef mnemonic, sentence;
+  void (*build)(OpPassManager &, const CompileOptions &);
+};
+ArrayRef<Phase> getPhases();
+
+/// Runs the phases up to and including `last` (all when empty) on `module`.
+/// Errors are diagnostics.
+LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRef last = {});
+
+/// Replaces the kernels of a planned module by their phase functions (`--compile-to=codegen`).
+LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
+
+/// Compiles the kernels of a planned module and writes the artifact to `path`;
+/// nothing is left there on failure.
+LogicalResult writeArtifact(ModuleOp planned, const CompileOptions &options, StringRef path);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PIPELINES_COMPILER_H

@@ -1,0 +1,113 @@
+//===- Compiler.cpp - From a model to an artifact ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Pipeline.h"
+#include "fsdp/Package/Package.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+ArrayRef<Phase> fsdp::getPhases() {
+  static const Phase phases[] = {
+#define FSDP_PHASE(mnemonic, sentence, build, member)                                                                  \
+  {#mnemonic, sentence, [](OpPassManager &pm, const CompileOptions &options) { build(pm, options.member); }},
+#include "Phases.def"
+  };
+  return phases;
+}
+
+/// Milliseconds of a phase, printed when asked for.
+namespace {
+class PhaseTimer {
+public:
+  PhaseTimer(bool enabled, StringRef name) : enabled(enabled), name(name) {}
+  ~PhaseTimer() {
+    std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+    if (enabled)
+      llvm::errs() << llvm::format("%10.1f ms  ", spent.count()) << name << "\n";
+  }
+
+private:
+  bool enabled;
+  StringRef name;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+} // namespace
+
+/// Writes `03.differentiate.mlir` and its like.
+static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number, StringRef mnemonic) {
+  if (std::error_code ec = llvm::sys::fs::create_directories(directory))
+    return emitError(module.getLoc()) << "cannot create '" << directory << "': " << ec.message();
+  llvm::SmallString<128> path(directory);
+  llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "." + mnemonic + ".mlir");
+  std::error_code ec;
+  llvm::raw_fd_ostream os(path, ec);
+  if (!ec) {
+    module.print(os);
+    os.close();
+    ec = os.error();
+    os.clear_error();
+  }
+  return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
+}
+
+LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last) {
+  for (auto [index, phase] : llvm::enumerate(getPhases())) {
+    PhaseTimer timer(options.timing, phase.mnemonic);
+    PassManager pm(module->getContext(), ModuleOp::getOperationName());
+    phase.build(pm, options);
+    if (failed(pm.run(module)))
+      return failure();
+    if (!options.dumpDirectory.empty() && failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
+      return failure();
+    if (phase.mnemonic == last)
+      break;
+  }
+  return success();
+}
+
+/// Milliseconds in "12.3 ms  import" lines come from the same place for what is no pass.
+static FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options) {
+  PhaseTimer timer(options.timing, "codegen");
+  FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
+  if (failed(target))
+    return failure();
+  if (options.target == "reference")
+    return compileReferenceImage(planned, *target, /*widen=*/true);
+  return compileCpuImage(planned, *target);
+}
+
+LogicalResult fsdp::writeArtifact(ModuleOp planned, const CompileOptions &options, StringRef path) {
+  FailureOr<Image> image = compileKernels(planned, options);
+  if (failed(image))
+    return failure();
+  PhaseTimer timer(options.timing, "package");
+  PackageOptions package;
+  package.compiler = options.compiler;
+  package.source = options.source;
+  package.target = options.target;
+  package.threadsPerRank = options.threadsPerRank;
+  const UpdateOptions &update = options.update;
+  package.optimizer = {update.optimizer, options.learningRate, update.beta1,    update.beta2,
+                       update.eps,       update.weightDecay,   update.momentum, update.clipGradNorm};
+  return packArtifact(planned, *image, package, path);
+}
+
+LogicalResult fsdp::lowerKernels(ModuleOp planned, const CompileOptions &options) {
+  PassManager pm(planned->getContext(), ModuleOp::getOperationName());
+  CodegenOptions codegen;
+  if (!options.targetCpu.empty())
+    codegen.targetCpu = options.targetCpu;
+  buildCodegenPipeline(pm, codegen);
+  return pm.run(planned);
+}

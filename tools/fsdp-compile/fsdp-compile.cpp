@@ -1,0 +1,244 @@
+//===- fsdp-compile.cpp - Compile a training step ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Pipelines/Registration.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+namespace cl = llvm::cl;
+
+static constexpr int badUsage = 2;
+
+static const char *overview = R"(fsdp-compile: compile the fully sharded training step of a model
+
+Takes a loss function as MLIR (linalg on tensors; what fsdp-modelgen writes, or an
+importer), writes the whole step (backward, optimizer, collectives, memory plan),
+compiles its kernels and packs one file that fsdp-run trains with.
+
+EXAMPLES
+  A GPT for two ranks, and what it will use:
+    fsdp-modelgen gpt2 --layers=4 --hidden=128 --heads=4 --vocab=256 --seq=64 --batch=8 -o gpt.mlir
+    fsdp-compile gpt.mlir --mesh=shard=2 -o gpt.fsdp --explain
+    fsdp-run gpt.fsdp --ranks=2 --text=input.txt --steps=200
+
+  A foreign module that returns logits and holds a mask of unknown content:
+    fsdp-compile gpt2.mlir --attach-loss=cross_entropy --buffer=0=causal --mesh=shard=2 -o gpt2.fsdp
+
+  The IR after a phase:
+    fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
+)";
+
+namespace {
+/// The command line. Local, so that no global option is left behind.
+struct CommandLine {
+  cl::OptionCategory model{"Model"}, sharding{"Sharding"}, training{"Training"}, output{"Output"};
+
+  cl::opt<std::string> input{cl::Positional, cl::desc("IN.mlir"), cl::init("-"), cl::cat(model)};
+  cl::opt<std::string> entry{"entry", cl::desc("Function to train (default: the only public one)"), cl::cat(model)};
+  cl::opt<std::string> params{
+      "params", cl::desc("Which arguments are parameters: positions and names, e.g. 0-148,150,h.*"), cl::cat(model)};
+  cl::opt<std::string> paramsFile{
+      "params-file", cl::desc("JSON sidecar: names, initial values and frozen flags of parameters"), cl::cat(model)};
+  cl::list<std::string> buffers{
+      "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|FILE (repeat per buffer)"), cl::cat(model)};
+  cl::opt<std::string> attachLoss{"attach-loss", cl::desc("Loss behind logits: cross_entropy"), cl::cat(model)};
+
+  cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1)"),
+                            cl::init("shard=1"), cl::cat(sharding)};
+  cl::opt<std::string> strategy{"sharding-strategy", cl::desc("full_shard (default)"), cl::init("full_shard"),
+                                cl::cat(sharding)};
+  cl::opt<std::string> policy{"auto-wrap-policy",
+                              cl::desc("transformer: one unit per layer (default); none: the whole model is one unit"),
+                              cl::init("transformer"), cl::cat(sharding)};
+  cl::opt<std::string> layer{"transformer-layer", cl::desc("Prefix pattern of a layer's parameters, e.g. h.*"),
+                             cl::cat(sharding)};
+  cl::opt<bool> reshard{"reshard-after-forward", cl::desc("Gather parameters again in the backward (default true)"),
+                        cl::init(true), cl::cat(sharding)};
+
+  cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
+  cl::opt<double> lr{"lr", cl::desc("Learning rate that fsdp-run starts from (default 3e-4)"), cl::init(3e-4),
+                     cl::cat(training)};
+  cl::opt<double> beta1{"beta1", cl::desc("AdamW: decay of the first moment (default 0.9)"), cl::init(0.9),
+                        cl::cat(training)};
+  cl::opt<double> beta2{"beta2", cl::desc("AdamW: decay of the second moment (default 0.999)"), cl::init(0.999),
+                        cl::cat(training)};
+  cl::opt<double> eps{"eps", cl::desc("AdamW: added to the root (default 1e-8)"), cl::init(1e-8), cl::cat(training)};
+  cl::opt<double> decay{"weight-decay", cl::desc("Decoupled decay of tensors of rank 2 and more (default 0.01)"),
+                        cl::init(0.01), cl::cat(training)};
+  cl::opt<double> momentum{"momentum", cl::desc("SGD: momentum (default 0)"), cl::init(0.0), cl::cat(training)};
+  cl::opt<double> clip{"clip-grad-norm", cl::desc("Largest global gradient norm; 0: no clipping (default)"),
+                       cl::init(0.0), cl::cat(training)};
+
+  cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
+                               cl::value_desc("OUT.fsdp"), cl::cat(output)};
+  cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
+                              cl::cat(output)};
+  cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
+                                 cl::cat(output)};
+  cl::opt<unsigned> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
+                            cl::cat(output)};
+  cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json"),
+                               cl::ValueOptional, cl::init(""), cl::cat(output)};
+  cl::opt<std::string> compileTo{"compile-to", cl::desc("Stop behind a phase and write its IR:"
+                                                        " import|shard|differentiate|update|fuse|plan|codegen"),
+                                 cl::value_desc("PHASE"), cl::cat(output)};
+  cl::opt<std::string> dumpTo{"dump-phases-to", cl::desc("Write the IR after each phase to DIR/NN.phase.mlir"),
+                              cl::value_desc("DIR"), cl::cat(output)};
+  cl::opt<bool> timing{"timing", cl::desc("Print the time of each phase on stderr"), cl::cat(output)};
+  cl::opt<bool> remarks{"remarks", cl::desc("Print remarks: what was inferred, and what blocked what"), cl::cat(output)};
+};
+} // namespace
+
+static CompileOptions fill(const CommandLine &line) {
+  CompileOptions options;
+  options.import.entry = line.entry;
+  options.import.params = line.params;
+  options.import.paramsFile = line.paramsFile;
+  options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
+  options.import.attachLoss = line.attachLoss;
+  options.shard.mesh = line.mesh;
+  options.shard.strategy = line.strategy;
+  options.shard.policy = line.policy;
+  options.shard.layerPattern = line.layer;
+  options.shard.reshardAfterForward = line.reshard;
+  options.shard.remarks = line.remarks;
+  options.update.optimizer = line.optimizer;
+  options.update.beta1 = line.beta1;
+  options.update.beta2 = line.beta2;
+  options.update.eps = line.eps;
+  options.update.weightDecay = line.decay;
+  options.update.momentum = line.momentum;
+  options.update.clipGradNorm = line.clip;
+  options.target = line.target;
+  options.targetCpu = line.targetCpu;
+  options.threadsPerRank = line.threads;
+  options.learningRate = line.lr;
+  options.dumpDirectory = line.dumpTo;
+  options.timing = line.timing;
+  options.source = line.input;
+  options.compiler = "fsdp-compile " FSDP_VERSION " (LLVM " LLVM_VERSION_STRING ")";
+  return options;
+}
+
+/// "file:line:column", or nothing for a location without one.
+static void printLocation(Location loc, llvm::raw_ostream &os) {
+  if (auto file = dyn_cast<FileLineColLoc>(loc))
+    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+  else if (auto named = dyn_cast<NameLoc>(loc))
+    printLocation(named.getChildLoc(), os);
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    printLocation(fused.getLocations().front(), os);
+  else if (auto call = dyn_cast<CallSiteLoc>(loc))
+    printLocation(call.getCallee(), os);
+}
+
+static void printDiagnostic(Diagnostic &diag, bool remarks) {
+  if (diag.getSeverity() == DiagnosticSeverity::Remark && !remarks)
+    return;
+  static constexpr StringLiteral names[] = {"note", "warning", "error", "remark"};
+  printLocation(diag.getLocation(), llvm::errs());
+  llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": " << diag << "\n";
+  for (Diagnostic &note : diag.getNotes()) {
+    printLocation(note.getLocation(), llvm::errs());
+    llvm::errs() << "note: " << note << "\n";
+  }
+}
+
+static int usageError(const Twine &message) {
+  llvm::errs() << "fsdp-compile: " << message << "\n";
+  return badUsage;
+}
+
+/// Options that need no IR to be found wrong.
+static std::optional<std::string> checkUsage(const CommandLine &line) {
+  auto quote = [](StringRef s) { return "'" + s.str() + "'"; };
+  bool known = line.compileTo.empty() || line.compileTo == "codegen" ||
+               llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
+  if (!known)
+    return "--compile-to=" + line.compileTo +
+           ": expected import, shard, differentiate, update, fuse, plan or codegen";
+  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json")
+    return "--explain=" + line.explain + ": expected text or json";
+  if (line.target != "cpu" && line.target != "reference")
+    return "--target=" + line.target + ": expected cpu or reference";
+  if (line.threads < 1 || line.threads > 1024)
+    return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
+  if (line.outFile.empty() && !line.explain.getNumOccurrences())
+    return "no output: give -o OUT.fsdp, or --explain for the plan alone (input " + quote(line.input) + ")";
+  return std::nullopt;
+}
+
+/// Writes `module` to the file that -o names.
+static LogicalResult writeModule(ModuleOp module, StringRef path) {
+  std::error_code ec;
+  llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
+  if (!ec) {
+    module.print(out.os());
+    out.os().flush();
+    ec = out.os().error();
+    out.os().clear_error();
+  }
+  if (ec)
+    return emitError(UnknownLoc::get(module.getContext())) << "cannot write '" << path << "': " << ec.message();
+  out.keep();
+  return success();
+}
+
+static int compile(const CommandLine &line) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // users know their model, not our IR
+  bool remarks = line.remarks;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
+    printDiagnostic(diag, remarks);
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(line.input, &context);
+  if (!module)
+    return badUsage;
+  CompileOptions options = fill(line);
+  // The linker, which runs in this process, resets the options of the command line.
+  const std::string outFile = line.outFile, compileTo = line.compileTo;
+  if (failed(runPhases(*module, options, compileTo)))
+    return badUsage;
+  bool planned = compileTo.empty() || compileTo == "plan" || compileTo == "codegen";
+  if (line.explain.getNumOccurrences() && planned && compileTo != "codegen")
+    explain(*module, llvm::outs(), line.explain == "json");
+  if (outFile.empty())
+    return 0;
+  if (compileTo == "codegen")
+    return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? badUsage : 0;
+  if (!compileTo.empty())
+    return failed(writeModule(*module, outFile)) ? badUsage : 0;
+  return failed(writeArtifact(*module, options, outFile)) ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  CommandLine line;
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "fsdp-compile " FSDP_VERSION " (LLVM/MLIR " LLVM_VERSION_STRING ")\n";
+  });
+  cl::HideUnrelatedOptions({&line.model, &line.sharding, &line.training, &line.output});
+  std::string errors;
+  llvm::raw_string_ostream errorStream(errors);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {
+    llvm::errs() << errors;
+    return badUsage;
+  }
+  if (std::optional<std::string> problem = checkUsage(line))
+    return usageError(*problem);
+  return compile(line);
+}
