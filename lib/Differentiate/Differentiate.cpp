@@ -57,6 +57,7 @@ public:
 
 private:
   LogicalResult checkSignature();
+  LogicalResult checkUnits();
   void activateParameters();
   void seedLoss();
   LogicalResult differentiate(ArrayRef<Operation *> forward);
@@ -89,6 +90,22 @@ LogicalResult Backward::checkSignature() {
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
       return func.emitError("expected static shapes, found ") << type << " as argument " << i;
+  return success();
+}
+
+/// Shards are arguments that say whose they are.
+LogicalResult Backward::checkUnits() {
+  for (BlockArgument argument : block.getArguments())
+    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), FSDPDialect::unitAttr);
+        name && !lookUpUnit(name))
+      return func.emitError("expected the unit of argument ")
+             << argument.getArgNumber() << ", " << name << ", to be an 'fsdp.unit'";
+  for (auto op : block.getOps<UnshardOp>()) {
+    auto shard = dyn_cast<BlockArgument>(op.getShard());
+    if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())
+      return op.emitError("expected the shard to be an argument of the function with {fsdp.unit = ")
+             << op.getUnitAttr() << "}: its gradient is returned for that argument";
+  }
   return success();
 }
 
@@ -148,9 +165,9 @@ void Backward::reduceUnit(UnshardOp op) {
     grads.push_back(convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));
     params.push_back(i);
   }
-  auto shard = dyn_cast<BlockArgument>(op.getShard());
-  if (op != first || params.empty() || !shard)
+  if (op != first || params.empty())
     return; // a unit without cotangents gets its zeros in collectGradients()
+  auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] = emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
@@ -210,7 +227,7 @@ void Backward::eraseDeadOps() {
 }
 
 LogicalResult Backward::run() {
-  if (failed(checkSignature()))
+  if (failed(checkSignature()) || failed(checkUnits()))
     return failure();
   SmallVector<Operation *> forward;
   for (Operation &op : block.without_terminator())

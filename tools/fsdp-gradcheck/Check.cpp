@@ -162,6 +162,7 @@ FailureOr<Row> Checker::checkArgument(unsigned index, const Buffer *gradient) {
   for (const Direction &u : directions)
     if (failed(compare(x, at, u, gradient, row)))
       return failure();
+  row.ok &= row.numChecked > 0;
   return row;
 }
 

@@ -7,7 +7,8 @@
 //  1. Arguments and results become memrefs behind plain pointers.
 //  2. Raised ops become loops (Decompose.cpp); bufferize.
 //  3. Every allocation becomes a static buffer: calls leave nothing behind.
-//  4. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT.
+//  4. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT
+//     without optimization (compiling is what takes the time here).
 //
 // None of it is code of the compiler under test.
 //
@@ -159,7 +160,7 @@ static void buildLowering(PassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
 }
 
-std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module, bool optimize) {
+std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module) {
   for (auto func : module->getOps<func::FuncOp>()) {
     func.setSymName(symbolOf(func.getName()));
     exposeBuffers(func);
@@ -168,6 +169,7 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module, bool optimi
     return nullptr;
   MLIRContext *context = module->getContext();
   PassManager bufferize(context), lower(context);
+  lower.enableVerifier(false);
   buildBufferization(bufferize);
   buildLowering(lower);
   if (failed(bufferize.run(*module)))
@@ -181,9 +183,9 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module, bool optimi
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
   ExecutionEngineOptions options;
-  auto transformer = makeOptimizingTransformer(optimize ? 1 : 0, 0, nullptr);
+  auto transformer = makeOptimizingTransformer(0, 0, nullptr);
   options.transformer = transformer;
-  options.jitCodeGenOptLevel = optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::None;
   options.enableGDBNotificationListener = options.enablePerfNotificationListener = false;
   llvm::Expected<std::unique_ptr<ExecutionEngine>> made = ExecutionEngine::create(*module, options);
   if (!made) {

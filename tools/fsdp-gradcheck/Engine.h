@@ -34,7 +34,7 @@ private:
 class Engine {
 public:
   /// Consumes the module. Explains a failure.
-  static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module, bool optimize);
+  static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
   /// Arguments and results, in the order of the function's type.
   LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results);
 

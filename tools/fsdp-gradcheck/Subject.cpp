@@ -200,8 +200,11 @@ static LogicalResult normalize(ModuleOp module) {
   return pm.run(module);
 }
 
-FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, unsigned sabotage) {
+FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
+                                      unsigned sabotage) {
   Subject subject;
+  if (widen)
+    widenModule(*module);
   if (failed(normalize(*module)))
     return failure();
   for (auto func : llvm::to_vector(module->getOps<func::FuncOp>())) {

@@ -39,8 +39,9 @@ struct Subject {
 };
 
 /// Inlines, reduces each function to one loss (tensors are weighed at random), and
-/// differentiates. `sabotage` n > 0 spoils the n-th op of each backward by 1e-4.
-FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, unsigned sabotage);
+/// differentiates. `widen`: makes all floats f64 before. `sabotage` n > 0 spoils the
+/// n-th op of each backward by 1e-4.
+FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen, unsigned sabotage);
 
 } // namespace mlir::fsdp::gradcheck
 

@@ -54,7 +54,7 @@ struct CommandLine {
                               cl::desc("random directions checked of larger arguments (default 3)")};
   cl::opt<unsigned> sabotage{"sabotage", cl::init(0), cl::cat(category),
                              cl::desc("spoil the n-th op of each backward by 1e-4: the check must fail")};
-  cl::opt<bool> optimize{"O", cl::desc("optimize the code that is run (large models)"), cl::cat(category)};
+  cl::opt<bool> widen{"widen", cl::desc("make all floats f64 before differentiating"), cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("print failures and the summary only"), cl::cat(category)};
 };
 } // namespace
@@ -76,7 +76,7 @@ static int run(const CommandLine &options) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.input, ParserConfig(&context));
   if (!module)
     return 2;
-  FailureOr<Subject> subject = prepare(std::move(module), options.function, options.sabotage);
+  FailureOr<Subject> subject = prepare(std::move(module), options.function, options.widen, options.sabotage);
   if (failed(subject))
     return 2;
   if (subject->functions.empty()) {
@@ -86,8 +86,8 @@ static int run(const CommandLine &options) {
     llvm::errs() << "\n";
     return 2;
   }
-  std::unique_ptr<Engine> forward = Engine::create(std::move(subject->forward), options.optimize);
-  std::unique_ptr<Engine> gradient = Engine::create(std::move(subject->gradient), options.optimize);
+  std::unique_ptr<Engine> forward = Engine::create(std::move(subject->forward));
+  std::unique_ptr<Engine> gradient = Engine::create(std::move(subject->gradient));
   if (!forward || !gradient)
     return 2;
   CheckOptions check{options.tolerance, options.step, options.seed, options.all, options.elements, options.directions};

@@ -1,0 +1,190 @@
+// RUN: fsdp-opt %s --fsdp-differentiate -verify-diagnostics -split-input-file
+
+#id = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+func.func @product(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  // expected-error@+1 {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme (maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; write a product as exp of a sum of logarithms}}
+  %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    // expected-note@+1 {{it is combined by 'arith.mulf' here}}
+    %0 = arith.mulf %o, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+func.func @overwritten(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  // expected-error@+1 {{no gradient for result 0 of this reduction: every iteration overwrites it; expected it to combine with the 'outs' argument}}
+  %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+// A chain of min and max is neither.
+func.func @clamped_sum(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  // expected-error@+1 {{no gradient for result 0 of this reduction}}
+  %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.maximumf %o, %a : f32
+    // expected-note@+1 {{it is combined by 'arith.minimumf' here}}
+    %1 = arith.minimumf %0, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#none = affine_map<() -> ()>
+func.func @exponent(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  %c = arith.constant 2.0 : f32
+  %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    // expected-error@+1 {{no gradient for the exponent of 'math.powf': it is defined for a positive base only; write exp(e * log(x)) where the base is known to be positive}}
+    %0 = math.powf %c, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#none = affine_map<() -> ()>
+func.func @no_rule(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  %c = arith.constant 2.0 : f32
+  %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    // expected-error@+1 {{no derivative rule for 'arith.remf'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the parameters behind it 'fsdp.frozen'}}
+    %0 = arith.remf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#none = affine_map<() -> ()>
+func.func @branch_in_body(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  %c = arith.constant 2.0 : f32
+  %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.cmpf ogt, %a, %c : f32
+    // expected-error@+1 {{no gradient through 'scf.if' inside the body of a structured op; write it with arith.select}}
+    %0 = scf.if %p -> f32 {
+      scf.yield %a : f32
+    } else {
+      scf.yield %c : f32
+    }
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+func.func @loop(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-error@+1 {{no gradient for 'scf.for': control flow is not differentiated; unroll the loop or write the choice with arith.select}}
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> tensor<f32> {
+    scf.yield %a : tensor<f32>
+  }
+  return %r : tensor<f32>
+}
+
+// -----
+
+func.func @tensor_arith(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  // expected-error@+1 {{no gradient for 'math.exp' on tensors; run --convert-elementwise-to-linalg before it}}
+  %r = math.exp %x : tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+func.func @computed_slice(%x: tensor<4xf32> {fsdp.param = "x"}, %i: index) -> tensor<f32> {
+  // expected-error@+1 {{no gradient for 'tensor.extract_slice' at computed offsets; use constant offsets, or gather with a linalg.generic that reads tensor.extract}}
+  %r = tensor.extract_slice %x[%i] [1] [1] : tensor<4xf32> to tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+func.func @padding_value(%x: tensor<4xf32> {fsdp.param = "x"}, %p: tensor<f32> {fsdp.param = "p"}) -> tensor<f32> {
+  %z = arith.constant dense<0.0> : tensor<f32>
+  // expected-note@+1 {{the padding depends on a parameter here}}
+  %v = tensor.extract %p[] : tensor<f32>
+  // expected-error@+1 {{no gradient for the padding value of 'tensor.pad'; pad with a constant, or insert into a tensor.splat of the value}}
+  %y = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %v : f32
+  } : tensor<4xf32> to tensor<6xf32>
+  %r = linalg.dot ins(%y, %y : tensor<6xf32>, tensor<6xf32>) outs(%z : tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{expected the first result to be the loss, a float tensor of rank 0, found 'tensor<4xf32>'}}
+func.func @no_loss(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{expected the first result to be the loss, a float tensor of rank 0, found no result}}
+func.func @no_result(%x: tensor<4xf32> {fsdp.param = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected static shapes, found 'tensor<?xf32>' as argument 1}}
+func.func @dynamic(%x: tensor<f32> {fsdp.param = "x"}, %y: tensor<?xf32>) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+// expected-note@+1 {{it is defined here; rename it}}
+func.func private @eval()
+// expected-error@+1 {{expected '@eval' to be free for the program of this name}}
+func.func @loss(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
+  return %x : tensor<f32>
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+// expected-error@+1 {{expected the unit of argument 0, @u, to be an 'fsdp.unit'}}
+func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
+  return %l : tensor<f32>
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
+func.func @reference(%x: tensor<64xf32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
+  // expected-error@+1 {{expected the shard to be an argument of the function with {fsdp.unit = @u}: its gradient is returned for that argument}}
+  %w = fsdp.unshard %x @u site 0 : tensor<64xf32> -> tensor<f32>
+  return %w : tensor<f32>
+}
