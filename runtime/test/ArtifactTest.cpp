@@ -17,6 +17,7 @@
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace fsdprt;
 using namespace fsdprt::test;
@@ -113,6 +114,23 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
     refused += !refusal(file).empty();
   }
   EXPECT_GT(refused, whole.size() / strideOf() / 20); // it looks at what it reads
+}
+
+TEST(Artifact, RandomDamageUnderANewHash) { // words as they come: offsets, lengths, kinds
+  auto whole = pack(toyManifest({}));
+  std::mt19937_64 random(1);
+  const uint64_t words[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, ~uint64_t(0), uint64_t(1) << 63, 64, 4096};
+  int rounds = std::getenv("FSDP_TEST_ALL") ? 200000 : 2000;
+  for (int round = 0; round < rounds; ++round) {
+    auto file = whole;
+    for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
+      size_t size = size_t(1) << random() % 4, at = 128 + random() % (file.size() - 136);
+      uint64_t word = random() % 2 ? random() : words[random() % std::size(words)];
+      std::memcpy(file.data() + at / size * size, &word, size);
+    }
+    seal(file);
+    refusal(file); // comes back
+  }
 }
 
 TEST(Artifact, RefusesOtherFiles) {

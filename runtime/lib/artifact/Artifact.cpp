@@ -140,6 +140,9 @@ void Artifact::resolveKernels() {
 void Artifact::check() {
   checkHeader();
   const auto *manifestBytes = reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
+  if (header.manifest_size >= uint64_t(1) << 30)
+    badInput("%s: expected a manifest of less than 1 GiB, found %llu bytes", file.c_str(),
+             (unsigned long long)header.manifest_size);
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64, /*max_tables=*/50'000'000);
   // 8 bytes is the least that the identifier's check reads.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))

@@ -31,7 +31,14 @@ inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
 
-/// The product of a shape; false when it overflows.
+/// FlatBuffers' verifier looks at the place of a vector's length, not at that of its elements,
+/// which may be of 8 bytes.
+template <typename T>
+bool isAligned(const flatbuffers::Vector<T> *vector) {
+  return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
+}
+
+/// The product of a shape; false when it overflows or is not aligned.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

@@ -31,6 +31,8 @@ static constexpr uint64_t maxRanks = 4096, maxWorkers = 4096, maxElements = uint
 
 bool fsdprt::elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements) {
   elements = 1;
+  if (!isAligned(shape))
+    return false;
   for (uint32_t i = 0; shape && i < shape->size(); ++i)
     if (__builtin_mul_overflow(elements, shape->Get(i), &elements))
       return false;
@@ -109,6 +111,8 @@ void ManifestVerifier::verifyMesh() { // (V1)
     if (!names.insert(name).second)
       refuse("the mesh has two axes called '%s'", printable(name).c_str());
     uint64_t size = 1;
+    if (!isAligned(axis.factors()))
+      refuse("mesh axis '%s': its factors are not aligned", printable(name).c_str());
     for (uint32_t f = 0; f < count(axis.factors()); ++f) {
       uint64_t factor = axis.factors()->Get(f);
       if (factor < 1 || factor > maxRanks)
@@ -184,6 +188,8 @@ void ManifestVerifier::verifyKernels() { // (V4)
         refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(),
                p, (ull)phase.extent(), (ull)phase.tile());
     }
+    if (!isAligned(kernel.binding_bytes()))
+      refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     if (count(kernel.writes()) != 0 && count(kernel.writes()) != count(kernel.binding_bytes()))
       refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(),
              count(kernel.binding_bytes()), count(kernel.writes()));

@@ -157,6 +157,8 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
   if ((launch.bindings() ? launch.bindings()->size() : 0) != bindings)
     refuse(format("expected the %u bindings of kernel '%s', found %u", bindings, name.c_str(),
                   launch.bindings() ? launch.bindings()->size() : 0));
+  if (!isAligned(launch.bindings()))
+    refuse("its bindings are not aligned");
   for (uint32_t i = 0; i < bindings; ++i) {
     std::string what = format("binding %u of kernel '%s'", i, name.c_str());
     bool mayWrite = count(kernel.writes()) != 0 && kernel.writes()->Get(i) != 0;
