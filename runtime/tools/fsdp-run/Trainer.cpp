@@ -277,7 +277,8 @@ void Trainer::train() {
   }
   countAllocations(false);
   printer.endSteps();
-  summarise(firstLoss, lastLoss, trainingSeconds);
+  if (!differs)
+    summarise(firstLoss, lastLoss, trainingSeconds);
 }
 
 void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
