@@ -261,11 +261,11 @@ void Trainer::train() {
     std::memcpy(block, lastBlock, sizeof block);
     lastLoss = block[FSDPRT_BLOCK_LOSS];
     firstLoss = number == 1 ? lastLoss : firstLoss;
-    if (options.check)
-      stepReference(number, block);
     double done = monotonicSeconds() - began;
     printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM], block[FSDPRT_BLOCK_LR],
                   static_cast<double>(tokensPerStep) / seconds, done / number * (options.steps - number)});
+    if (options.check)
+      stepReference(number, block);
     bool last = number == options.steps;
     bool due = validationBatches && (last || (options.validateEvery && number % options.validateEvery == 0));
     if (due)
