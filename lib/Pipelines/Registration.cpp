@@ -12,6 +12,7 @@
 #include "fsdp/Import/Passes.h"
 #include "fsdp/Import/Pipeline.h"
 #include "fsdp/Plan/Passes.h"
+#include "fsdp/Plan/Pipeline.h"
 #include "fsdp/Shard/Passes.h"
 #include "fsdp/Shard/Pipeline.h"
 #include "fsdp/Update/Passes.h"
@@ -37,5 +38,6 @@ void fsdp::registerPasses() {
   registerUpdatePipeline();
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
+  registerPlanPipeline();
   registerFSDPCodegenPasses();
 }

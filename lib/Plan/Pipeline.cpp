@@ -7,6 +7,7 @@
 #include "fsdp/Plan/Pipeline.h"
 #include "fsdp/Plan/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
@@ -23,4 +24,9 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());
+}
+
+void fsdp::registerPlanPipeline() {
+  PassPipelineRegistration<>("fsdp-plan", "Dispatches to kernels and programs over packed arenas",
+                             [](OpPassManager &pm) { buildPlanPipeline(pm, {}); });
 }

@@ -16,9 +16,9 @@
 // Ops from the last to the first, so that users have their places:
 //  1. The limit is the first op behind that uses a result, or writes in place over an
 //     operand. (A write in place by the op itself stays behind other readers: they are before it.)
-//  2. Gain: bytes of the results, times the way to the limit. Price: for each
-//     operand of which this op is the last reader, its bytes times the way from
-//     the reader before. Persistent operands cost nothing.
+//  2. Gain: bytes of the results, times the way to the limit (none for gradients: their
+//     place is in the flat buffer). Price: for each operand of which this op is the last
+//     reader, its bytes times the way that its life becomes longer. Arguments cost nothing.
 //  3. Move the op in front of the limit when it gains. Views move at no price.
 //
 // Kernel calls and gathers move; other collectives keep their order. The positions
@@ -117,12 +117,20 @@ private:
                                 [&](int64_t operand) { return operand >= 0 && call.getInputs()[operand] == value; });
   }
 
+  /// Whether all that becomes of `value` is part of a flat gradient buffer, which begins with its first part.
+  bool isGradient(Value value) {
+    return llvm::all_of(value.getUsers(), [&](Operation *user) {
+      return isa<ReduceScatterOp>(user) ||
+             (aliasing.getViewSource(user) && llvm::all_of(user->getResults(), [&](Value v) { return isGradient(v); }));
+    });
+  }
+
   /// Step 2.
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);
     for (OpResult result : op->getResults())
-      if (!call || call.getInplace()[result.getResultNumber()] < 0)
+      if ((!call || call.getInplace()[result.getResultNumber()] < 0) && !isGradient(result))
         balance += getBytes(result) * (limit - here);
     llvm::SmallDenseSet<Value> counted;
     for (Value operand : op->getOperands()) {

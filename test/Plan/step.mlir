@@ -1,5 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-cast-collectives --fsdp-outline-kernels --fsdp-assign-buffers --fsdp-add-init-programs \
-// RUN:   --fsdp-pack-arenas --fsdp-verify-planned --verify-roundtrip | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-plan --verify-roundtrip | FileCheck %s
 
 // A layer y = x w + b, its loss sum(y), trained by w -= lr * dw on two ranks.
 

@@ -35,7 +35,7 @@ struct Packing {
   llvm::SmallVector<int64_t> offsets;
   /// What the packing takes, and the most that is alive at one moment.
   int64_t bytes = 0, lowerBound = 0;
-  /// The variant that won, for reports.
+  /// The order that won, for reports.
   llvm::StringRef method;
 };
 

@@ -17,6 +17,9 @@ struct PlanOptions {};
 /// Dispatches to kernels and programs over packed arenas; ends in fsdp-verify-planned.
 void buildPlanPipeline(OpPassManager &pm, const PlanOptions &options);
 
+/// Makes it known to fsdp-opt as --fsdp-plan.
+void registerPlanPipeline();
+
 } // namespace fsdp
 } // namespace mlir
 
