@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Explain.h"
+#include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
@@ -211,6 +212,8 @@ static int compile(const CommandLine &line) {
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
   const std::string outFile = line.outFile, compileTo = line.compileTo;
+  if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
+    return badUsage;
   if (failed(runPhases(*module, options, compileTo)))
     return badUsage;
   bool planned = compileTo.empty() || compileTo == "plan" || compileTo == "codegen";

@@ -1,0 +1,13 @@
+"""compare-metrics.py A.jsonl B.jsonl TOLERANCE: losses and norms of two runs agree, relatively."""
+import json
+import sys
+
+a, b = ([json.loads(line) for line in open(path)] for path in sys.argv[1:3])
+tolerance = float(sys.argv[3])
+assert len(a) == len(b) and a, f"{len(a)} and {len(b)} steps"
+worst = 0.0
+for x, y in zip(a, b):
+    for key in ("loss", "grad_norm"):
+        worst = max(worst, abs(x[key] - y[key]) / max(abs(y[key]), 1e-30))
+print(f"{len(a)} steps, worst relative difference {worst:.1e}")
+sys.exit(0 if worst <= tolerance else 1)
