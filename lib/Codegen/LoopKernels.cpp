@@ -169,8 +169,13 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
     return bufferization::getMemRefTypeWithStaticIdentityLayout(type, space);
   };
   bufferization::BufferizationState state;
-  if (failed(bufferization::eliminateEmptyTensors(rewriter, module)) ||
-      failed(bufferization::runOneShotModuleBufferize(module, options, state)))
+  LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
+  // The anchors have served; a result that is elsewhere is copied (storeResults).
+  kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
+    op.getResult().replaceAllUsesWith(op.getSource());
+    op.erase();
+  });
+  if (failed(placed) || failed(bufferization::runOneShotModuleBufferize(module, options, state)))
     return kernel.emitError("the kernel cannot be bufferised");
   return success();
 }

@@ -7,13 +7,14 @@
 // The choice of a lowering. Each says beforehand whether it takes a kernel; the
 // general one takes what is left:
 //
-//   a contraction     -> packed panels, register tiles    Gemm.cpp
-//   any other kernel  -> plain loops, one worker          LoopKernels.cpp
+//   a contraction              -> packed panels, register tiles    Gemm.cpp
+//   maps, reductions, scatters -> nests of vector loops            NestKernels.cpp
+//   any other kernel           -> plain loops, one worker          LoopKernels.cpp
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Gemm.h"
-#include "fsdp/Codegen/Lowering.h"
+#include "fsdp/Codegen/NestBuilder.h"
 #include "fsdp/Codegen/Passes.h"
 
 namespace mlir::fsdp {
@@ -27,6 +28,8 @@ using namespace mlir::fsdp;
 LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
   if (handlesContractKernel(kernel, target))
     return lowerContractKernel(kernel, target, info);
+  if (lowerNestKernel(kernel, target, info))
+    return success();
   return lowerLoopKernel(kernel, info);
 }
 

@@ -283,8 +283,8 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, L
   llvm::outs() << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
   if (options.times) {
     double best = 1e30;
-    for (int round = 0; round < 5; ++round) {
-      std::vector<Buffer> again = inputs;
+    std::vector<Buffer> again = inputs;
+    for (int round = 0; round < 7; ++round) {
       auto begin = std::chrono::steady_clock::now();
       runKernel(library, info, again, Split::Whole);
       best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());

@@ -1,0 +1,128 @@
+//===- NestBuilder.h - Phases as nests of vector loops ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Private to the stage; see NestKernels.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CODEGEN_NESTBUILDER_H
+#define FSDP_CODEGEN_NESTBUILDER_H
+
+#include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/Codegen/Evaluator.h"
+#include "fsdp/Codegen/KernelSteps.h"
+#include "fsdp/Codegen/Lowering.h"
+
+namespace mlir::fsdp {
+
+/// Lanes that a sum along a row has, for every instruction set.
+inline constexpr int64_t virtualLanes = 64;
+/// Elements by which a flat range is split.
+inline constexpr int64_t flatTile = 64;
+
+/// Lowers the steps of one kernel, phase by phase. Everything is emitted beside
+/// the kernel; nothing of it is changed, so that a refusal costs nothing.
+class NestBuilder {
+public:
+  NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
+  ~NestBuilder();
+  /// Emits all phases; false when some part is refused.
+  bool build();
+  /// Makes them the kernel's.
+  void finish(KernelInfo &info);
+
+private:
+  /// The phase that is being emitted.
+  struct Phase {
+    func::FuncOp function;
+    EvaluationState state;
+    Value begin, end, worker, shared;
+    int64_t workerBytes = 0;
+    int64_t extent = 1, tile = 1;
+  };
+  /// A tensor read or written, for the check of in-place updates.
+  struct Access {
+    Value tensor;
+    SmallVector<AffineExpr> indices;
+    bool isStore, precise, sameRow;
+    int64_t stage, body;
+  };
+  /// The columns of a row: loops around one vectorised loop.
+  struct Columns {
+    SmallVector<int64_t> shape, outer;
+    int64_t inner = 1;
+    SmallVector<int64_t> borders; // 0, places to split the inner loop at, inner
+  };
+  using Values = SmallVector<Value>;
+
+  // NestKernels.cpp
+  bool buildSegments();
+  bool buildSegment(ArrayRef<Step> segment);
+  Phase begin(int64_t extent, int64_t tile);
+  bool commit(Phase &phase, ArrayRef<Step> segment);
+  void discard(Phase &phase);
+  bool isSafeInPlace();
+  void watchReads(Phase &phase);
+  void recordStores(const Step &step, ArrayRef<AffineExpr> indices);
+  Value accumulate(const Step &step, Evaluator &at, ArrayRef<AffineExpr> loops, Value sum);
+  Value view(Value bytes, int64_t offset, int64_t elements, Type element);
+  SmallVector<Value> getTargets(Phase &phase, const Step &step);
+  bool isReadLater(const Step &step, ArrayRef<Step> segment);
+  Value constantVector(TypedAttr element, int64_t lanes);
+  int64_t vectorLanes(int64_t lanes) const { return std::min<int64_t>(lanes, target.vectorBits / 8); }
+  void storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, AffineExpr offset);
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+
+  // RowNests.cpp
+  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  bool buildFlat(ArrayRef<Step> segment);
+  void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
+  void emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
+                 ArrayRef<AffineExpr> rowIndices);
+  void emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
+                ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried, int64_t pieces);
+  void emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices, Value value);
+  Columns chooseColumns(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
+                        ArrayRef<int64_t> shape, Evaluator &at);
+  Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at, int64_t chunk,
+                   Values carried, function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body);
+  Value reduceLanes(const Step &step, ArrayRef<Value> parts);
+  std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
+
+  // ColumnNests.cpp
+  bool buildColumnReduction(ArrayRef<Step> segment);
+  bool buildScatter(const Step &step);
+  void emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+  void emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+  void emitPieces(int64_t begin, int64_t end, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+
+  func::FuncOp kernel;
+  const CpuTarget &target;
+  SmallVector<Step> steps;
+  OpBuilder builder;
+  Location loc;
+  std::vector<Phase> phases;
+  /// Offset in the shared scratch of values that later phases read.
+  DenseMap<Value, int64_t> sharedOffsets;
+  /// Values of finished phases: where they lie.
+  SmallVector<Step> done;
+  int64_t sharedBytes = 0;
+  /// Where the columns of the group in progress go when that is a row buffer.
+  DenseMap<Value, Value> rowBuffers;
+  unsigned rowBufferSkip = 0;
+  std::vector<Access> accesses;
+  int64_t stage = 0, body = 0;
+  /// Stores into arguments by earlier phases.
+  llvm::SmallPtrSet<void *, 4> overwritten;
+};
+
+/// Lowers a kernel of maps, row and column reductions and scatters; false, with
+/// the kernel as it was, when it holds something else.
+bool lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CODEGEN_NESTBUILDER_H

@@ -1,0 +1,208 @@
+//===- KernelSteps.cpp - What a kernel must compute one by one --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %s = generic %x {sum over d1}         step 1   row reduction
+//   %c = generic %x, %s {x - s / n}                 in place, twice
+//   %q = generic %c {sum of squares}      step 2   row reduction
+//   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
+//
+// A value becomes a step when it is a result, a reduction, a scatter, or costly and
+// read by more than one step. The order is that of the ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/KernelSteps.h"
+#include "fsdp/Codegen/Lowering.h"
+#include "fsdp/IR/FSDP.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+Value fsdp::combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c) {
+  OperationState state(loc, isa<math::FmaOp>(combiner) ? StringRef("arith.addf") : combiner->getName().getStringRef(),
+                       {a, c}, a.getType());
+  return b.create(state)->getResult(0);
+}
+
+TypedAttr fsdp::getIdentity(Operation *combiner, Type element) {
+  Builder b(element.getContext());
+  auto infinity = [&](bool negative) -> TypedAttr {
+    return b.getFloatAttr(element, APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), negative));
+  };
+  auto integer = [&](auto pick) -> TypedAttr {
+    unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+    return b.getIntegerAttr(element, pick(width));
+  };
+  return TypeSwitch<Operation *, TypedAttr>(combiner)
+      .Case<arith::AddFOp, math::FmaOp, arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
+          [&](auto) { return b.getZeroAttr(element); })
+      .Case<arith::MulFOp, arith::MulIOp>([&](auto) { return b.getOneAttr(element); })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return infinity(true); })
+      .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return infinity(false); })
+      .Case<arith::AndIOp, arith::MinUIOp>([&](auto) { return integer(APInt::getAllOnes); })
+      .Case<arith::MaxSIOp>([&](auto) { return integer(APInt::getSignedMinValue); })
+      .Case<arith::MinSIOp>([&](auto) { return integer(APInt::getSignedMaxValue); })
+      .Default([](Operation *) { return TypedAttr(); });
+}
+
+/// Whether `value` depends on an output argument of the body.
+static bool dependsOnOutput(linalg::GenericOp op, Value value, llvm::SmallPtrSetImpl<void *> &seen) {
+  if (!seen.insert(value.getAsOpaquePointer()).second)
+    return false;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == op.getBody() && argument.getArgNumber() >= op.getNumDpsInputs();
+  Operation *definition = value.getDefiningOp();
+  return definition->getBlock() == op.getBody() && llvm::any_of(definition->getOperands(), [&](Value operand) {
+           return dependsOnOutput(op, operand, seen);
+         });
+}
+
+/// Result = combiner(result, contribution), the contribution free of results.
+static bool matchCombiner(Step &step) {
+  Value yielded = step.op.getBody()->getTerminator()->getOperand(step.result);
+  BlockArgument state = step.op.getRegionOutputArgs()[step.result];
+  Operation *combiner = yielded.getDefiningOp();
+  if (!combiner || !state.hasOneUse() || *state.getUsers().begin() != combiner ||
+      !getIdentity(combiner, state.getType()))
+    return false;
+  step.combiner = combiner;
+  llvm::SmallPtrSet<void *, 8> seen;
+  if (isa<math::FmaOp>(combiner)) {
+    if (combiner->getOperand(2) != state)
+      return false;
+    step.contribution = yielded;
+    return !dependsOnOutput(step.op, combiner->getOperand(0), seen) &&
+           !dependsOnOutput(step.op, combiner->getOperand(1), seen);
+  }
+  step.contribution = combiner->getOperand(0) == state ? combiner->getOperand(1) : combiner->getOperand(0);
+  return !dependsOnOutput(step.op, step.contribution, seen);
+}
+
+/// Along which loop neighbours in memory are read: a reduced one makes it a row
+/// reduction. Asked of the input with the most dimensions.
+static StepKind classify(linalg::GenericOp op) {
+  AffineMap widest;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (AffineMap map = op.getMatchingIndexingMap(input); !widest || map.getNumResults() > widest.getNumResults())
+      widest = map;
+  SmallVector<utils::IteratorType> loops = op.getIteratorTypesArray();
+  unsigned rank = op.getNumParallelLoops();
+  if (rank == 0 || !widest || widest.getNumResults() == 0)
+    return StepKind::RowReduction;
+  auto last = dyn_cast<AffineDimExpr>(widest.getResults().back());
+  return !last || loops[last.getPosition()] == utils::IteratorType::reduction ? StepKind::RowReduction
+                                                                             : StepKind::ColumnReduction;
+}
+
+/// Values that computing `value` reads without going through other steps.
+static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps, llvm::SetVector<Value> &reads) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return;
+  auto visit = [&](Value operand) {
+    if (operand.getParentBlock() == op->getBlock() && reads.insert(operand) && operand.getDefiningOp() &&
+        !steps.contains(operand.getDefiningOp()))
+      collectReads(operand, steps, reads);
+  };
+  for (Value operand : op->getOperands())
+    visit(operand);
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (inner != op)
+        visit(operand);
+  });
+}
+
+static llvm::SetVector<Value> collectReads(const Step &step, ArrayRef<Step> steps) {
+  llvm::SmallPtrSet<Operation *, 8> operations;
+  for (const Step &other : steps)
+    if (Operation *op = other.value.getDefiningOp())
+      operations.insert(op);
+  llvm::SetVector<Value> reads;
+  collectReads(step.value, operations, reads);
+  return reads;
+}
+
+bool fsdp::readsValue(const Step &step, Value value, ArrayRef<Step> steps) {
+  return collectReads(step, steps).contains(value);
+}
+
+/// Elementary functions; divisions and square roots are cheaper than memory.
+static bool isCostly(linalg::GenericOp op) {
+  return llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
+    return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp, math::Log1pOp,
+               math::PowFOp, math::SinOp, math::CosOp>(inner);
+  });
+}
+
+/// Appends the steps that other steps share and that are costly to repeat.
+static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
+  if (llvm::none_of(steps, [](const Step &step) { return step.kind == StepKind::RowReduction; }))
+    return;
+  for (auto op : kernel.getOps<linalg::GenericOp>()) {
+    if (op.getNumParallelLoops() != op.getNumLoops() || !isCostly(op))
+      continue;
+    for (OpResult result : op->getResults()) {
+      if (llvm::any_of(steps, [&](const Step &step) { return step.value == result; }))
+        continue;
+      int64_t readers = llvm::count_if(steps, [&](const Step &step) { return readsValue(step, result, steps); });
+      if (readers > 1)
+        steps.push_back({result, StepKind::Map, op, result.getResultNumber()});
+    }
+  }
+  llvm::stable_sort(steps, [](const Step &a, const Step &b) {
+    Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
+    if (!first || !second)
+      return !first && second;
+    return first != second && first->isBeforeInBlock(second);
+  });
+}
+
+std::optional<SmallVector<Step>> fsdp::collectSteps(func::FuncOp kernel) {
+  SmallVector<Step> steps;
+  auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
+  auto add = [&](Value value) -> Step * {
+    for (Step &step : steps)
+      if (step.value == value)
+        return &step;
+    return &steps.emplace_back(Step{value, StepKind::Map});
+  };
+  for (OpOperand &operand : ret->getOpOperands()) {
+    if (isa<BlockArgument>(operand.get()))
+      add(operand.get());
+  }
+  for (Operation &op : kernel.front()) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumReductionLoops()) {
+      for (OpResult result : generic->getResults()) {
+        if (result.use_empty())
+          continue;
+        Step *step = add(result);
+        step->kind = classify(generic);
+        step->op = generic;
+        step->result = result.getResultNumber();
+        if (!generic.getIndexingMapMatchingResult(result).isProjectedPermutation() || !matchCombiner(*step))
+          return std::nullopt;
+      }
+      continue;
+    }
+    if (isa<ScatterAddRowsOp>(op) && !op.use_empty()) {
+      add(op.getResult(0))->kind = StepKind::Scatter;
+      continue;
+    }
+    for (Value result : op.getResults())
+      if (llvm::is_contained(ret.getOperands(), result))
+        add(result);
+  }
+  for (OpOperand &operand : ret->getOpOperands()) {
+    BlockArgument destination = getDestination(kernel, operand.getOperandNumber());
+    if (operand.get() != destination)
+      add(operand.get())->destinations.push_back(destination);
+  }
+  llvm::erase_if(steps, [](const Step &step) { return isa<BlockArgument>(step.value) && step.destinations.empty(); });
+  addSharedSteps(kernel, steps);
+  return steps;
+}
