@@ -119,6 +119,10 @@ void GemmBuilder::store(Value value, const Place &place, Value mask) {
     LLVM::StoreOp::create(*this, loc, value, address(place), align);
 }
 
+void GemmBuilder::prefetch(const Place &place, bool forWriting) {
+  LLVM::Prefetch::create(*this, loc, address(place), /*rw=*/forWriting, /*hint=*/3, /*cache=*/1);
+}
+
 Value GemmBuilder::strided(const Place &place, int64_t lanes, int64_t stride) {
   Value index = arith::MulIOp::create(*this, loc, iota(lanes, getI64Type()), splat(constant(stride), lanes));
   index = arith::AddIOp::create(*this, loc, index, splat(place.index, lanes));

@@ -56,6 +56,8 @@ public:
   /// Aligned to one element. With a mask: only its lanes, zero elsewhere.
   Value load(Type type, const Place &place, Value mask = nullptr);
   void store(Value value, const Place &place, Value mask = nullptr);
+  /// Asks for the line of a place, which need not exist.
+  void prefetch(const Place &place, bool forWriting = false);
   /// Lanes `stride` elements apart.
   Value gather(VectorType type, const Place &place, int64_t stride, Value mask);
   void scatter(Value value, const Place &place, int64_t stride, Value mask);

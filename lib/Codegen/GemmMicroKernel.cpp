@@ -12,7 +12,7 @@
 //           a1       | s  | s  |
 //
 // Each sum is a fold over k in order: the bits depend on neither tile nor lanes.
-// The loop is unrolled by four; the steps left over run in a loop of single steps.
+// The loop is unrolled by two; the steps left over run in a loop of single steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-static constexpr int64_t unroll = 4;
+static constexpr int64_t unroll = 2;
 
 namespace {
 class MicroKernel {

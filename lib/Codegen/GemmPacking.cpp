@@ -15,6 +15,7 @@
 //          inside 128-bit blocks first, then of whole blocks.
 //   rows   copied vector by vector, some panels side by side; pairs are interleaved.
 //   none   element by element.
+// The source is new to the caches and its rows are far apart, so it is prefetched.
 // Casts and other unary maps are applied between load and store. Rows that do not
 // exist repeat the last one. Steps over the end of k are zero.
 //
@@ -29,6 +30,9 @@ using namespace mlir::fsdp::gemm;
 /// Panels that are filled side by side where rows are contiguous, so that whole lines
 /// of the source are read.
 static constexpr int64_t panelsPerGroup = 16;
+
+/// Values of k from a load to the prefetch beside it.
+static constexpr int64_t prefetchDistance = 12;
 
 namespace {
 class Packer {
@@ -52,10 +56,14 @@ private:
   }
   /// In which order the two steps of a pair stand.
   int64_t swapped(int64_t step) const { return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step; }
-  void storeStep(ArrayRef<Value> vectors, const Place &panel, Value step, int64_t column = 0) {
+  void storeStep(ArrayRef<Value> vectors, const Place &panel, Value step, Value column = nullptr) {
+    Value at = b.mul(step, side.width);
+    if (column)
+      at = b.add(at, column);
     for (auto [i, vector] : llvm::enumerate(vectors))
-      b.store(vector, b.shift(panel, b.add(b.mul(step, side.width), column + i * lanes)));
+      b.store(vector, b.shift(panel, b.add(at, i * lanes)));
   }
+  void packBlockAlongK(Value column, int64_t count, Value valid);
   void packRowsOfStep(Value row, Value valid, Value k);
   Value interleave(Value first, Value second);
   SmallVector<Value> transpose(ArrayRef<Value> rows);
@@ -129,32 +137,40 @@ SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   return result;
 }
 
-void Packer::packAlongK(Value valid) {
-  Value last = b.add(valid, -1);
+/// `count` rows from `column` on, at most as many as a vector has lanes.
+void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   Type stepType = VectorType::get({lanes}, to.type);
+  SmallVector<Value> rows;
+  for (int64_t r = 0; r < count; ++r)
+    rows.push_back(b.min(b.add(column, r), b.add(valid, -1)));
+  b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
+    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
+    SmallVector<Value> vectors;
+    for (Value row : rows) {
+      b.prefetch(element(b.add(row, side.width), k)); // of the next panel
+      Value vector = load(lanes * perStep, row, k, mask);
+      if (vector.getType() != stepType)
+        vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
+      vectors.push_back(vector);
+    }
+    vectors.resize(lanes, vectors.front());
+    Value step = b.div(k, perStep);
+    SmallVector<Value> steps = transpose(vectors);
+    for (int64_t j = 0; j < lanes; ++j)
+      storeStep(steps[swapped(j)], to, b.add(step, j), column);
+  });
+}
+
+void Packer::packAlongK(Value valid) {
   // Last columns first: a vector that is wider than what is left reaches into the first
   // columns of the next step.
-  for (int64_t column = llvm::alignDown(side.width - 1, lanes); column >= 0; column -= lanes) {
-    int64_t count = std::min(lanes, side.width - column);
-    SmallVector<Value> rows;
-    for (int64_t r = 0; r < count; ++r)
-      rows.push_back(b.min(b.constant(column + r), last));
-    b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
-      Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
-      SmallVector<Value> vectors;
-      for (Value row : rows) {
-        Value vector = load(lanes * perStep, row, k, mask);
-        if (vector.getType() != stepType)
-          vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
-        vectors.push_back(vector);
-      }
-      vectors.resize(lanes, vectors.front());
-      Value step = b.div(k, perStep);
-      SmallVector<Value> steps = transpose(vectors);
-      for (int64_t j = 0; j < lanes; ++j)
-        storeStep(steps[swapped(j)], to, b.add(step, j), column);
-    });
-  }
+  int64_t whole = llvm::alignDown(side.width, lanes);
+  if (whole < side.width)
+    packBlockAlongK(b.constant(whole), side.width - whole, valid);
+  if (whole == lanes)
+    packBlockAlongK(b.constant(0), lanes, valid);
+  else if (whole > 0)
+    b.loop(b.constant(0), b.constant(whole), lanes, [&](Value column) { packBlockAlongK(column, lanes, valid); });
 }
 
 /// Pairs of lanes as one step each.
@@ -197,7 +213,11 @@ void Packer::packAlongRows(Value count) {
   b.loop(b.constant(0), count, group, [&](Value begin) {
     Value end = b.min(b.add(begin, group), count);
     b.loop(b.constant(0), kCount, plan.arithmetic == Arithmetic::Fma ? 1 : 2, [&](Value k) {
-      b.loop(begin, end, side.width, [&](Value row) { packRowsOfStep(row, b.sub(count, row), k); });
+      b.loop(begin, end, side.width, [&](Value row) {
+        for (int64_t column = 0; column < side.width; column += lanes)
+          b.prefetch(element(b.add(row, column), b.add(k, prefetchDistance)));
+        packRowsOfStep(row, b.sub(count, row), k);
+      });
     });
   });
 }

@@ -26,7 +26,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 /// Bytes of lhs that are packed at a time.
-static constexpr int64_t lhsBlockBytes = 3 << 20;
+static constexpr int64_t lhsBlockBytes = 4 << 20;
 /// Bytes of one panel of rhs.
 static constexpr int64_t rhsPanelBytes = 192 << 10;
 /// Units that are enough to share among workers.

@@ -1,0 +1,63 @@
+//===- Peak.cpp - Multiply-adds on registers alone --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "Peak.h"
+#include <chrono>
+#include <immintrin.h>
+
+static constexpr int chains = 16;
+static constexpr int64_t steps = 2000000;
+
+template <typename Body>
+static double rate(Body body, double flopsPerStep) {
+  auto start = std::chrono::steady_clock::now();
+  body();
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  return steps * flopsPerStep / time.count() / 1e9;
+}
+
+__attribute__((target("avx512f"))) static void runWide() {
+  __m512 sums[chains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-3f);
+  for (int i = 0; i < chains; ++i)
+    sums[i] = _mm512_set1_ps(float(i));
+  for (int64_t step = 0; step < steps; ++step)
+    for (int i = 0; i < chains; ++i) {
+      sums[i] = _mm512_fmadd_ps(sums[i], a, b);
+      asm volatile("" : "+v"(sums[i]));
+    }
+}
+
+__attribute__((target("avx2,fma"))) static void runNarrow() {
+  constexpr int narrowChains = 12; // of 16 registers
+  __m256 sums[narrowChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
+  for (int i = 0; i < narrowChains; ++i)
+    sums[i] = _mm256_set1_ps(float(i));
+  for (int64_t step = 0; step < steps; ++step)
+    for (int i = 0; i < narrowChains; ++i) {
+      sums[i] = _mm256_fmadd_ps(sums[i], a, b);
+      asm volatile("" : "+v"(sums[i]));
+    }
+}
+
+__attribute__((target("avx512f,avx512bf16"))) static void runPairs() {
+  __m512 sums[chains];
+  __m512bh a = (__m512bh)_mm512_set1_epi16(0x3f00), b = (__m512bh)_mm512_set1_epi16(0x3c00);
+  for (int i = 0; i < chains; ++i)
+    sums[i] = _mm512_set1_ps(float(i));
+  for (int64_t step = 0; step < steps; ++step)
+    for (int i = 0; i < chains; ++i) {
+      sums[i] = _mm512_dpbf16_ps(sums[i], a, b);
+      asm volatile("" : "+v"(sums[i]));
+    }
+}
+
+double measurePeak(bool bf16) {
+  if (bf16)
+    return rate(runPairs, chains * 16 * 4);
+  if (__builtin_cpu_supports("avx512f"))
+    return rate(runWide, chains * 16 * 2);
+  return rate(runNarrow, 12 * 8 * 2);
+}

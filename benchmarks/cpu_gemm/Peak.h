@@ -1,0 +1,24 @@
+//===- Peak.h - What kernels are measured against ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_BENCHMARKS_CPU_GEMM_PEAK_H
+#define FSDP_BENCHMARKS_CPU_GEMM_PEAK_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// GFLOP/s of this thread on 16 independent vectors: fused multiply-adds, or vdpbf16ps.
+double measurePeak(bool bf16);
+
+/// Seconds of each of `runs` products by the library; empty when there is none. With `cpuTime`
+/// that of the process, divided by the threads.
+std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m, int64_t n, int64_t k,
+                                void *a, void *b, float *c, int threads, int runs,
+                                bool cpuTime);
+std::string describeLibrary();
+
+#endif // FSDP_BENCHMARKS_CPU_GEMM_PEAK_H

@@ -1,0 +1,308 @@
+//===- cpu_gemm.cpp - Contraction kernels against the peak ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Compiles contractions as the compiler does, loads the image and times, in turns
+// within each round:
+//
+//   peak     multiply-adds on 16 independent registers
+//   fsdp     our kernel, packing included
+//   oneDNN   matmul on the same plain arrays, when it was there at build time
+//
+// The three products of a linear layer with M tokens, K inputs and N outputs:
+//
+//   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
+//   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
+//
+// Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak
+// of a thread in the whole run so far, times the threads. With --cpu-time a run takes as long
+// as its busiest thread was on a CPU, which is what a machine that is shared can tell (for
+// oneDNN: the whole process, divided by its threads).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Peak.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// C[m, n] = Σ a(m, k) · b(k, n), inputs of one type, result f32.
+struct Product {
+  std::string form; // NT, NN, TN
+  bool bf16;
+  int64_t m, n, k;
+  double flops() const { return 2.0 * m * n * k; }
+  bool lhsTransposed() const { return form[0] == 'T'; }
+  bool rhsTransposed() const { return form[1] == 'T'; }
+};
+
+using Function = void (*)(void *const *, int64_t, int64_t, void *);
+} // namespace
+
+static bool useCpuTime = false;
+/// Of one thread, by type.
+static double bestPeak[2] = {0, 0};
+
+static double threadSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+static double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static std::string printKernel(const Product &p) {
+  char text[2048];
+  std::string m = std::to_string(p.m), n = std::to_string(p.n), k = std::to_string(p.k);
+  std::string in = p.bf16 ? "bf16" : "f32";
+  std::string a = "tensor<" + (p.lhsTransposed() ? k + "x" + m : m + "x" + k) + "x" + in + ">";
+  std::string b = "tensor<" + (p.rhsTransposed() ? n + "x" + k : k + "x" + n) + "x" + in + ">";
+  std::string c = "tensor<" + m + "x" + n + "xf32>";
+  snprintf(text, sizeof text, R"(
+func.func private @gemm(%%a: %s, %%b: %s, %%c: %s {fsdp.out = 0}) -> %s attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %%zero = arith.constant 0.0 : f32
+  %%empty = tensor.empty() : %s
+  %%init = linalg.fill ins(%%zero : f32) outs(%%empty : %s) -> %s
+  %%r = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (%s)>, affine_map<(m, n, k) -> (%s)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%%a, %%b : %s, %s) outs(%%init : %s) -> %s
+  return %%r : %s
+})",
+           a.c_str(), b.c_str(), c.c_str(), c.c_str(), c.c_str(), c.c_str(), c.c_str(),
+           p.lhsTransposed() ? "k, m" : "m, k", p.rhsTransposed() ? "n, k" : "k, n", a.c_str(), b.c_str(), c.c_str(),
+           c.c_str(), c.c_str());
+  return text;
+}
+
+namespace {
+/// Threads that spin between runs, so that starting one costs no wake-up.
+class Workers {
+public:
+  explicit Workers(int count) : done(0) {
+    for (int i = 1; i < count; ++i)
+      threads.emplace_back([this, i] { serve(i); });
+  }
+  ~Workers() {
+    work = nullptr;
+    ++round;
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+  void run(const std::function<void(int)> &body) {
+    work = &body;
+    done = 0;
+    ++round;
+    body(0);
+    while (done.load(std::memory_order_acquire) < int(threads.size()))
+      __builtin_ia32_pause();
+  }
+  int count() const { return threads.size() + 1; }
+
+private:
+  void serve(int index) {
+    for (int seen = 0;;) {
+      while (round.load(std::memory_order_acquire) == seen)
+        __builtin_ia32_pause();
+      ++seen;
+      if (!work)
+        return;
+      (*work)(index);
+      ++done;
+    }
+  }
+  const std::function<void(int)> *work = nullptr;
+  std::atomic<int> round{0}, done;
+  std::vector<std::thread> threads;
+};
+
+/// A compiled kernel with its scratch.
+class OwnKernel {
+public:
+  static std::unique_ptr<OwnKernel> compile(MLIRContext &context, const CpuTarget &target, const Product &product) {
+    auto kernel = std::make_unique<OwnKernel>();
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(printKernel(product), &context);
+    if (!module)
+      return nullptr;
+    double start = seconds();
+    FailureOr<Image> image = compileCpuImage(*module, target);
+    kernel->compileSeconds = seconds() - start;
+    if (failed(image))
+      return nullptr;
+    kernel->info = image->kernels.front();
+    int file = memfd_create("gemm", 0);
+    if (write(file, image->elf.data(), image->elf.size()) != ssize_t(image->elf.size()))
+      return nullptr;
+    void *handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+      return nullptr;
+    for (const PhaseInfo &phase : kernel->info.phases)
+      kernel->functions.push_back(reinterpret_cast<Function>(dlsym(handle, phase.symbol.c_str())));
+    for (int i = 0; i < 2; ++i)
+      kernel->scratch.push_back(aligned_alloc(4096, llvm::alignTo(kernel->info.workerBytes + 64, 4096)));
+    kernel->shared = aligned_alloc(4096, llvm::alignTo(kernel->info.sharedBytes + 64, 4096));
+    return kernel;
+  }
+  ~OwnKernel() {
+    for (void *memory : scratch)
+      free(memory);
+    free(shared);
+  }
+  /// Seconds that it took.
+  double run(Workers &workers, void *a, void *b, void *c) {
+    void *bindings[] = {a, b, c, shared};
+    double start = seconds(), busiest = 0;
+    for (auto [phase, function] : llvm::zip_equal(info.phases, functions)) {
+      int64_t tiles = llvm::divideCeil(phase.extent, phase.tile), count = workers.count();
+      std::vector<double> busy(count, 0.0);
+      workers.run([&, &phase = phase, function = function](int worker) {
+        double before = threadSeconds();
+        int64_t begin = tiles * worker / count * phase.tile;
+        int64_t end = std::min(phase.extent, tiles * (worker + 1) / count * phase.tile);
+        if (begin < end)
+          function(bindings, begin, end, scratch[worker]);
+        busy[worker] = threadSeconds() - before;
+      });
+      busiest += *std::max_element(busy.begin(), busy.end());
+    }
+    return useCpuTime ? busiest : seconds() - start;
+  }
+  KernelInfo info;
+  double compileSeconds = 0;
+
+private:
+  std::vector<Function> functions;
+  std::vector<void *> scratch;
+  void *shared = nullptr;
+};
+
+struct Timing {
+  std::vector<double> rates;
+  void add(double rate) { rates.push_back(rate); }
+  double best() const { return rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end()); }
+  double median() {
+    std::sort(rates.begin(), rates.end());
+    return rates.empty() ? 0 : rates[rates.size() / 2];
+  }
+};
+} // namespace
+
+/// Values in [-1, 1) in either type.
+static void *makeInput(int64_t count, bool bf16) {
+  int64_t bytes = llvm::alignTo(count * (bf16 ? 2 : 4), 64);
+  auto *memory = static_cast<char *>(aligned_alloc(64, bytes));
+  uint32_t state = 1;
+  for (int64_t i = 0; i < count; ++i) {
+    state = state * 1664525 + 1013904223;
+    float value = float(int32_t(state)) * 0x1p-31f;
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if (bf16)
+      reinterpret_cast<uint16_t *>(memory)[i] = bits >> 16;
+    else
+      memcpy(memory + 4 * i, &value, 4);
+  }
+  return memory;
+}
+
+static void measure(MLIRContext &context, const CpuTarget &target, const Product &product, int rounds) {
+  std::unique_ptr<OwnKernel> own = OwnKernel::compile(context, target, product);
+  if (!own) {
+    printf("%s: does not compile\n", product.form.c_str());
+    return;
+  }
+  void *a = makeInput(product.m * product.k, product.bf16), *b = makeInput(product.n * product.k, product.bf16);
+  auto *c = static_cast<float *>(aligned_alloc(64, llvm::alignTo(product.m * product.n * 4, 64)));
+  memset(c, 0, product.m * product.n * 4);
+  int runs = std::clamp(int(4e10 / product.flops()), 1, 20);
+  for (int threads : {1, 2}) {
+    double &peak = bestPeak[product.bf16];
+    Timing fsdp, library;
+    for (int round = 0; round < rounds; ++round) {
+      Workers workers(threads);
+      std::vector<double> rates(threads);
+      workers.run([&](int worker) { rates[worker] = measurePeak(product.bf16); });
+      peak = std::max(peak, *std::max_element(rates.begin(), rates.end()));
+      for (int run = 0; run < runs; ++run) {
+        fsdp.add(product.flops() / own->run(workers, a, b, c) / 1e9);
+      }
+    }
+    for (int round = 0; round < rounds; ++round)
+      for (double time : timeLibrary(product.bf16, product.lhsTransposed(), product.rhsTransposed(), product.m, product.n,
+                                     product.k, a, b, c, threads, runs, useCpuTime))
+        library.add(product.flops() / time / 1e9);
+    printf("| %s | %s | %ldx%ldx%ld | %d | %.0f | %.0f / %.0f | %.1f %% |", product.bf16 ? "bf16" : "f32",
+           product.form.c_str(), long(product.m), long(product.k), long(product.n), threads, threads * peak, fsdp.best(),
+           fsdp.median(), 100 * fsdp.best() / (threads * peak));
+    if (library.rates.empty())
+      printf(" | | %.0f | %ld |\n", own->compileSeconds * 1e3, long(own->info.workerBytes >> 10));
+    else
+      printf(" %.0f / %.0f | %.1f %% | %.0f | %ld |\n", library.best(), library.median(),
+             100 * library.best() / (threads * peak), own->compileSeconds * 1e3, long(own->info.workerBytes >> 10));
+    fflush(stdout);
+  }
+  free(a);
+  free(b);
+  free(c);
+}
+
+int main(int argc, char **argv) {
+  int rounds = 3;
+  bool large = true;
+  std::string only;
+  for (int i = 1; i < argc; ++i) {
+    StringRef option = argv[i];
+    if (option.consume_front("--rounds="))
+      option.getAsInteger(10, rounds);
+    else if (option == "--cpu-time")
+      useCpuTime = true;
+    else if (option == "--small")
+      large = false;
+    else if (option.consume_front("--only="))
+      only = option.str();
+    else
+      return fprintf(stderr, "usage: cpu_gemm [--rounds=N] [--small] [--cpu-time] [--only=f32|bf16]\n"), 2;
+  }
+  DialectRegistry registry;
+  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  FailureOr<CpuTarget> target = CpuTarget::get("native", UnknownLoc::get(&context));
+  if (failed(target))
+    return 1;
+  printf("cpu %s, %u-bit vectors, %s; GFLOP/s best / median of %d rounds in turns\n\n", target->tune.c_str(),
+         target->vectorBits, describeLibrary().c_str(), rounds);
+  printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile ms | scratch KiB |\n");
+  printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
+  // Tokens, inputs, outputs.
+  std::vector<std::array<int64_t, 3>> layers = {{1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
+  if (large)
+    layers.push_back({1024, 768, 50257});
+  for (bool bf16 : {false, true}) {
+    if ((!only.empty() && (only == "bf16") != bf16) || (bf16 && !target->hasBf16Dot))
+      continue;
+    for (auto [tokens, inputs, outputs] : layers) {
+      measure(context, *target, {"NT", bf16, tokens, outputs, inputs}, rounds);
+      measure(context, *target, {"NN", bf16, tokens, outputs, inputs}, rounds);
+      measure(context, *target, {"TN", bf16, outputs, inputs, tokens}, rounds);
+    }
+  }
+}
