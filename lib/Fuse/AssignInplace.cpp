@@ -76,6 +76,8 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
     return op && op.getMatchingIndexingMap(&use).isIdentity();
   };
   auto made = cast<YieldOp>(body.getTerminator()).getOperand(result);
+  if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>()) // adds into its table
+    return scatter.getInit() == body.getArgument(operand) && scatter.getInit().hasOneUse();
   auto producer = made.getDefiningOp<linalg::LinalgOp>();
   if (!producer)
     return false;

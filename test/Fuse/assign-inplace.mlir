@@ -96,3 +96,19 @@ func.func @accumulate(%a: tensor<32x8xf32>, %b: tensor<8x32xf32>, %x: tensor<32x
     ins(%a, %b : tensor<32x8xf32>, tensor<8x32xf32>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
   return %c, %d : tensor<32x32xf32>, tensor<32x32xf32>
 }
+
+// A scatter adds into its table in place.
+// CHECK-LABEL: func @scatter
+// CHECK: %[[T:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "map"}
+// CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}, %[[T]]) inplace [2] {kind = "scatter"}
+func.func @scatter(%u: tensor<8x32xf32>, %i: tensor<8xi64>, %x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %e = tensor.empty() : tensor<32x32xf32>
+  %q = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x32xf32>
+  %s = fsdp.scatter_add_rows %u at %i into %q (tensor<32x32xf32>) : tensor<8x32xf32>, tensor<8xi64> -> tensor<32x32xf32>
+  return %s : tensor<32x32xf32>
+}
