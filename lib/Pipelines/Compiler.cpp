@@ -76,21 +76,20 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
   return success();
 }
 
-/// Milliseconds in "12.3 ms  import" lines come from the same place for what is no pass.
-static FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options) {
+FailureOr<Image> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options) {
   PhaseTimer timer(options.timing, "codegen");
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
   if (failed(target))
     return failure();
-  if (options.target == "reference")
-    return compileReferenceImage(planned, *target, /*widen=*/true);
-  return compileCpuImage(planned, *target);
+  FailureOr<Image> image = options.target == "reference" ? compileReferenceImage(planned, *target, /*widen=*/true)
+                                                         : compileCpuImage(planned, *target);
+  if (succeeded(image))
+    addWorkspace(planned, *image, options.threadsPerRank);
+  return image;
 }
 
-LogicalResult fsdp::writeArtifact(ModuleOp planned, const CompileOptions &options, StringRef path) {
-  FailureOr<Image> image = compileKernels(planned, options);
-  if (failed(image))
-    return failure();
+LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options,
+                                  StringRef path) {
   PhaseTimer timer(options.timing, "package");
   PackageOptions package;
   package.compiler = options.compiler;
@@ -100,7 +99,10 @@ LogicalResult fsdp::writeArtifact(ModuleOp planned, const CompileOptions &option
   const UpdateOptions &update = options.update;
   package.optimizer = {update.optimizer, options.learningRate, update.beta1,    update.beta2,
                        update.eps,       update.weightDecay,   update.momentum, update.clipGradNorm};
-  return packArtifact(planned, *image, package, path);
+  FailureOr<std::vector<char>> bytes = buildArtifact(planned, image, package);
+  if (failed(bytes))
+    return failure();
+  return writeFile(path, *bytes, planned.getLoc());
 }
 
 LogicalResult fsdp::lowerKernels(ModuleOp planned, const CompileOptions &options) {

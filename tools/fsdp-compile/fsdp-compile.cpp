@@ -14,6 +14,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include <csignal>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -175,7 +176,9 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
     return "--target=" + line.target + ": expected cpu or reference";
   if (line.threads < 1 || line.threads > 1024)
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
-  if (line.outFile.empty() && !line.explain.getNumOccurrences())
+  if (line.explain.getNumOccurrences() && !line.compileTo.empty())
+    return "--explain needs the whole way: leave out --compile-to";
+  if (line.outFile.empty() && (!line.explain.getNumOccurrences() || !line.compileTo.empty()))
     return "no output: give -o OUT.fsdp, or --explain for the plan alone (input " + quote(line.input) + ")";
   return std::nullopt;
 }
@@ -212,24 +215,26 @@ static int compile(const CommandLine &line) {
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
   const std::string outFile = line.outFile, compileTo = line.compileTo;
+  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json";
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
   if (failed(runPhases(*module, options, compileTo)))
     return badUsage;
-  bool planned = compileTo.empty() || compileTo == "plan" || compileTo == "codegen";
-  if (line.explain.getNumOccurrences() && planned && compileTo != "codegen")
-    explain(*module, llvm::outs(), line.explain == "json");
-  if (outFile.empty())
-    return 0;
+  if (!compileTo.empty() && compileTo != "codegen") // IR
+    return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
   if (compileTo == "codegen")
-    return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? badUsage : 0;
-  if (!compileTo.empty())
-    return failed(writeModule(*module, outFile)) ? badUsage : 0;
-  return failed(writeArtifact(*module, options, outFile)) ? 1 : 0;
+    return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? 1 : 0;
+  FailureOr<Image> image = compileKernels(*module, options);
+  if (failed(image))
+    return 1;
+  if (explains)
+    explain(*module, llvm::outs(), json);
+  return outFile.empty() || succeeded(writeArtifact(*module, *image, options, outFile)) ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN); // a file-size limit is an error of the write
   CommandLine line;
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "fsdp-compile " FSDP_VERSION " (LLVM/MLIR " LLVM_VERSION_STRING ")\n";

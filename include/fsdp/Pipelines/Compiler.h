@@ -12,6 +12,7 @@
 #ifndef FSDP_PIPELINES_COMPILER_H
 #define FSDP_PIPELINES_COMPILER_H
 
+#include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Differentiate/Pipeline.h"
 #include "fsdp/Fuse/Pipeline.h"
 #include "fsdp/Import/Pipeline.h"
@@ -54,9 +55,12 @@ LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRe
 /// Replaces the kernels of a planned module by their phase functions (`--compile-to=codegen`).
 LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 
-/// Compiles the kernels of a planned module and writes the artifact to `path`;
-/// nothing is left there on failure.
-LogicalResult writeArtifact(ModuleOp planned, const CompileOptions &options, StringRef path);
+/// Compiles the kernels of a planned module, and gives its arenas the scratch
+/// that they need: from here on the plan is exact.
+FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options);
+
+/// Writes the artifact to `path`; nothing is left there on failure.
+LogicalResult writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options, StringRef path);
 
 } // namespace mlir::fsdp
 
