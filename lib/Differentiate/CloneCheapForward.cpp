@@ -12,11 +12,12 @@
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
 // A forward value that the backward reads is cloned when its op
-//  (a) is a view, or a map of at most `max-ops` scalar ops without a call to math
-//      (absf, fma, copysign aside), and
+//  (a) is a slice or join, or a map of at most `max-ops` scalar ops without a call to math
+//      (a square root, absf, fma, copysign aside), and
 //  (b) makes the backward read at most 1/8 of its bytes more: its operands are read
 //      there already, are parameters, arguments or free, or are broadcast from little.
-// Values are taken from last to first. What a clone reads stays saved itself, so a
+// Reshapes of forward values are no values of their own: they move to their readers
+// first. Values are taken from last to first. What a clone reads stays saved itself, so a
 // residual stream never unrolls into a chain.             O(ops)
 //
 // Not done here: trading time for memory, which needs the packed arena (Plan).
@@ -43,9 +44,9 @@ using namespace mlir::fsdp;
 namespace {
 class CheapClones {
 public:
-  CheapClones(func::FuncOp func, unsigned maxOps)
-      : func(func), forward(func), saved(forward.getSaved()), maxOps(maxOps) {}
+  CheapClones(func::FuncOp func, unsigned maxOps) : func(func), forward(func), maxOps(maxOps) {}
 
+  void moveReshapes();
   /// Values to clone, in program order.
   SmallVector<Value> choose();
   void clone(ArrayRef<Value> values);
@@ -64,16 +65,39 @@ private:
 };
 } // namespace
 
+/// Backward readers of a reshaped forward value reshape it themselves.
+void CheapClones::moveReshapes() {
+  for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
+    if (forward.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    Operation *reader = &op;
+    for (OpOperand &operand : op.getOpOperands())
+      for (OpOperand *use = &operand; forward.computes(use->get());) {
+        Operation *view = use->get().getDefiningOp();
+        if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view) || isa<BlockArgument>(view->getOperand(0)))
+          break;
+        Operation *copy = OpBuilder(reader).clone(*view);
+        use->set(copy->getResult(0));
+        use = &copy->getOpOperand(0);
+        reader = copy;
+      }
+  }
+}
+
+static bool isCall(Operation &op) {
+  return isa<math::MathDialect>(op.getDialect()) &&
+         !isa<math::AbsFOp, math::FmaOp, math::CopySignOp, math::SqrtOp, math::RsqrtOp>(op);
+}
+
 bool CheapClones::isCheap(Operation *op) {
-  if (op->getNumResults() != 1 || !isViewOrMap(op))
+  if (op->getNumResults() != 1 || !isViewOrMap(op) || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return false;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured)
     return true;
   unsigned numOps = 0;
   for (Operation &o : *structured.getBlock()) {
-    bool call = isa<math::MathDialect>(o.getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::CopySignOp>(o);
-    if (call || o.getNumRegions() || isa<tensor::ExtractOp>(o))
+    if (isCall(o) || o.getNumRegions() || isa<tensor::ExtractOp>(o))
       return false;
     numOps += !o.hasTrait<OpTrait::ConstantLike>();
   }
@@ -87,6 +111,7 @@ bool CheapClones::isAvailable(Value v) {
 }
 
 SmallVector<Value> CheapClones::choose() {
+  saved = forward.getSaved();
   SmallVector<Value> chosen;
   for (Operation &op : llvm::reverse(func.getBody().front())) {
     if (!forward.contains(&op) || !isCheap(&op))
@@ -131,6 +156,7 @@ struct CloneCheapForwardPass : fsdp::impl::CloneCheapForwardPassBase<CloneCheapF
         continue;
       CheapClones clones(func, maxOps);
       int64_t before = clones.getSavedBytes();
+      clones.moveReshapes();
       SmallVector<Value> values = clones.choose();
       clones.clone(values);
       numCloned += values.size();
