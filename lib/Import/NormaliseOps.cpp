@@ -209,6 +209,16 @@ struct RoundConstant : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// math.clampf as two extremes: the expansion of MLIR 22 exchanges its bounds.
+struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
+    Value raised = arith::MaximumFOp::create(rewriter, op.getLoc(), op.getValue(), op.getMin());
+    rewriter.replaceOpWithNewOp<arith::MinimumFOp>(op, raised, op.getMax());
+    return success();
+  }
+};
+
 /// x² and x³ as products: exact about negative x, and cheap to differentiate.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
@@ -276,7 +286,7 @@ void NormaliseOpsPass::runOnOperation() {
   });
   RewritePatternSet patterns(&getContext());
   patterns.add<Generalise, GenericFromGenerate, FillFromSplat, ReshapeToViews, InlineFilledInit, ShrinkIndexGeneric,
-               RoundConstant, SmallPower<math::PowFOp>, SmallPower<math::FPowIOp>>(&getContext());
+               RoundConstant, ClampToExtremes, SmallPower<math::PowFOp>, SmallPower<math::FPowIOp>>(&getContext());
   populateCaptureOperandPatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::populateElementwiseOpsFusionPatterns(patterns, isCheapProducer);
