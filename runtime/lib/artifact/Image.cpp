@@ -7,10 +7,11 @@
 // 1. headers    ELF64, little-endian, ET_DYN, this machine
 // 2. segments   PT_LOADs on pages of their own, none both writable and executable;
 //               copied into one anonymous mapping
-// 3. dynamic    tables are found through PT_DYNAMIC; needed libraries,
-//               initialisers and text relocations are refused
-// 4. symbols    counted by DT_HASH or DT_GNU_HASH; an undefined one is refused;
-//               functions inside executable segments are kept by name
+// 3. dynamic    tables are found through PT_DYNAMIC; needed libraries but the
+//               C library's, initialisers and text relocations are refused
+// 4. symbols    counted by DT_HASH or DT_GNU_HASH; an undefined one is refused unless
+//               it is a function of the oracle's (MathFunctions.h); functions inside
+//               executable segments are kept by name
 // 5. relocate   RELATIVE and those against own symbols; only in writable segments
 // 6. protect    each segment to its flags, relocated read-only data (RELRO) too
 //
@@ -19,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Image.h"
+#include "artifact/MathFunctions.h"
 #include "core/Error.h"
 #include <cstring>
 #include <elf.h>
@@ -98,6 +100,7 @@ private:
   void readDynamic();
   uint32_t countSymbols();
   void readSymbols();
+  std::string stringAt(uint64_t offset);
   uint64_t addressOf(uint32_t symbol);
   void relocate(uint64_t table, uint64_t tableSize);
   void protect();
@@ -113,6 +116,7 @@ private:
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
   uint32_t symbolCount = 0;
+  std::vector<uint64_t> needed;
 };
 
 } // namespace fsdprt
@@ -196,7 +200,7 @@ void ImageLoader::readDynamic() {
     case DT_JMPREL: jumps = value; break;
     case DT_PLTRELSZ: jumpsSize = value; break;
     case DT_PLTREL: jumpsKind = value; break;
-    case DT_NEEDED: refuse("needs another library");
+    case DT_NEEDED: needed.push_back(value); break;
     case DT_INIT:
     case DT_FINI: refuse("has an initialiser");
     case DT_INIT_ARRAYSZ:
@@ -221,6 +225,15 @@ void ImageLoader::readDynamic() {
     refuse("expected a table of symbols");
   if (!find(strings, stringsSize) || fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
     refuse("the names of symbols do not lie in a segment or do not end");
+  for (uint64_t name : needed)
+    if (std::string library = stringAt(name); library != "libm.so.6" && library != "libc.so.6")
+      refuse("needs the library '" + printable(library) + "'");
+}
+
+std::string ImageLoader::stringAt(uint64_t offset) {
+  if (offset >= stringsSize)
+    refuse("a name lies behind the table of names");
+  return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
 uint32_t ImageLoader::countSymbols() {
@@ -249,24 +262,26 @@ void ImageLoader::readSymbols() {
     refuse(format("%u symbols do not lie in a segment", symbolCount));
   for (uint32_t i = 1; i < symbolCount; ++i) {
     auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(i) * sizeof(Elf64_Sym), "a symbol");
-    if (symbol.st_name >= stringsSize)
-      refuse("a symbol's name lies behind the table of names");
-    std::string name(reinterpret_cast<const char *>(find(strings, stringsSize)) + symbol.st_name);
-    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL)
+    std::string name = stringAt(symbol.st_name);
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && !findMathFunction(name))
       refuse("symbol '" + printable(name) + "' is undefined");
     if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && find(symbol.st_value, 1, PF_X))
       image.functions.emplace(std::move(name), symbol.st_value - lowest);
   }
 }
 
+/// Where a symbol lies in this process.
 uint64_t ImageLoader::addressOf(uint32_t index) {
   if (index == 0 || index >= symbolCount)
     refuse(format("a relocation names symbol %u of %u", index, symbolCount));
   auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(index) * sizeof(Elf64_Sym), "a symbol");
   uint32_t type = ELF64_ST_TYPE(symbol.st_info);
+  if (symbol.st_shndx == SHN_UNDEF)
+    if (const void *function = findMathFunction(stringAt(symbol.st_name)))
+      return reinterpret_cast<uint64_t>(function);
   if (symbol.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || !find(symbol.st_value, 0))
     refuse(format("a relocation names symbol %u, which has no address", index));
-  return symbol.st_value;
+  return reinterpret_cast<uint64_t>(image.base) - lowest + symbol.st_value;
 }
 
 void ImageLoader::relocate(uint64_t table, uint64_t tableSize) {
@@ -281,10 +296,12 @@ void ImageLoader::relocate(uint64_t table, uint64_t tableSize) {
     if (!target)
       refuse(format("a relocation at address 0x%llx is not in a writable segment", (unsigned long long)entry.r_offset));
     uint32_t type = ELF64_R_TYPE(entry.r_info);
-    uint64_t value = bias + entry.r_addend;
+    uint64_t value = entry.r_addend;
     if (type == absolute || type == globalData || type == jumpSlot)
       value += addressOf(ELF64_R_SYM(entry.r_info));
-    else if (type != relative)
+    else if (type == relative)
+      value += bias;
+    else
       refuse(format("relocation of type %u is not supported", type));
     std::memcpy(target, &value, sizeof value);
   }
