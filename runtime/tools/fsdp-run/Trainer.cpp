@@ -250,6 +250,8 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
 }
 
 void Trainer::train() {
+  if (validationBatches && options.validateEvery)
+    printer.line("before training: validation loss %.4f nats per token", validate());
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   countAllocations(options.assertNoAllocations);
   for (uint64_t number = 1; number <= options.steps && !differs; ++number) {
