@@ -10,7 +10,7 @@
 //
 //  1. Parameters with decay first, otherwise in the order given: the optimizer
 //     then tells the two groups apart by comparing an index with one border.
-//  2. Each at the next multiple of 16 elements, so that views are aligned.
+//  2. Each at the next multiple of 32 elements, so that views are aligned.
 //  3. shard_size = ceil(end / shards), rounded up to 64 elements (1024 in large
 //     units, where it costs less than 1/64 per rank of 64 Ki elements).
 //

@@ -22,7 +22,7 @@ func.func @loss(
 // CHECK: fsdp.unit @h.0 shards 5 x 128 : f32 reshard true
 // CHECK-SAME: "h.0.none", tensor<0x3xf32>, 0,
 // CHECK-SAME: "h.0.w", tensor<20x20xf32>, 0,
-// CHECK-SAME: "h.0.empty", tensor<0xf32>, 400,
+// CHECK-SAME: "h.0.empty", tensor<0xf32>, 416,
 // CHECK: fsdp.unit @h.1 shards 5 x 64 : f32 reshard true [#fsdp.param<"h.1.none", tensor<0xf32>, 0,
 func.func @loss(
     %e: tensor<0xf32> {fsdp.param = "h.0.empty", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},

@@ -15,31 +15,31 @@
 // CHECK-SAME:   #fsdp.param<"pos", tensor<3x5xf32>, 32, trainable = true, decay = true, init = <uniform, -1.000000e+00, 1.000000e+00>>
 // CHECK-NEXT: fsdp.unit @h.1 shards 4 x 64 : f32 reshard true
 // CHECK-SAME:   #fsdp.param<"h.1.weight", tensor<4x4xf32>, 0, trainable = true, decay = true,
-// CHECK-SAME:   #fsdp.param<"h.1.bias", tensor<4xf32>, 16, trainable = true, decay = false, init = <constant, 0.000000e+00, 0.000000e+00>>
+// CHECK-SAME:   #fsdp.param<"h.1.bias", tensor<4xf32>, 32, trainable = true, decay = false, init = <constant, 0.000000e+00, 0.000000e+00>>
 // CHECK-NEXT: fsdp.unit @h.0 shards 4 x 64 : f32 reshard true
 // CHECK-SAME:   #fsdp.param<"h.0.weight", tensor<4x4xf32>, 0,
-// CHECK-SAME:   #fsdp.param<"h.0.bias", tensor<4xf32>, 16,
+// CHECK-SAME:   #fsdp.param<"h.0.bias", tensor<4xf32>, 32,
 // CHECK-NOT:  fsdp.unit
 // CHECK:      func.func @loss(%{{.*}}: tensor<8x4xf32> {
 
 // KEEP: fsdp.unit @h.1 shards 3 x 64 : f32 reshard false
 
-// NONE:     fsdp.unit @root shards 1 x 128 : f32 reshard false
+// NONE:     fsdp.unit @root shards 1 x 192 : f32 reshard false
 // NONE-SAME:  "wte.weight", tensor<8x4xf32>, 0,
 // NONE-SAME:  "h.0.weight", tensor<4x4xf32>, 32,
-// NONE-SAME:  "h.1.weight", tensor<4x4xf32>, 48,
-// NONE-SAME:  "pos", tensor<3x5xf32>, 64,
-// NONE-SAME:  "h.0.bias", tensor<4xf32>, 80,
-// NONE-SAME:  "h.1.bias", tensor<4xf32>, 96,
+// NONE-SAME:  "h.1.weight", tensor<4x4xf32>, 64,
+// NONE-SAME:  "pos", tensor<3x5xf32>, 96,
+// NONE-SAME:  "h.0.bias", tensor<4xf32>, 128,
+// NONE-SAME:  "h.1.bias", tensor<4xf32>, 160,
 // NONE-NOT: fsdp.unit
 
 // 20 elements are too few: the next layer joins.
 // MIN:     fsdp.unit @root
-// MIN:     fsdp.unit @h.1 shards 1 x 64 : f32
+// MIN:     fsdp.unit @h.1 shards 1 x 128 : f32
 // MIN-SAME:  "h.1.weight", tensor<4x4xf32>, 0,
-// MIN-SAME:  "h.0.weight", tensor<4x4xf32>, 16,
-// MIN-SAME:  "h.1.bias", tensor<4xf32>, 32,
-// MIN-SAME:  "h.0.bias", tensor<4xf32>, 48,
+// MIN-SAME:  "h.0.weight", tensor<4x4xf32>, 32,
+// MIN-SAME:  "h.1.bias", tensor<4xf32>, 64,
+// MIN-SAME:  "h.0.bias", tensor<4xf32>, 96,
 // MIN-NOT: fsdp.unit
 
 // PATTERN: fsdp.unit @root

@@ -13,7 +13,7 @@ module {
   // expected-error@+2 {{expected 2 shards, as the mesh has, found 3}}
   // expected-error@+1 {{expected a shard size that is a multiple of 64, found 48}}
   fsdp.unit @a shards 3 x 48 : f32 reshard false []
-  // expected-error@+3 {{expected parameter 'y' at a multiple of 16, found offset 4}}
+  // expected-error@+3 {{expected parameter 'y' at a multiple of 32, found offset 4}}
   // expected-error@+2 {{expected parameter 'y', which has decay, before those without}}
   // expected-error@+1 {{expected trainable and frozen parameters in units of their own, found both}}
   fsdp.unit @b shards 2 x 64 : f32 reshard false [

@@ -18,8 +18,8 @@
 namespace mlir {
 namespace fsdp {
 
-/// Offsets of parameters are multiples of this.
-constexpr int64_t kOffsetAlignment = 16;
+/// Offsets of parameters are multiples of this: 64 bytes of the narrowest type.
+constexpr int64_t kOffsetAlignment = 32;
 /// Shard sizes are multiples of this ...
 constexpr int64_t kShardAlignment = 64;
 /// ... or, in units of more than `kLargeUnit` elements, of this.

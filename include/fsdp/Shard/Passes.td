@@ -22,7 +22,7 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
       into units of their own (`@"h.3.frozen"`, `@root.f32`).
 
     Within a unit, parameters with weight decay (rank 2 and more) come first. Every
-    offset is a multiple of 16 elements. `shard_size` is the S-th part of the
+    offset is a multiple of 32 elements. `shard_size` is the S-th part of the
     unit, rounded up to 64 elements (1024 in units above 64 Ki elements): any S works.
 
     - Requires: one public function, as after Import; no mesh and no unit yet.
