@@ -117,6 +117,10 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     tile.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     tile.index = b.constant(0);
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
+    for (int64_t r = 0; r < plan.mr; ++r) // of the next tile
+      for (int64_t c = 0; c < plan.nr; c += plan.lanes)
+        b.prefetch(b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),
+                   /*forWriting=*/true);
     Value load = constantStart ? notFirst : b.boolean(true);
     Value notWhole = b.isEqual(arith::ExtUIOp::create(b, b.loc, b.getI64Type(), isWhole), 0);
     b.when(b.both(notWhole, load), [&] { emitLoadTile(b, kernel, dest, region, scratch); });
