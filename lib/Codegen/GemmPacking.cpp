@@ -64,7 +64,7 @@ private:
       b.store(vector, b.shift(panel, b.add(at, i * lanes)));
   }
   void packBlockAlongK(Value column, int64_t count, Value valid);
-  void packRowsOfStep(Value row, Value valid, Value k);
+  void packRowsOfStep(Value row, Value valid, Value k, int64_t width);
   Value interleave(Value first, Value second);
   SmallVector<Value> transpose(ArrayRef<Value> rows);
   SmallVector<Value> mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block);
@@ -181,42 +181,52 @@ Value Packer::interleave(Value first, Value second) {
   return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type), b.shuffle(first, second, mask));
 }
 
-/// The rows of one panel at k, and at the next with pairs.
-void Packer::packRowsOfStep(Value row, Value valid, Value k) {
+/// `width` rows at k, and at the next with pairs; they fill as many panels as they do, or one.
+void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
   SmallVector<Value> first, second;
-  for (int64_t column = 0; column < side.width; column += lanes) {
+  for (int64_t column = 0; column < width; column += lanes) {
     Value at = b.add(row, column);
-    Value count = b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, side.width - column)));
+    Value count = b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, width - column)));
     first.push_back(load(lanes, at, k, b.maskBelow(lanes, count)));
     if (!pairs)
       continue;
     Value nextCount = b.select(hasNext, count, b.constant(0));
     second.push_back(load(lanes, at, next, b.maskBelow(lanes, nextCount)));
   }
-  // Steps and columns in rising order: a wide vector reaches into what comes next.
-  Place panel = b.shift(to, b.mul(b.div(row, side.width), plan.panelSize(side.width)));
-  if (plan.arithmetic == Arithmetic::Bf16Pairs) {
-    storeStep(second, panel, k);
-    storeStep(first, panel, next);
-    return;
-  }
   if (plan.arithmetic == Arithmetic::Bf16Dot)
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  storeStep(first, panel, b.div(k, perStep));
+  // Steps and columns in rising order: a wide vector reaches into what comes next.
+  Value number = b.div(row, side.width);
+  for (int64_t part = 0; part < width; part += side.width) {
+    Place panel = b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
+    auto partOf = [&](ArrayRef<Value> vectors) {
+      if (width == side.width)
+        return llvm::to_vector(vectors);
+      auto lanesOfPart = llvm::to_vector(llvm::seq(part, part + side.width));
+      return SmallVector<Value>{b.shuffle(vectors.front(), vectors.front(), lanesOfPart)};
+    };
+    if (plan.arithmetic == Arithmetic::Bf16Pairs) {
+      storeStep(partOf(second), panel, k);
+      storeStep(partOf(first), panel, next);
+    } else {
+      storeStep(partOf(first), panel, b.div(k, perStep));
+    }
+  }
 }
 
 void Packer::packAlongRows(Value count) {
+  int64_t width = side.width * plan.panelsPerVector(side.width);
   int64_t group = panelsPerGroup * side.width;
   b.loop(b.constant(0), count, group, [&](Value begin) {
     Value end = b.min(b.add(begin, group), count);
     b.loop(b.constant(0), kCount, plan.arithmetic == Arithmetic::Fma ? 1 : 2, [&](Value k) {
-      b.loop(begin, end, side.width, [&](Value row) {
-        for (int64_t column = 0; column < side.width; column += lanes)
+      b.loop(begin, end, width, [&](Value row) {
+        for (int64_t column = 0; column < width; column += lanes)
           b.prefetch(element(b.add(row, column), b.add(k, prefetchDistance)));
-        packRowsOfStep(row, b.sub(count, row), k);
+        packRowsOfStep(row, b.sub(count, row), k, width);
       });
     });
   });

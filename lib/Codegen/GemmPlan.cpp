@@ -13,7 +13,8 @@
 //   +---+  +----+----+----+
 //
 // A tile is chosen by what it costs: steps of all tiles, padding included, each as
-// long as its multiply-adds or its loads take, whichever is longer.
+// long as its multiply-adds or its loads take, whichever is longer, and a little for what
+// it reads from the caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +27,9 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 /// Bytes of lhs that are packed at a time.
-static constexpr int64_t lhsBlockBytes = 4 << 20;
+static constexpr int64_t lhsBlockBytes = 6 << 20;
 /// Bytes of one panel of rhs.
-static constexpr int64_t rhsPanelBytes = 192 << 10;
+static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Units that are enough to share among workers.
 static constexpr int64_t minUnits = 16;
 /// Bytes of partial sums that wait in scratch.
@@ -128,14 +129,15 @@ static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile
 
 static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &target) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
-  int64_t registers = target.hasAvx512() ? 32 : 16;
+  // Sums, a row of rhs, a value of lhs; one register stays free, two where there are many.
+  int64_t registers = target.hasAvx512() ? 30 : 15;
   double best = 0;
   for (int64_t nv = 1; nv <= 4; ++nv)
     for (int64_t mr = 1; mr * nv + nv + 1 <= registers && mr <= 16; ++mr) {
       int64_t nr = nv * plan.lanes;
       double tiles = double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
       // Two multiply-adds and two loads a cycle; four cycles until a sum can be used again.
-      double step = double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr + nv);
+      double step = double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
       for (auto [digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
         cost *= isFlat(problem, digits, tile) ? 1.0 : 1.05;
@@ -202,7 +204,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.splitRows = rowUnits > colUnits;
   plan.unitsPerOuter = plan.splitRows ? rowUnits : colUnits;
   plan.lhsOffset = 0;
-  plan.rhsOffset = llvm::alignTo(plan.mc / plan.mr * plan.panelBytes(plan.mr), 64);
+  int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
+  plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
   plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.panelBytes(plan.nr), 64);
   plan.workerBytes = llvm::alignTo(plan.tileOffset + tiles * plan.mr * plan.nr * accBytes, 64);
 }
