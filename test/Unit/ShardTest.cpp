@@ -71,7 +71,7 @@ TEST(Layout, IsValidForRandomParametersAndAnyShards) {
 TEST(Layout, KeepsTheOrderWithinAGroup) {
   UnitLayout layout = layOutUnit({{3, false}, {20, true}, {5, false}, {7, true}}, 2);
   EXPECT_EQ(layout.order, (SmallVector<unsigned>{1, 3, 0, 2}));
-  EXPECT_EQ(layout.offsets, (SmallVector<int64_t>{0, 32, 48, 64}));
+  EXPECT_EQ(layout.offsets, (SmallVector<int64_t>{0, 32, 64, 96}));
   EXPECT_EQ(layout.shardSize, 64);
   EXPECT_EQ(layout.padding, 128 - 35);
 }
