@@ -258,6 +258,8 @@ void BindBuffersPass::runOnOperation() {
     if (isTable(op))
       tables.push_back(op);
   });
+  // All targets first: binding an argument moves those behind it.
+  SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;
     std::tie(binding.target, binding.contents) = std::pair<std::string, std::string>(text.split('='));
@@ -271,9 +273,11 @@ void BindBuffersPass::runOnOperation() {
       return signalPassFailure();
     }
     for (Value target : targets)
-      if (failed(bind(target, binding)))
-        return signalPassFailure();
+      bindings.emplace_back(target, binding);
   }
+  for (auto &[target, binding] : bindings)
+    if (failed(bind(target, binding)))
+      return signalPassFailure();
   if (failed(checkArguments()))
     return signalPassFailure();
   OpBuilder b(&getContext());

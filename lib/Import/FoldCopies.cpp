@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "FoldCopies.h"
 #include "Structured.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -95,9 +96,13 @@ struct FoldIntoProducer : OpRewritePattern<linalg::GenericOp> {
 };
 } // namespace
 
+void fsdp::populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded) {
+  patterns.add<FoldIntoReader, FoldIntoProducer>(patterns.getContext(), numFolded);
+}
+
 void FoldCopiesPass::runOnOperation() {
   RewritePatternSet patterns(&getContext());
-  patterns.add<FoldIntoReader, FoldIntoProducer>(&getContext(), numFolded);
+  populateFoldCopyPatterns(patterns, numFolded);
   linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
   if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
     signalPassFailure();

@@ -12,8 +12,10 @@
 //   rows    product[BT,C] - expand[B,T,C] - elementwise .. elementwise on [BT,C] ..
 //                                          - collapse ->   no view between
 //
-//  1. Expand products and copies that read a collapsed copy (a broadcast of
-//     grouped heads, a transpose); their other operands and results follow.
+//  1. Expand products that read a collapsed copy (a broadcast of grouped heads, a
+//     transpose) whose merged dimensions are the heads, and copies that read one;
+//     their other operands and results follow. Copies sink towards products
+//     (SinkCopies.h).
 //  2. Collapse the loops of products that run side by side in all operands.
 //  3. Collapse elementwise ops and reductions behind an expand_shape or before a
 //     collapse_shape; slices and lookups pass views on.
@@ -23,6 +25,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "FoldCopies.h"
+#include "SinkCopies.h"
 #include "Structured.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -118,13 +122,33 @@ static bool comesFromCopy(Value value) {
   return generic && isCopy(generic);
 }
 
+/// Whether a view merges dimensions that a product runs side by side in all its
+/// operands: the heads and the batch. (Merged rows or columns stay merged.)
+static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand, tensor::CollapseShapeOp view) {
+  SmallVector<AffineMap> maps = product.getIndexingMapsArray();
+  AffineMap map = product.getMatchingIndexingMap(operand);
+  for (auto [group, expr] : llvm::zip_equal(view.getReassociationIndices(), map.getResults())) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (group.size() > 1 && loop &&
+        llvm::all_of(maps, [&](AffineMap m) { return m.isFunctionOfDim(loop.getPosition()); }))
+      return true;
+  }
+  return false;
+}
+
 /// Step 1: products and copies that read collapse_shape(copy); and copies before
 /// an expand_shape.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {
       auto view = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
-      return view && (isContraction(reader) || isCopy(reader)) && comesFromCopy(view.getSrc());
+      auto source = view ? view.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
+      if (!source || isContraction(source)) // a transpose of a product moves into it
+        return source && isCopy(reader);
+      if (!isCopy(source))
+        return false;
+      bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1; // then sinks the copy
+      return unary || (isContraction(reader) && mergesBatchLoops(reader, operand, view));
     }
     return isa<tensor::ExpandShapeOp>(operand->getOwner()) && comesFromCopy(operand->get());
   };
@@ -136,6 +160,9 @@ LogicalResult FoldReshapesPass::expand() {
   linalg::FillOp::getCanonicalizationPatterns(patterns, &getContext());
   tensor::populateFoldTensorEmptyPatterns(patterns);
   patterns.add<SliceOfExpand>(&getContext());
+  populateSinkCopyPatterns(patterns);
+  populateFoldCopyPatterns(patterns, numFolded);
+  linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
   return applyPatternsGreedily(getOperation(), std::move(patterns));
 }
 

@@ -12,6 +12,7 @@
 //  - into consumers whose loops are all parallel, when the value has no other use;
 //  - casts to a wider float into every elementwise op and reduction, used once or
 //    often: reading bf16 twice is cheaper than keeping it as f32;
+//  - a function like cos only where no outer loop would repeat it;
 //  - never into a contraction, which would recompute the value for each n.
 //
 //===----------------------------------------------------------------------===//
@@ -19,6 +20,7 @@
 #include "fsdp/Import/Passes.h"
 #include "Structured.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::fsdp {
@@ -43,6 +45,25 @@ static bool isWidening(linalg::GenericOp op) {
          extend.getIn() == op.getBody()->getArgument(0);
 }
 
+/// Whether a producer with functions like cos would run anew for each step of an
+/// outer loop: a table over (t, d) read for every (b, h, t, d). What only inner
+/// loops repeat (rsqrt of a row) is computed once per row.
+static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
+  if (llvm::none_of(producer.getBody()->without_terminator(),
+                    [](Operation &op) { return isa_and_nonnull<math::MathDialect>(op.getDialect()); }))
+    return false;
+  auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
+  AffineMap map = consumer.getMatchingIndexingMap(operand);
+  bool outer = true;
+  for (unsigned d = 0; d < consumer.getNumLoops(); ++d) {
+    bool used = map.isFunctionOfDim(d);
+    if (used && !outer)
+      return true;
+    outer &= used;
+  }
+  return false;
+}
+
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
@@ -50,7 +71,7 @@ static bool shouldFuse(OpOperand *operand) {
     return false;
   if (isWidening(producer))
     return true;
-  return isParallel(consumer) && operand->get().hasOneUse();
+  return isParallel(consumer) && operand->get().hasOneUse() && !repeatsMath(producer, operand);
 }
 
 void FuseElementwisePass::runOnOperation() {

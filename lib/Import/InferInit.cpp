@@ -74,7 +74,7 @@ static Uses collectUses(Value parameter) {
           uses.contracted = true;
         else
           collectScalar(structured.getMatchingBlockArgument(&use), uses, work, 0);
-      } else if (isa<tensor::TensorDialect>(op->getDialect()) && op->getNumResults() == 1) {
+      } else if (isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) && op->getNumResults() == 1) {
         work.push_back(op->getResult(0));
       }
     }

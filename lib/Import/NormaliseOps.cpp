@@ -266,7 +266,7 @@ static bool isCheapProducer(OpOperand *operand) {
   if (scalar && producer.getNumDpsInputs() == 0)
     return true;
   for (Operation &op : producer.getBody()->getOperations())
-    if (isa<math::MathDialect>(op.getDialect()) || isa<tensor::ExtractOp>(op))
+    if (isa_and_nonnull<math::MathDialect>(op.getDialect()) || isa<tensor::ExtractOp>(op))
       return false;
   if (producer.getNumDpsInputs() == 0)
     return true;

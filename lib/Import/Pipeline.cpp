@@ -23,6 +23,7 @@ static void addCleanUp(OpPassManager &pm) {
 
 /// Weights become arguments before anything may merge equal-looking constants.
 static void addInterface(OpPassManager &pm, const ImportOptions &options) {
+  pm.addPass(createRefuseForeignPass());
   SelectEntryPassOptions entry;
   entry.entry = options.entry;
   pm.addPass(createSelectEntryPass(entry));
@@ -41,6 +42,12 @@ static void addInterface(OpPassManager &pm, const ImportOptions &options) {
 /// One spelling per operation. Twice: dropping a dead result (an argmax) or a
 /// unit dimension lets the rest fold.
 static void addNormalisation(OpPassManager &pm) {
+  pm.addPass(createLowerTosaPass());
+  pm.addNestedPass<func::FuncOp>(createDemoteFloat64Pass());
+  addCleanUp(pm);
+  RefuseForeignPassOptions shapes;
+  shapes.shapes = true;
+  pm.addPass(createRefuseForeignPass(shapes));
   pm.addPass(createConvertElementwiseToLinalgPass());
   for (unsigned round = 0; round < 2; ++round) {
     pm.addNestedPass<func::FuncOp>(createNormaliseOpsPass());
@@ -62,6 +69,7 @@ static void addRaising(OpPassManager &pm, const ImportOptions &options) {
   AttachLossPassOptions loss;
   loss.loss = options.attachLoss;
   pm.addNestedPass<func::FuncOp>(createAttachLossPass(loss));
+  pm.addNestedPass<func::FuncOp>(createExpandLookupPass());
   addCleanUp(pm);
 }
 

@@ -113,7 +113,8 @@ std::optional<double> fsdp::constantAt(const Point &point) {
   if (auto real = dyn_cast<FloatAttr>(value))
     return real.getValueAsDouble();
   if (auto integer = dyn_cast<IntegerAttr>(value))
-    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getInt();
+    return integer.getType().isInteger(1) ? static_cast<double>(integer.getValue().getZExtValue())
+                                          : static_cast<double>(integer.getValue().getSExtValue());
   return std::nullopt;
 }
 

@@ -173,137 +173,156 @@ static bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Po
   return true;
 }
 
-/// Reads a term of the sum down to the log-probability.
-static std::optional<Loss> matchTerm(Point point, SmallVector<AffineExpr> rows) {
-  Loss loss;
-  std::optional<Point> ignored;
-  AffineExpr column = getAffineDimExpr(0, point.value.getContext()); // rows are symbols
-  for (unsigned step = 0; step < 64; ++step) {
-    point = settle(point);
-    if (auto sum = matchReduction(point, Reduction::Sum)) { // further rows, or a one-hot's columns
-      rows.append(sum->symbols);
-      point = sum->term;
-      continue;
+namespace {
+/// Reads a term of the sum down to the log-probability, one layer after another.
+class TermReader {
+public:
+  TermReader(Point term, ArrayRef<AffineExpr> symbols)
+      : point(term), column(getAffineDimExpr(0, term.value.getContext())) { // rows are symbols
+    loss.rows.assign(symbols.begin(), symbols.end());
+  }
+
+  std::optional<Loss> read() {
+    for (unsigned layer = 0; layer < 64; ++layer) {
+      point = settle(point);
+      if (readPick() || readDifference() || readOneHot())
+        return ignored && !equal(*ignored, loss.target) ? std::nullopt : std::optional(loss);
+      if (!peelSum() && !peelFactor() && !peelIgnore())
+        return std::nullopt;
     }
+    return std::nullopt;
+  }
+
+private:
+  /// Sums over further rows, or over a one-hot's columns.
+  bool peelSum() {
+    auto sum = matchReduction(point, Reduction::Sum);
+    if (!sum)
+      return false;
+    loss.rows.append(sum->symbols);
+    point = sum->term;
+    return true;
+  }
+
+  /// Signs and constant factors.
+  bool peelFactor() {
     if (point.op<arith::NegFOp>()) {
       loss.factor = -loss.factor;
       point = operandOf(point, 0);
-      continue;
+      return true;
     }
-    if (point.op<arith::MulFOp>() || point.op<arith::DivFOp>()) {
-      bool divides = static_cast<bool>(point.op<arith::DivFOp>()), found = false;
-      for (unsigned i : {1, 0}) {
-        std::optional<double> c = divides && i == 0 ? std::nullopt : constantAt(operandOf(point, i));
-        if (!c || *c == 0)
-          continue;
-        loss.factor = divides ? loss.factor / *c : loss.factor * *c;
-        point = operandOf(point, 1 - i);
-        found = true;
-        break;
-      }
-      if (found)
+    bool divides = static_cast<bool>(point.op<arith::DivFOp>());
+    if (!divides && !point.op<arith::MulFOp>())
+      return false;
+    for (unsigned i : {1, 0}) {
+      std::optional<double> c = divides && i == 0 ? std::nullopt : constantAt(operandOf(point, i));
+      if (!c || *c == 0)
         continue;
-      // one-hot: a product with float(t == column)
-      for (unsigned i : {0, 1}) {
-        Point hot = settle(operandOf(point, i));
-        if (auto select = hot.op<arith::SelectOp>(); select && constantAt(operandOf(hot, 1)) == 1.0 && constantAt(operandOf(hot, 2)) == 0.0)
-          hot = operandOf(hot, 0);
-        else if (hot.op<arith::UIToFPOp>())
-          hot = operandOf(hot, 0);
-        auto oneHot = matchOneHot(hot);
-        if (!oneHot)
-          continue;
-        auto x = matchLogSoftmax(operandOf(point, 1 - i), oneHot->second);
-        if (!x)
-          return std::nullopt;
-        llvm::erase(rows, oneHot->second);
-        loss.logits = substitute(readElement(*x), oneHot->second, column);
-        loss.target = oneHot->first;
-        loss.factor = -loss.factor;
-        loss.rows = rows;
-        return loss;
-      }
-      return std::nullopt;
+      loss.factor = divides ? loss.factor / *c : loss.factor * *c;
+      point = operandOf(point, 1 - i);
+      return true;
     }
-    if (point.op<arith::SelectOp>()) {
-      if (auto oneHot = matchOneHot(operandOf(point, 0)); oneHot && constantAt(operandOf(point, 2)) == 0.0) {
-        auto x = matchLogSoftmax(operandOf(point, 1), oneHot->second);
-        double sign = -1;
-        if (!x) { // select(t == column, -logp, 0)
-          Point negated = settle(operandOf(point, 1));
-          if (negated.op<arith::NegFOp>()) {
-            x = matchLogSoftmax(operandOf(negated, 0), oneHot->second);
-            sign = 1;
-          }
-        }
-        if (!x)
-          return std::nullopt;
-        llvm::erase(rows, oneHot->second);
-        loss.logits = substitute(readElement(*x), oneHot->second, column);
-        loss.target = oneHot->first;
-        loss.factor *= sign;
-        loss.rows = rows;
-        return loss;
-      }
-      int64_t value;
-      bool equals;
-      Point target;
-      if (ignored || !matchIgnore(operandOf(point, 0), value, equals, target) ||
-          constantAt(operandOf(point, equals ? 1 : 2)) != 0.0)
-        return std::nullopt;
-      ignored = target;
-      loss.ignore = value;
-      point = operandOf(point, equals ? 2 : 1);
-      continue;
-    }
-    // logsumexp - x[row, t]
-    if (point.op<arith::SubFOp>()) {
-      Point picked = settle(operandOf(point, 1));
-      auto pick = matchPick(picked, column);
-      if (!pick)
-        return std::nullopt;
-      Point difference = pick->first; // x, or x - m
-      if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, difference)) {
-        loss.logits = difference.isTensor() && !settle(difference).op<arith::SubFOp>()
-                          ? difference
-                          : readElement(withoutShift(difference, column));
-      } else {
-        Point lse = settle(operandOf(point, 0));
-        bool found = false;
-        for (unsigned i : {0, 1}) {
-          if (!lse.op<arith::AddFOp>())
-            break;
-          auto shifted = matchLogSumExp(operandOf(lse, i), column);
-          Point z = shifted ? settle(*shifted) : lse;
-          found |= shifted && z.op<arith::SubFOp>() && equal(operandOf(z, 0), difference) &&
-                   equal(operandOf(z, 1), operandOf(lse, 1 - i));
-        }
-        if (!found)
-          return std::nullopt;
-        loss.logits = difference;
-      }
-      loss.target = withoutSafeguard(pick->second);
-      loss.rows = rows;
-      if (ignored && !equal(*ignored, loss.target))
-        return std::nullopt;
-      return loss;
-    }
-    auto pick = matchPick(point, column);
-    if (!pick)
-      return std::nullopt;
-    auto x = matchLogSoftmax(pick->first, column);
-    if (!x)
-      return std::nullopt;
-    loss.logits = readElement(*x);
-    loss.target = withoutSafeguard(pick->second);
-    loss.factor = -loss.factor;
-    loss.rows = rows;
-    if (ignored && !equal(*ignored, loss.target))
-      return std::nullopt;
-    return loss;
+    return false;
   }
-  return std::nullopt;
-}
+
+  /// select(t == ignore_index, 0, x), or the same with `!=`.
+  bool peelIgnore() {
+    int64_t value;
+    bool equals;
+    Point target;
+    if (ignored || !point.op<arith::SelectOp>() || !matchIgnore(operandOf(point, 0), value, equals, target) ||
+        constantAt(operandOf(point, equals ? 1 : 2)) != 0.0)
+      return false;
+    ignored = target;
+    loss.ignore = value;
+    point = operandOf(point, equals ? 2 : 1);
+    return true;
+  }
+
+  /// log_softmax(x)[row, t]
+  bool readPick() {
+    auto pick = matchPick(point, column);
+    auto x = pick ? matchLogSoftmax(pick->first, column) : std::nullopt;
+    if (!x)
+      return false;
+    finish(*x, withoutSafeguard(pick->second), -1);
+    return true;
+  }
+
+  /// logsumexp(x)[row] - x[row, t], both shifted alike or not at all.
+  bool readDifference() {
+    if (!point.op<arith::SubFOp>())
+      return false;
+    auto pick = matchPick(settle(operandOf(point, 1)), column);
+    if (!pick)
+      return false;
+    const Point &picked = pick->first; // x, or x - m
+    if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, picked)) {
+      bool isShifted = static_cast<bool>(settle(picked).op<arith::SubFOp>());
+      finish(isShifted ? withoutShift(picked, column) : picked, withoutSafeguard(pick->second), 1);
+      return true;
+    }
+    Point lse = settle(operandOf(point, 0));
+    for (unsigned i = 0; i < 2 && lse.op<arith::AddFOp>(); ++i) {
+      auto shifted = matchLogSumExp(operandOf(lse, i), column);
+      Point z = shifted ? settle(*shifted) : lse;
+      if (shifted && z.op<arith::SubFOp>() && equal(operandOf(z, 0), picked) &&
+          equal(operandOf(z, 1), operandOf(lse, 1 - i))) {
+        finish(picked, withoutSafeguard(pick->second), 1);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Σ_v select(t == v, log_softmax(x), 0), or with a product.
+  bool readOneHot() {
+    Point hot, kept;
+    if (point.op<arith::SelectOp>() && constantAt(operandOf(point, 2)) == 0.0) {
+      hot = operandOf(point, 0);
+      kept = operandOf(point, 1);
+      return finishOneHot(matchOneHot(hot), kept);
+    }
+    for (unsigned i = 0; i < 2 && point.op<arith::MulFOp>(); ++i) {
+      hot = settle(operandOf(point, i));
+      bool isSelect = hot.op<arith::SelectOp>() && constantAt(operandOf(hot, 1)) == 1.0 && constantAt(operandOf(hot, 2)) == 0.0;
+      if (isSelect || hot.op<arith::UIToFPOp>())
+        hot = operandOf(hot, 0);
+      if (finishOneHot(matchOneHot(hot), operandOf(point, 1 - i)))
+        return true;
+    }
+    return false;
+  }
+
+  bool finishOneHot(std::optional<std::pair<Point, AffineExpr>> oneHot, Point kept) {
+    if (!oneHot)
+      return false;
+    double sign = -1;
+    kept = settle(kept);
+    if (kept.op<arith::NegFOp>()) {
+      sign = 1;
+      kept = operandOf(kept, 0);
+    }
+    auto x = matchLogSoftmax(kept, oneHot->second);
+    if (!x)
+      return false;
+    llvm::erase(loss.rows, oneHot->second);
+    finish(substitute(*x, oneHot->second, column), oneHot->first, sign);
+    return true;
+  }
+
+  void finish(const Point &x, Point target, double sign) {
+    loss.logits = readElement(x);
+    loss.target = target;
+    loss.factor *= sign;
+  }
+
+  Point point;
+  AffineExpr column; // stands for the class
+  Loss loss;
+  std::optional<Point> ignored;
+};
+} // namespace
 
 /// Rows of the loss: logits [rows.., V] and targets [rows..] read in one order.
 static bool readsWholeRows(const Loss &loss) {
@@ -390,6 +409,21 @@ static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast
   return tensor::ExpandShapeOp::create(b, loc, flat, tensor, ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
+/// A rank-0 tensor times a constant.
+static Value scale(OpBuilder &b, Location loc, Value value, double factor) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), type.getElementType());
+  AffineMap scalar = AffineMap::get(0, 0, b.getContext());
+  auto body = [&](OpBuilder &b, Location loc, ValueRange args) {
+    Value c = arith::ConstantOp::create(b, loc, b.getFloatAttr(type.getElementType(), factor));
+    Value scaled = arith::MulFOp::create(b, loc, args[0], c);
+    linalg::YieldOp::create(b, loc, scaled);
+  };
+  return linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(value), ValueRange(empty),
+                                   ArrayRef<AffineMap>{scalar, scalar}, ArrayRef<utils::IteratorType>(), body)
+      .getResult(0);
+}
+
 static bool raise(linalg::GenericOp op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
   if (!type || type.getRank() != 0)
@@ -397,12 +431,15 @@ static bool raise(linalg::GenericOp op) {
   auto sum = matchReduction({op->getResult(0), {}}, Reduction::Sum);
   if (!sum)
     return false;
-  std::optional<Loss> loss = matchTerm(sum->term, sum->symbols);
+  std::optional<Loss> loss = TermReader(sum->term, sum->symbols).read();
   if (!loss || !readsWholeRows(*loss))
     return false;
   bool counted = false;
   Value last = followScaling(op->getResult(0), *loss, counted);
   if (loss->ignore && !counted)
+    return false;
+  auto logitsElement = cast<RankedTensorType>(loss->logits.value.getType()).getElementType();
+  if (type.getElementType() != logitsElement)
     return false;
   int64_t rows = cast<RankedTensorType>(loss->target.value.getType()).getNumElements();
   double factor = loss->ignore ? loss->factor : loss->factor * rows;
@@ -413,21 +450,8 @@ static bool raise(linalg::GenericOp op) {
   auto logitsType = cast<RankedTensorType>(logits.getType());
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
   IntegerAttr ignore = loss->ignore ? b.getI64IntegerAttr(*loss->ignore) : IntegerAttr();
-  if (type.getElementType() != logitsType.getElementType())
-    return false;
   Value mean = CrossEntropyOp::create(b, loc, type, lseType, logits, targets, ignore).getLoss();
-  if (std::abs(factor - 1) > 1e-6) {
-    Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), type.getElementType());
-    AffineMap scalar = AffineMap::get(0, 0, b.getContext());
-    mean = linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(mean), ValueRange(empty),
-                                     ArrayRef<AffineMap>{scalar, scalar}, ArrayRef<utils::IteratorType>(),
-                                     [&](OpBuilder &b, Location loc, ValueRange args) {
-                                       Value c = arith::ConstantOp::create(b, loc, b.getFloatAttr(type.getElementType(), factor));
-                                       Value scaled = arith::MulFOp::create(b, loc, args[0], c);
-                                       linalg::YieldOp::create(b, loc, scaled);
-                                     }).getResult(0);
-  }
-  last.replaceAllUsesWith(mean);
+  last.replaceAllUsesWith(std::abs(factor - 1) > 1e-6 ? scale(b, loc, mean, factor) : mean);
   return true;
 }
 

@@ -21,10 +21,10 @@
 
 #include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
+#include "Lookups.h"
 #include "Structured.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_RAISEEMBEDDINGPASS
@@ -49,16 +49,6 @@ struct Lookup {
   SmallVector<AffineExpr> rest; // the loops behind it
 };
 } // namespace
-
-/// Behind casts between integer types.
-static Value stripCasts(Value index) {
-  while (Operation *op = index.getDefiningOp()) {
-    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
-      break;
-    index = op->getOperand(0);
-  }
-  return index;
-}
 
 /// Slices the fixed positions away; fails when the form is another one.
 static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
@@ -102,85 +92,6 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   return lookup;
 }
 
-/// The tensor of ids that a lookup reads, and its map over the loops.
-struct Ids {
-  Value tensor;
-  AffineMap map;
-};
-
-/// An operand when the position is one; otherwise computed by a new generic.
-static FailureOr<Ids> findIds(Lookup &lookup, OpBuilder &b) {
-  linalg::GenericOp generic = lookup.generic;
-  Value index = stripCasts(lookup.index);
-  auto arg = dyn_cast<BlockArgument>(index);
-  if (arg && arg.getOwner() == generic.getBody() && arg.getArgNumber() < generic.getNumDpsInputs()) {
-    AffineMap map = generic.getIndexingMapsArray()[arg.getArgNumber()];
-    if (map.isProjectedPermutation())
-      return Ids{generic.getInputs()[arg.getArgNumber()], map};
-  }
-  // Collect the computation, its operands and the loops it depends on.
-  llvm::SetVector<Operation *> slice;
-  SmallVector<Value> work{index};
-  llvm::SmallBitVector used(generic.getNumLoops());
-  while (!work.empty()) {
-    Value v = work.pop_back_val();
-    if (auto blockArg = dyn_cast<BlockArgument>(v)) {
-      if (blockArg.getOwner() != generic.getBody() || blockArg.getArgNumber() >= generic.getNumDpsInputs())
-        return failure();
-      AffineMap map = generic.getIndexingMapsArray()[blockArg.getArgNumber()];
-      for (unsigned d = 0; d < generic.getNumLoops(); ++d)
-        if (map.isFunctionOfDim(d))
-          used.set(d);
-      continue;
-    }
-    Operation *op = v.getDefiningOp();
-    if (op->getBlock() != generic.getBody())
-      continue;
-    if (isa<tensor::ExtractOp>(op))
-      return failure();
-    if (auto loop = dyn_cast<linalg::IndexOp>(op))
-      used.set(loop.getDim());
-    slice.insert(op);
-    work.append(op->operand_begin(), op->operand_end());
-  }
-  Location loc = lookup.extract.getLoc();
-  SmallVector<int64_t> loops = generic.getStaticLoopRanges(), shape;
-  SmallVector<AffineExpr> renumber(generic.getNumLoops(), b.getAffineConstantExpr(0)), idExprs;
-  for (unsigned d : used.set_bits()) {
-    renumber[d] = b.getAffineDimExpr(shape.size());
-    idExprs.push_back(b.getAffineDimExpr(d));
-    shape.push_back(loops[d]);
-  }
-  SmallVector<AffineMap> maps;
-  for (OpOperand *input : generic.getDpsInputOperands())
-    maps.push_back(generic.getMatchingIndexingMap(input).replaceDimsAndSymbols(renumber, {}, shape.size(), 0));
-  maps.push_back(b.getMultiDimIdentityMap(shape.size()));
-  b.setInsertionPoint(generic);
-  Value empty = tensor::EmptyOp::create(b, loc, shape, b.getI64Type());
-  SmallVector<utils::IteratorType> iterators(shape.size(), utils::IteratorType::parallel);
-  auto computed = linalg::GenericOp::create(
-      b, loc, TypeRange(empty.getType()), generic.getInputs(), ValueRange(empty), maps, iterators,
-      [&](OpBuilder &b, Location loc, ValueRange args) {
-        IRMapping mapping;
-        for (unsigned i = 0; i < generic.getNumDpsInputs(); ++i)
-          mapping.map(generic.getBody()->getArgument(i), args[i]);
-        for (Operation &op : generic.getBody()->without_terminator()) {
-          if (!slice.contains(&op))
-            continue;
-          Operation *copy = b.clone(op, mapping);
-          if (auto loop = dyn_cast<linalg::IndexOp>(copy))
-            loop.setDim(cast<AffineDimExpr>(renumber[loop.getDim()]).getPosition());
-        }
-        Value value = mapping.lookupOrDefault(index);
-        if (value.getType().isIndex())
-          value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-        else if (value.getType() != b.getI64Type())
-          value = arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
-        linalg::YieldOp::create(b, loc, value);
-      });
-  return Ids{computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
-}
-
 /// The rows as a tensor of the ids' shape with the table's further dimensions.
 static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
   Location loc = lookup.extract.getLoc();
@@ -222,7 +133,7 @@ static LogicalResult raise(tensor::ExtractOp extract) {
   FailureOr<Lookup> lookup = analyse(extract, b);
   if (failed(lookup))
     return failure();
-  FailureOr<Ids> ids = findIds(*lookup, b);
+  FailureOr<Ids> ids = findIds(lookup->generic, lookup->index, b);
   if (failed(ids))
     return failure();
   b.setInsertionPoint(lookup->generic);

@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include <cmath>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_RAISESOFTMAXPASS
@@ -112,9 +113,11 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
 }
 
 /// Whether every row of a tensor (over its last dimension) has an element that is
-/// not -inf by construction: `select(column <= row, x, -inf)` and the like.
-static bool keepsDiagonal(const Point &element) {
-  Point p = settle(element);
+/// not -inf by construction: `select(column <= row, x, -inf)`, alone or added.
+static bool keepsDiagonal(const Point &element, const Point &part) {
+  Point p = settle(part);
+  if (p.op<arith::AddFOp>()) // an additive mask
+    return keepsDiagonal(element, operandOf(p, 0)) || keepsDiagonal(element, operandOf(p, 1));
   auto select = p.op<arith::SelectOp>();
   if (!select)
     return false;
@@ -165,7 +168,7 @@ static Value matchSafeSoftmax(linalg::GenericOp op) {
       if (Operation *producer = behind[n].getDefiningOp(); producer && behind[n] != softmax.getInput())
         behind.insert(producer->operand_begin(), producer->operand_end());
     }
-    if (reads && keepsDiagonal(source))
+    if (reads && keepsDiagonal(source, source))
       return softmax.getResult()[0];
   }
   return nullptr;

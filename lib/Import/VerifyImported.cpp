@@ -132,7 +132,7 @@ static InFlightDiagnostic refuse(Operation *op, const Twine &what) {
 LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
   LogicalResult result = success();
   op->getRegion(0).walk([&](Operation *inner) {
-    bool scalar = isa<arith::ArithDialect, math::MathDialect>(inner->getDialect()) && inner->getNumRegions() == 0;
+    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner->getDialect()) && inner->getNumRegions() == 0;
     if (!scalar && !isa<linalg::IndexOp, linalg::YieldOp>(inner)) {
       result = refuse(inner, "is not supported inside a structured op");
       return;
@@ -175,7 +175,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
       return refuse(op, "pads with a value that is not one scalar");
     return success();
   }
-  if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumRegions() == 0)
+  if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumRegions() == 0)
     return success();
   return refuse(op, "is not supported");
 }

@@ -15,6 +15,20 @@ class ImportPass<string flag, string on> : Pass<flag, on> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
+  let summary = "Say early what Import cannot take";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: ops that Import knows, functions of one block, no complex numbers,
+      arguments of static shape; with `shapes`, every value of static shape.
+      Otherwise errors say where and what to do.
+    - Keeps: everything.
+  }];
+  let options = [Option<"shapes", "shapes", "bool", /*default=*/"false",
+                        "Check the shapes of all values instead (after folding).">];
+  let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
+}
+
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let summary = "Find the function to train and number what users point at";
   let description = [{
@@ -59,6 +73,28 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
                         "JSON list of {index|name|resource, rename, init, frozen}.">];
   let statistics = [Statistic<"numParameters", "num-parameters", "Arguments that are parameters">,
                     Statistic<"numLifted", "num-lifted", "Constants that became parameters">];
+}
+
+def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
+  let summary = "Lower TOSA to linalg with the upstream passes";
+  let description = [{
+    - Requires: parameters are lifted (the upstream passes merge constants).
+    - Ensures: no tosa op.
+    - Keeps: modules without tosa ops as they are.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tosa::TosaDialect",
+                           "::mlir::index::IndexDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numLowered", "num-lowered", "tosa ops lowered">];
+}
+
+def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"> {
+  let summary = "Compute f64 islands in f32";
+  let description = [{
+    - Requires: parameters are marked.
+    - Ensures: no f64 in a function with a parameter that is not f64.
+    - Keeps: models whose parameters are all f64, bit for bit.
+  }];
+  let statistics = [Statistic<"numDemoted", "num-demoted", "Values that were f64">];
 }
 
 def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> {
@@ -129,6 +165,16 @@ def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
 }
 
+def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> {
+  let summary = "Write other lookups as masked sums";
+  let description = [{
+    - Requires: rows and losses are raised.
+    - Ensures: no `tensor.extract` with one position that depends on data.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
+}
+
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
   let summary = "Put a loss behind logits";
   let description = [{
@@ -151,7 +197,8 @@ def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> 
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "heads or rows.">];
-  let statistics = [Statistic<"numRemoved", "num-removed", "Views fewer than before">];
+  let statistics = [Statistic<"numRemoved", "num-removed", "Views fewer than before">,
+                    Statistic<"numFolded", "num-folded", "Copies folded on the way">];
 }
 
 def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::FuncOp"> {

@@ -1,0 +1,120 @@
+//===- DemoteFloat64.cpp - f64 islands are computed in f32 ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Exporters widen to f64 for a few steps of an f32 model: the variance of a
+// LayerNorm, scales that were Python numbers.
+//
+//   %w = extf %x : f32 to f64                      (gone)
+//   %s = sum of %w in f64                ->        %s = sum of %x in f32
+//   %y = truncf %s : f64 to f32                    (gone)
+//
+// In a function with a parameter that is not f64, every f64 becomes f32: types,
+// constants (rounded to nearest), bodies, signature. Casts between f32 and
+// f32 vanish; those to and from bf16 and f16 stay. A model whose parameters are
+// all f64 stays as it is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DEMOTEFLOAT64PASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct DemoteFloat64Pass : public fsdp::impl::DemoteFloat64PassBase<DemoteFloat64Pass> {
+  using DemoteFloat64PassBase::DemoteFloat64PassBase;
+  void runOnOperation() override;
+};
+} // namespace
+
+static bool isDouble(Type type) { return getElementTypeOrSelf(type).isF64(); }
+
+/// Whether some parameter is a float other than f64.
+static bool hasNarrowParameter(func::FuncOp func) {
+  for (BlockArgument arg : func.getArguments())
+    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) && !isDouble(arg.getType()))
+      return true;
+  return false;
+}
+
+static APFloat rounded(APFloat value) {
+  bool losesInfo;
+  value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return value;
+}
+
+/// An op whose f64 cannot simply be read as f32.
+static bool needsDouble(Operation *op) {
+  return isa<arith::BitcastOp, tensor::BitcastOp>(op) &&
+         (isDouble(op->getOperand(0).getType()) || isDouble(op->getResult(0).getType()));
+}
+
+static AttrTypeReplacer makeReplacer(MLIRContext *context) {
+  Type f32 = Float32Type::get(context);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([=](Float64Type) -> Type { return f32; });
+  replacer.addReplacement([=](FloatAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+    if (!attr.getType().isF64())
+      return std::nullopt;
+    return std::pair<Attribute, WalkResult>(FloatAttr::get(f32, rounded(attr.getValue())), WalkResult::skip());
+  });
+  replacer.addReplacement([=](DenseFPElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+    if (!attr.getElementType().isF64())
+      return std::nullopt;
+    Attribute narrow = attr.mapValues(f32, [](const APFloat &v) { return rounded(v).bitcastToAPInt(); });
+    return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
+  });
+  // A blob holds doubles: read them.
+  replacer.addReplacement([=](DenseResourceElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+    auto blob = attr.getRawHandle().getBlob();
+    auto type = attr.getType();
+    if (!type.getElementType().isF64() || !blob ||
+        blob->getData().size() != static_cast<size_t>(type.getNumElements()) * sizeof(double))
+      return std::nullopt;
+    SmallVector<float> values;
+    for (double v : ArrayRef<double>(reinterpret_cast<const double *>(blob->getData().data()), type.getNumElements()))
+      values.push_back(static_cast<float>(v));
+    Attribute narrow = DenseElementsAttr::get(type.clone(f32), ArrayRef<float>(values));
+    return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
+  });
+  // #fsdp.init holds doubles whatever the parameter is.
+  replacer.addReplacement([](InitAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+    return std::pair<Attribute, WalkResult>(attr, WalkResult::skip());
+  });
+  return replacer;
+}
+
+void DemoteFloat64Pass::runOnOperation() {
+  func::FuncOp func = getOperation();
+  if (func.isPrivate() || !hasNarrowParameter(func))
+    return;
+  WalkResult refused = func.walk([&](Operation *op) {
+    if (!needsDouble(op))
+      return WalkResult::advance();
+    op->emitError("reinterprets the bits of an f64 in a model that is not f64; its f64 parts are computed in f32");
+    return WalkResult::interrupt();
+  });
+  if (refused.wasInterrupted())
+    return signalPassFailure();
+  func.walk([&](Operation *op) {
+    numDemoted += llvm::count_if(op->getResultTypes(), isDouble);
+  });
+  AttrTypeReplacer replacer = makeReplacer(&getContext());
+  replacer.recursivelyReplaceElementsIn(func, /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+  func.walk([](Operation *op) {
+    if (isa<arith::TruncFOp, arith::ExtFOp>(op) && op->getOperand(0).getType() == op->getResult(0).getType()) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+  });
+}

@@ -1,0 +1,21 @@
+//===- FoldCopies.h - Read through transposes and broadcasts ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_FOLDCOPIES_H
+#define FSDP_LIB_IMPORT_FOLDCOPIES_H
+
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/Statistic.h"
+
+namespace mlir::fsdp {
+
+/// Copies fold into the maps of the generics that read them, transposes into the
+/// product they read; `numFolded` counts them.
+void populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_FOLDCOPIES_H

@@ -1,0 +1,100 @@
+//===- RefuseForeign.cpp - Say early what Import cannot take ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Located errors with advice, before any other pass could stumble:
+//
+//   before anything    ops of dialects nobody here lowers (torch, stablehlo,
+//                      tm_tensor, loops, memrefs), more than one block,
+//                      arguments of dynamic shape, complex numbers
+//   after folding      values whose shape is still dynamic (option `shapes`)
+//
+// The first eight are reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "Advice.h"
+#include "Positions.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MLProgram/IR/MLProgram.h"
+#include "mlir/Dialect/Tosa/IR/TosaOps.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_REFUSEFOREIGNPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct RefuseForeignPass : public fsdp::impl::RefuseForeignPassBase<RefuseForeignPass> {
+  using RefuseForeignPassBase::RefuseForeignPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult checkOp(Operation *op);
+  LogicalResult checkShapes(Operation *op);
+};
+} // namespace
+
+/// Ops that some pass of Import takes away or lets through.
+static bool isKnown(Operation *op) {
+  if (isa<cf::AssertOp, ml_program::GlobalOp, ModuleOp>(op))
+    return true;
+  return op->getDialect() && isa<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
+                                 tensor::TensorDialect, tosa::TosaDialect, FSDPDialect>(op->getDialect());
+}
+
+static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
+
+LogicalResult RefuseForeignPass::checkOp(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (!isKnown(op)) {
+    InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << name << "' is not supported";
+    if (StringRef advice = adviceForOp(name); !advice.empty())
+      diag << "; " << advice;
+    return diag;
+  }
+  if (llvm::any_of(op->getOperandTypes(), isComplex) || llvm::any_of(op->getResultTypes(), isComplex))
+    return emitError(op->getLoc()) << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
+  auto func = dyn_cast<func::FuncOp>(op);
+  if (!func || func.isExternal())
+    return success();
+  if (!llvm::hasSingleElement(func.getBody()))
+    return emitError(func.getLoc()) << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
+  for (BlockArgument arg : func.getArguments()) {
+    auto type = dyn_cast<ShapedType>(arg.getType());
+    if (type && type.hasStaticShape())
+      continue;
+    return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+                                   << "' expected a tensor of static shape, found " << arg.getType()
+                                   << "; export with fixed batch and sequence lengths";
+  }
+  return success();
+}
+
+LogicalResult RefuseForeignPass::checkShapes(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
+      return emitError(op->getLoc()) << "'" << op->getName() << "' has a result of dynamic shape, " << type
+                                     << "; export with fixed batch and sequence lengths";
+  return success();
+}
+
+void RefuseForeignPass::runOnOperation() {
+  unsigned refused = 0;
+  getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (failed(shapes ? checkShapes(op) : checkOp(op))) {
+      // What is inside a refused op is refused with it.
+      return ++refused < 8 ? WalkResult::skip() : WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  numRefused += refused;
+  if (refused)
+    signalPassFailure();
+}

@@ -1,0 +1,20 @@
+//===- SinkCopies.h - Move transposes towards their readers -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_SINKCOPIES_H
+#define FSDP_LIB_IMPORT_SINKCOPIES_H
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::fsdp {
+
+/// Slices, elementwise ops and concatenations of transposed values become
+/// transposes of slices, ...: the transpose then reaches what can read through it.
+void populateSinkCopyPatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_SINKCOPIES_H

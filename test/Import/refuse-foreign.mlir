@@ -1,0 +1,52 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-refuse-foreign
+
+func.func @torch(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{'torch.aten.relu' is not supported; lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline' (python/export_torch.py does)}}
+  %0 = "torch.aten.relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{'stablehlo.add' is not supported; lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}'}}
+  %1 = "stablehlo.add"(%0, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{'tm_tensor.scan' is not supported; write positions as arange instead of cumsum}}
+  %2 = "tm_tensor.scan"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{'tm_tensor.attention' is not supported; let scaled_dot_product_attention decompose}}
+  %3 = "tm_tensor.attention"(%2) : (tensor<2xf32>) -> tensor<2xf32>
+  return %3 : tensor<2xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 of '@dynamic' expected a tensor of static shape, found 'tensor<?x4xi64>'; export with fixed batch and sequence lengths}}
+func.func @dynamic(%x: tensor<?x4xi64>) {
+  return
+}
+
+// -----
+
+func.func @loop(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
+  // expected-error @+1 {{'scf.while' is not supported; unroll the loop; a step has static shape and no data-dependent control flow}}
+  %r = scf.while (%a = %x) : (tensor<2xf32>) -> tensor<2xf32> {
+    %c = tensor.extract %n[] : tensor<i1>
+    scf.condition(%c) %a : tensor<2xf32>
+  } do {
+  ^bb0(%a: tensor<2xf32>):
+    scf.yield %a : tensor<2xf32>
+  }
+  return %r : tensor<2xf32>
+}
+
+// -----
+
+func.func @complex(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %e = tensor.empty() : tensor<2xf32>
+  // expected-error @+1 {{'tensor.empty' works on complex numbers; write the model on real numbers; rotary embeddings as pairs with sin and cos}}
+  %c = tensor.empty() : tensor<2xcomplex<f32>>
+  return %e : tensor<2xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'@branches' has control flow; unroll the loop}}
+func.func @branches(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
+  cf.br ^bb1
+^bb1:
+  return %x : tensor<2xf32>
+}

@@ -1,0 +1,54 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-verify-imported
+
+// expected-error @+1 {{expected the loss as tensor<f32>, found 'tensor<4x9xf32>'; for logits of shape [.., vocabulary] give --attach-loss=cross_entropy}}
+func.func @logits(%x: tensor<4x9xf32> {fsdp.batch = "x"}) -> tensor<4x9xf32> {
+  return %x : tensor<4x9xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expected one result, the loss; found 2; return the loss alone from the exported function}}
+func.func @two(%x: tensor<f32> {fsdp.batch = "x"}) -> (tensor<f32>, tensor<f32>) {
+  return %x, %x : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 expected either 'fsdp.param' or 'fsdp.batch'}}
+// expected-error @below {{parameter 'w' expected 'fsdp.init'}}
+// expected-error @below {{two arguments are called 'w'}}
+// expected-note @below {{the other one}}
+func.func @arguments(%a: tensor<f32>, %b: tensor<f32> {fsdp.param = "w"}, %c: tensor<f32> {fsdp.batch = "w"}) -> tensor<f32> {
+  return %a : tensor<f32>
+}
+
+// -----
+
+func.func @ops(%x: tensor<4xf32> {fsdp.batch = "x"}, %i: tensor<4x1xi64> {fsdp.batch = "i"}) -> tensor<f32> {
+  %e0 = tensor.empty() : tensor<f32>
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = linalg.index 0 : index
+    // expected-error @+1 {{'tensor.extract' is not supported inside a structured op}}
+    %1 = tensor.extract %x[%0] : tensor<4xf32>
+    // expected-error @+1 {{carries fast-math flags; the order of operations is part of the program}}
+    %2 = arith.addf %1, %a fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  } -> tensor<4xf32>
+  // expected-error @+1 {{'tensor.gather' is not supported; write the lookup as an index of the first dimension (an embedding)}}
+  %g = tensor.gather %x[%i] gather_dims([0]) : (tensor<4xf32>, tensor<4x1xi64>) -> tensor<4x1xf32>
+  // expected-error @+1 {{'linalg.exp' was not normalised}}
+  %m = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @+1 {{'foreign.op' is not supported}}
+  %f = "foreign.op"() : () -> tensor<f32>
+  return %e0 : tensor<f32>
+}
+
+// -----
+
+func.func @first(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+// expected-error @+1 {{expected one public function and nothing else in the module}}
+func.func private @second()
