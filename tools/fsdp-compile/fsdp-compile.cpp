@@ -9,7 +9,6 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -209,7 +208,7 @@ static int compile(const CommandLine &line) {
     printDiagnostic(diag, remarks);
     return success();
   });
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(line.input, &context);
+  OwningOpRef<ModuleOp> module = parseModel(line.input, &context);
   if (!module)
     return badUsage;
   CompileOptions options = fill(line);
