@@ -34,7 +34,7 @@ FailureOr<Image> fsdp::compileImage(ModuleOp module, const CpuTarget &target, Ar
   SmallVector<Object> objects(modules.size());
   auto one = [&](size_t index) -> LogicalResult {
     auto kernel = *modules[index]->getOps<func::FuncOp>().begin();
-    if (failed(describeKernel(kernel, image.kernels[index])))
+    if (failed(describeKernel(kernel, image.kernels[index])) || failed(verifyFloatContract(kernel)))
       return failure();
     FailureOr<Object> object = compile(kernel, image.kernels[index]);
     if (failed(object))

@@ -36,7 +36,7 @@ namespace {
 class Real {
 public:
   Real(OpBuilder &b, Location loc, Type type)
-      : b(b), loc(loc), type(type), isDouble(getElementTypeOrSelf(type).isF64()) {}
+      : type(type), isDouble(getElementTypeOrSelf(type).isF64()), b(b), loc(loc) {}
 
   Type type;
   bool isDouble;
@@ -111,28 +111,23 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  int64_t mantissaBits() const { return isDouble ? 52 : 23; }
-  int64_t bias() const { return isDouble ? 1023 : 127; }
+  /// n = x rounded to an integer, and 2^(n - below) when n - below lies in the normal
+  /// range or one beneath it (0 then). One addition leaves n + bias - below in the
+  /// low bits, one shift makes an exponent of it.
+  std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
+    double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
+    Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
+    return {sub(shifted, constant(magic)), fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
+  }
   /// n = x rounded to an integer, |x| < 2^22; as a float and in the low bits.
-  std::pair<Value, Value> round(Value scaled) const {
+  std::pair<Value, Value> roundToInt(Value x) const {
     double magic = isDouble ? 0x1.8p52 : 0x1.8p23;
-    Value shifted = add(scaled, constant(magic));
+    Value shifted = add(x, constant(magic));
     return {sub(shifted, constant(magic)), toBits(shifted)};
   }
   Value clamp(Value x, double lo, double hi) const { // NaN passes
     x = select(less(x, lo), constant(lo), x);
     return select(greater(x, hi), constant(hi), x);
-  }
-  /// 2^n for n in the normal range, from the low bits of `bits`.
-  Value power(Value bits) const { return fromBits(shiftLeft(addInt(bits, integer(bias())), mantissaBits())); }
-  /// p 2^n with one rounding: the first factor is exact.
-  Value scale(Value p, Value bits) const {
-    // Sign-extend the low bits first: magic has bits above them.
-    int64_t spare = isDouble ? 51 : 22;
-    int64_t width = isDouble ? 64 : 32;
-    Value n = shiftRight(shiftLeft(bits, width - spare), width - spare);
-    Value half = shiftRight(n, 1);
-    return mul(mul(p, power(half)), power(subInt(n, half)));
   }
   /// x - n ln2 in two steps; the high part has few bits, so its product is exact.
   Value reduce(Value x, Value n) const {
@@ -146,53 +141,46 @@ private:
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double log2e = 0x1.71547652b82fep0;
 
+/// Results below the normal range (under 2^-125, 2^-1021) are 0.
 Value Real::exp(Value x) const {
-  x = isDouble ? clamp(x, -750, 712) : clamp(x, -105, 90);
-  auto [n, bits] = round(mul(x, constant(log2e)));
+  x = isDouble ? clamp(x, -708.4, 710) : clamp(x, -87.34, 89);
+  auto [n, s] = round(x, constant(log2e), 1);
   Value r = reduce(x, n);
-  Value p = fma(mul(r, r), polynomial(expTail(), r), r);
-  return scale(add(p, constant(1)), bits);
+  Value p = add(fma(mul(r, r), polynomial(expTail(), r), r), constant(1));
+  Value half = mul(p, s);
+  return add(half, half);
 }
 
 Value Real::exp2(Value x) const {
-  x = isDouble ? clamp(x, -1080, 1030) : clamp(x, -151, 130);
-  auto [n, bits] = round(x);
+  x = isDouble ? clamp(x, -1022, 1024.4) : clamp(x, -126, 128.4);
+  auto [n, s] = round(x, Value(), 1);
   // (x - n) ln2 in two numbers, so that its rounding does not count.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
   Value low = fma(f, constant(isDouble ? 0x1.abc9e3b39803fp-56 : -0x1.05c61p-29), fma(f, ln2, neg(r)));
-  Value p = add(fma(mul(r, r), polynomial(expTail(), r), low), r);
-  return scale(add(p, constant(1)), bits);
+  Value p = add(add(fma(mul(r, r), polynomial(expTail(), r), low), r), constant(1));
+  Value half = mul(p, s);
+  return add(half, half);
 }
 
 Value Real::expm1(Value x) const {
-  double top = isDouble ? 709.79 : 88.73;
-  Value c = clamp(x, isDouble ? -40 : -20, isDouble ? 709 : 88);
-  auto [n, bits] = round(mul(c, constant(log2e)));
+  double top = isDouble ? 709 : 88;
+  Value c = clamp(x, isDouble ? -40 : -20, top);
+  auto [n, s] = round(c, constant(log2e), 1);
   Value r = reduce(c, n);
   Value m = fma(mul(r, r), polynomial(expTail(), r), r);
-  // 2^n m + (2^n - 1); near the top 2^n itself overflows, so half of it is used there.
-  int64_t spare = isDouble ? 13 : 10;
-  Value low = shiftRight(shiftLeft(bits, spare), spare);
-  Value s = power(subInt(low, integer(1)));
-  Value sum = fma(s, m, sub(s, constant(0.5)));
-  Value y = add(sum, sum);
-  // Where the clamp at the top took effect, the plain exponential is right.
-  Value big = greater(x, isDouble ? 709 : 88);
-  y = select(big, exp(x), y);
-  y = select(greater(x, top), constant(infinity), y);
+  // Half of 2^n m + (2^n - 1): 2^n itself may be too large.
+  Value half = fma(s, m, sub(s, constant(0.5)));
+  Value y = select(greater(x, top), exp(x), add(half, half));
   return select(equal(x, 0), x, y); // keeps -0
 }
 
 Value Real::tanh(Value x) const {
   Value a = abs(x);
-  Value doubled = add(a, a);
-  Value m = clamp(doubled, 0, isDouble ? 44 : 20);
-  auto [n, bits] = round(mul(m, constant(log2e)));
+  Value m = clamp(add(a, a), 0, isDouble ? 44 : 20);
+  auto [n, s] = round(m, constant(log2e), 0);
   Value r = reduce(m, n);
   Value e = fma(mul(r, r), polynomial(expTail(), r), r);
-  int64_t spare = isDouble ? 13 : 10;
-  Value s = power(shiftRight(shiftLeft(bits, spare), spare));
   e = fma(s, e, sub(s, constant(1)));
   return copySign(div(e, add(e, constant(2))), x);
 }
@@ -305,7 +293,7 @@ Value Real::pow(Value x, Value y) const {
 
 /// sin(x + quadrant pi/2).
 Value Real::sinCos(Value x, int64_t quadrant) const {
-  auto [n, bits] = round(mul(x, constant(0x1.45f306dc9c883p-1)));
+  auto [n, bits] = roundToInt(mul(x, constant(0x1.45f306dc9c883p-1)));
   Value r = fma(n, constant(-0x1.921fb54442d18p0), x);
   r = fma(n, constant(-0x1.1a62633145c07p-54), r);
   r = fma(n, constant(0x1.f1976b7ed8fbcp-110), r);

@@ -139,6 +139,8 @@ static bool isCostly(linalg::GenericOp op) {
   });
 }
 
+static bool isBefore(BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); }
+
 /// Appends the steps that other steps share and that are costly to repeat.
 static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
   if (llvm::none_of(steps, [](const Step &step) { return step.kind == StepKind::RowReduction; }))
@@ -151,14 +153,17 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
         continue;
       int64_t readers = llvm::count_if(steps, [&](const Step &step) { return readsValue(step, result, steps); });
       if (readers > 1)
-        steps.push_back({result, StepKind::Map, op, result.getResultNumber()});
+        steps.emplace_back(result);
     }
   }
-  llvm::stable_sort(steps, [](const Step &a, const Step &b) {
+  // No two steps have one op and the same place, so the order is total.
+  llvm::sort(steps, [](const Step &a, const Step &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     if (!first || !second)
-      return !first && second;
-    return first != second && first->isBeforeInBlock(second);
+      return first || second ? !first : isBefore(cast<BlockArgument>(a.value), cast<BlockArgument>(b.value));
+    if (first == second)
+      return cast<OpResult>(a.value).getResultNumber() < cast<OpResult>(b.value).getResultNumber();
+    return first->isBeforeInBlock(second);
   });
 }
 
@@ -169,7 +174,7 @@ std::optional<SmallVector<Step>> fsdp::collectSteps(func::FuncOp kernel) {
     for (Step &step : steps)
       if (step.value == value)
         return &step;
-    return &steps.emplace_back(Step{value, StepKind::Map});
+    return &steps.emplace_back(value);
   };
   for (OpOperand &operand : ret->getOpOperands()) {
     if (isa<BlockArgument>(operand.get()))

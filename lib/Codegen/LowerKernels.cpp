@@ -46,7 +46,8 @@ struct LowerKernelsPass : fsdp::impl::LowerKernelsPassBase<LowerKernelsPass> {
       if (!kernel->hasAttr(kernelAttr))
         continue;
       KernelInfo info;
-      if (failed(describeKernel(kernel, info)) || failed(lowerKernel(kernel, *target, info)))
+      if (failed(describeKernel(kernel, info)) || failed(verifyFloatContract(kernel)) ||
+          failed(lowerKernel(kernel, *target, info)))
         return signalPassFailure();
       ++numKernels;
       numPhases += info.phases.size();

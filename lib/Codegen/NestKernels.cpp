@@ -275,7 +275,19 @@ void NestBuilder::finish(KernelInfo &info) {
   phases.clear();
 }
 
+/// Named ops but fills and contractions are generics here.
+static void generalise(func::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::LinalgOp>())) {
+    if (isa<linalg::GenericOp, linalg::FillOp>(op) || linalg::isaContractionOpInterface(op))
+      continue;
+    rewriter.setInsertionPoint(op);
+    (void)linalg::generalizeNamedOp(rewriter, op);
+  }
+}
+
 bool fsdp::lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  generalise(kernel);
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;

@@ -67,3 +67,34 @@ func.func private @turns(%x: tensor<3001xf32> {fsdp.range = [-5000.0, 5000.0]}, 
   } -> (tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>)
   return %r#0, %r#1, %r#2, %r#3 : tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>
 }
+
+// What is not a number, or has no end.
+// CHECK: @edges: {{.*}} ok
+func.func private @edges(%r0: tensor<9xf32> {fsdp.out = 0}, %r1: tensor<9xf32> {fsdp.out = 1}, %r2: tensor<9xf32> {fsdp.out = 2}, %r3: tensor<9xf32> {fsdp.out = 3}, %r4: tensor<9xf32> {fsdp.out = 4}, %r5: tensor<9xf32> {fsdp.out = 5}, %r6: tensor<9xf32> {fsdp.out = 6}, %r7: tensor<9xf32> {fsdp.out = 7}, %r8: tensor<9xf32> {fsdp.out = 8}, %r9: tensor<9xf32> {fsdp.out = 9}, %r10: tensor<9xf32> {fsdp.out = 10}, %r11: tensor<9xf32> {fsdp.out = 11}, %r12: tensor<9xf32> {fsdp.out = 12}, %r13: tensor<9xf32> {fsdp.out = 13}, %r14: tensor<9xf32> {fsdp.out = 14}, %r15: tensor<9xf32> {fsdp.out = 15}, %r16: tensor<9xf32> {fsdp.out = 16}, %r17: tensor<9xf32> {fsdp.out = 17})
+    -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) attributes {fsdp.kernel} {
+  %x = arith.constant dense<[0x7F800000, 0xFF800000, 0x7FC00000, 0.0, -0.0, 1.0, -1.0, 2.5, -3.5]> : tensor<9xf32>
+  %y:18 = linalg.generic {indexing_maps = [#v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v, #v], iterator_types = ["parallel"]}
+      ins(%x : tensor<9xf32>) outs(%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17 : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) {
+  ^bb0(%e: f32, %o0: f32, %o1: f32, %o2: f32, %o3: f32, %o4: f32, %o5: f32, %o6: f32, %o7: f32, %o8: f32, %o9: f32, %o10: f32, %o11: f32, %o12: f32, %o13: f32, %o14: f32, %o15: f32, %o16: f32, %o17: f32):
+    %0 = math.exp %e : f32
+    %1 = math.exp2 %e : f32
+    %2 = math.expm1 %e : f32
+    %3 = math.tanh %e : f32
+    %4 = math.erf %e : f32
+    %5 = math.log %e : f32
+    %6 = math.log2 %e : f32
+    %7 = math.log1p %e : f32
+    %8 = math.sqrt %e : f32
+    %9 = math.rsqrt %e : f32
+    %10 = math.atan %e : f32
+    %11 = math.cosh %e : f32
+    %12 = math.sin %e : f32
+    %13 = math.absf %e : f32
+    %14 = math.floor %e : f32
+    %15 = math.roundeven %e : f32
+    %16 = math.round %e : f32
+    %17 = math.trunc %e : f32
+    linalg.yield %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17 : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
+  } -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>)
+  return %y#0, %y#1, %y#2, %y#3, %y#4, %y#5, %y#6, %y#7, %y#8, %y#9, %y#10, %y#11, %y#12, %y#13, %y#14, %y#15, %y#16, %y#17 : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>
+}

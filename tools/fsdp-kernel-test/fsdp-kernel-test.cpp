@@ -36,7 +36,7 @@ namespace cl = llvm::cl;
 namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
-  std::string inputFile, targetCpu, alsoCpu, only;
+  std::string inputFile, targetCpu, alsoCpu, only, saveImage;
   std::optional<double> tolerance;
   double floor;
   bool times;
@@ -51,8 +51,9 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"));
   static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"));
   static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"));
+  static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"));
   cl::ParseCommandLineOptions(argc, argv, "fsdp-kernel-test: run kernels against the oracle\n");
-  options = {inputFile, targetCpu, alsoCpu, only, {}, floor, times};
+  options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, floor, times};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
 }
@@ -321,6 +322,15 @@ int main(int argc, char **argv) {
     return 1;
   if (options.times)
     llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds) << image->elf.size() << " bytes\n";
+  if (!options.saveImage.empty()) {
+    std::error_code error;
+    llvm::raw_fd_ostream file(options.saveImage, error);
+    if (error) {
+      llvm::errs() << "error: cannot write " << options.saveImage << ": " << error.message() << "\n";
+      return 2;
+    }
+    file.write(image->elf.data(), image->elf.size());
+  }
   FailureOr<Image> reference = compileReferenceImage(*module, *target, /*widen=*/true);
   if (failed(reference))
     return 1;

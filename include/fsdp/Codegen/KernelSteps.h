@@ -21,8 +21,10 @@ enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 /// One value that is computed and kept (in memory or, within a row, in a
 /// register); everything between steps is evaluated where it is read.
 struct Step {
+  explicit Step(Value value) : value(value) {}
+
   Value value;
-  StepKind kind;
+  StepKind kind = StepKind::Map;
   /// Of reductions: the op, and in its body what one position contributes.
   linalg::GenericOp op;
   unsigned result = 0;

@@ -27,6 +27,9 @@ BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent, int64_t tile,
                          bool shared);
 
+/// No fast-math flag on any op; counts the ops that could have one.
+LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
+
 /// The general lowering: bufferise as it stands, one worker, plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 

@@ -29,4 +29,15 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def VerifyFloatContractPass : Pass<"fsdp-verify-float-contract"> {
+  let summary = "Check that no fast-math flag is left";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: no operation has a fast-math flag, so that each rounds as it is written and
+      neither vector width nor CPU changes a bit.
+    - Keeps: the IR.
+  }];
+  let statistics = [Statistic<"numChecked", "num-checked", "Operations that could have flags">];
+}
+
 #endif // FSDP_CODEGEN_PASSES_TD

@@ -1,0 +1,23 @@
+// RUN: fsdp-opt %s --fsdp-verify-float-contract --split-input-file --verify-diagnostics
+
+func.func @exact(%a: f32, %b: f32) -> f32 {
+  %0 = math.fma %a, %b, %b : f32
+  %1 = arith.addf %0, %a : f32
+  return %1 : f32
+}
+
+// -----
+
+func.func @loose(%a: f32, %b: f32) -> f32 {
+  // expected-error @below {{has the fast-math flags 'reassoc,contract', but kernels compute exactly what is written; remove them, and write math.fma where one rounding is meant}}
+  %0 = arith.addf %a, %b fastmath<reassoc,contract> : f32
+  return %0 : f32
+}
+
+// -----
+
+func.func @loose_math(%a: f32) -> f32 {
+  // expected-error @below {{has the fast-math flags 'afn'}}
+  %0 = math.exp %a fastmath<afn> : f32
+  return %0 : f32
+}
