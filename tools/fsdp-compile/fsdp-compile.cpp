@@ -81,6 +81,9 @@ struct CommandLine {
   cl::opt<double> clip{"clip-grad-norm", cl::desc("Largest global gradient norm; 0: no clipping (default)"),
                        cl::init(0.0), cl::cat(training)};
 
+  cl::opt<unsigned> accum{"grad-accum", cl::desc("Micro-batches whose gradients a step accumulates (default 1)"),
+                          cl::init(1), cl::cat(training)};
+
   cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
                                cl::value_desc("OUT.fsdp"), cl::cat(output)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
@@ -113,6 +116,7 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.policy = line.policy;
   options.shard.layerPattern = line.layer;
   options.shard.reshardAfterForward = line.reshard;
+  options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;
   options.update.beta1 = line.beta1;
@@ -173,6 +177,8 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
     return "--explain=" + line.explain + ": expected text or json";
   if (line.target != "cpu" && line.target != "reference")
     return "--target=" + line.target + ": expected cpu or reference";
+  if (line.accum < 1 || line.accum > 65536)
+    return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.threads < 1 || line.threads > 1024)
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())
