@@ -18,8 +18,8 @@
 //
 // Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak
 // of a thread in the whole run so far, times the threads. With --cpu-time a run takes as long
-// as its busiest thread was on a CPU, which is what a machine that is shared can tell (for
-// oneDNN: the whole process, divided by its threads).
+// as its busiest thread was on a CPU, which is what a machine that is shared can tell; of
+// oneDNN only one thread is known then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -246,7 +246,8 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Product
         fsdp.add(product.flops() / own->run(workers, a, b, c) / 1e9);
       }
     }
-    for (int round = 0; round < rounds; ++round)
+    bool timed = threads == 1 || !useCpuTime;
+    for (int round = 0; timed && round < rounds; ++round)
       for (double time : timeLibrary(product.bf16, product.lhsTransposed(), product.rhsTransposed(), product.m, product.n,
                                      product.k, a, b, c, threads, runs, useCpuTime))
         library.add(product.flops() / time / 1e9);
@@ -268,7 +269,7 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Product
 int main(int argc, char **argv) {
   int rounds = 3;
   bool large = true;
-  std::string only;
+  std::string only, form;
   for (int i = 1; i < argc; ++i) {
     StringRef option = argv[i];
     if (option.consume_front("--rounds="))
@@ -277,10 +278,14 @@ int main(int argc, char **argv) {
       useCpuTime = true;
     else if (option == "--small")
       large = false;
+    else if (option.consume_front("--form="))
+      form = option.str();
     else if (option.consume_front("--only="))
       only = option.str();
     else
-      return fprintf(stderr, "usage: cpu_gemm [--rounds=N] [--small] [--cpu-time] [--only=f32|bf16]\n"), 2;
+      return fprintf(stderr, "usage: cpu_gemm [--rounds=N] [--small] [--cpu-time] [--only=f32|bf16] "
+                             "[--form=NT|NN|TN]\n"),
+             2;
   }
   DialectRegistry registry;
   registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect>();
@@ -300,9 +305,10 @@ int main(int argc, char **argv) {
     if ((!only.empty() && (only == "bf16") != bf16) || (bf16 && !target->hasBf16Dot))
       continue;
     for (auto [tokens, inputs, outputs] : layers) {
-      measure(context, *target, {"NT", bf16, tokens, outputs, inputs}, rounds);
-      measure(context, *target, {"NN", bf16, tokens, outputs, inputs}, rounds);
-      measure(context, *target, {"TN", bf16, outputs, inputs, tokens}, rounds);
+      for (const Product &product : {Product{"NT", bf16, tokens, outputs, inputs}, Product{"NN", bf16, tokens, outputs, inputs},
+                                     Product{"TN", bf16, outputs, inputs, tokens}})
+        if (form.empty() || form == product.form)
+          measure(context, *target, product, rounds);
     }
   }
 }

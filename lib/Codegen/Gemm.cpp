@@ -105,7 +105,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
   kernel.setDigits(b, region.position, col, plan.cols);
   region.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
   region.cols = b.min(b.constant(plan.nr), b.sub(cols.to, col));
-  Value isFirst = b.isEqual(kBlock, 0), isLast = b.isEqual(kBlock, plan.kBlocks - 1), notFirst = b.isLess(b.constant(0), kBlock);
+  Value isFirst = b.isEqual(kBlock, 0), notFirst = b.isLess(b.constant(0), kBlock);
+  Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
   bool constantStart = problem.init.access.binding < 0 && problem.init.access.maps.empty();
 
   Place scratch = waitingTile(row, col, rows, sumCols), tile = scratch;

@@ -132,9 +132,10 @@ void gemm::emitFinishTile(GemmBuilder &b, const Kernel &kernel, const TileRegion
       for (auto [operand, load] : llvm::zip_equal(map.op->getOperands(), map.loadOf))
         inputs.push_back(load < 0 ? vectors.lookup(problem.key(operand))
                                   : emitter.load(problem.loads[load], loads[load]));
-      SmallVector<Value> results = b.inlineBody(map.op, inputs, plan.lanes, [&, &map = map, &index = index](unsigned d) {
+      auto loopIndex = [&, &map = map, &index = index](unsigned d) {
         return emitter.index(map.indexStrides[d], index[d]);
-      });
+      };
+      SmallVector<Value> results = b.inlineBody(map.op, inputs, plan.lanes, loopIndex);
       for (auto [result, value] : llvm::zip_equal(map.op->getResults(), results))
         vectors[result] = value;
     }

@@ -26,8 +26,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Bytes of lhs that are packed at a time.
-static constexpr int64_t lhsBlockBytes = 6 << 20;
+/// Bytes of lhs that are packed at a time: all rows, so that rhs is packed once, or blocks of
+/// which those of all workers fit in the last cache.
+static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Bytes of one panel of rhs.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Units that are enough to share among workers.
@@ -188,7 +189,9 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t kUnit = plan.lanes * plan.kPerStep();
   plan.kc = evenBlock(plan.k, rhsPanelBytes / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
-  plan.mc = evenBlock(plan.m, lhsBlockBytes / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
+  int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
+  int64_t lhsLimit = lhsBytes <= lhsWholeBytes ? lhsBytes : lhsBlockBytes;
+  plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
   plan.direct = isDirect(problem, plan);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, tiles = 1;
