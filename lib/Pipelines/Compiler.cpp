@@ -106,6 +106,10 @@ LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const Co
 }
 
 LogicalResult fsdp::lowerKernels(ModuleOp planned, const CompileOptions &options) {
+  // Programs launch kernels; phase functions are something else.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*planned.getBody())))
+    if (!op.hasAttr(kernelAttr))
+      op.erase();
   PassManager pm(planned->getContext(), ModuleOp::getOperationName());
   CodegenOptions codegen;
   if (!options.targetCpu.empty())

@@ -52,7 +52,7 @@ ArrayRef<Phase> getPhases();
 /// Errors are diagnostics.
 LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRef last = {});
 
-/// Replaces the kernels of a planned module by their phase functions (`--compile-to=codegen`).
+/// Reduces a planned module to its kernels, as phase functions (`--compile-to=codegen`).
 LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 
 /// Compiles the kernels of a planned module, and gives its arenas the scratch
