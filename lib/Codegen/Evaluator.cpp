@@ -526,6 +526,31 @@ Value Evaluator::evaluateInBody(linalg::GenericOp op, Value value, ArrayRef<Affi
   return evaluateBody(op, value, subscripts);
 }
 
+/// A value of index that is an affine function of the loops.
+std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
+  if (auto index = value.getDefiningOp<linalg::IndexOp>())
+    return loops[index.getDim()];
+  auto apply = value.getDefiningOp<affine::AffineApplyOp>();
+  if (!apply)
+    return std::nullopt;
+  SmallVector<AffineExpr> operands;
+  for (Value operand : apply.getMapOperands()) {
+    std::optional<Subscript> position = positionOf(operand, loops);
+    if (!position || position->lanes)
+      return std::nullopt;
+    operands.push_back(position->expr);
+  }
+  unsigned numDims = apply.getAffineMap().getNumDims();
+  AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(ArrayRef(operands).take_front(numDims),
+                                                                            ArrayRef(operands).drop_front(numDims));
+  // Quotients towards minus infinity of what may be negative are left alone.
+  return expr.isPureAffine() && subscripts().range(expr).first >= 0 && expr.walk([](AffineExpr e) {
+           return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
+         }) == WalkResult::advance()
+             ? std::optional(Subscript{expr, {}})
+             : std::nullopt;
+}
+
 Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscript> loops) {
   if (value.getParentBlock() != op.getBody())
     return evaluateScalar(value);
@@ -559,13 +584,13 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     result = evaluate(operand.get(), indices);
   } else {
     Operation *definition = value.getDefiningOp();
-    if (auto index = dyn_cast<linalg::IndexOp>(definition)) {
-      result = toValue(loops[index.getDim()]);
+    if (std::optional<Subscript> position = positionOf(value, loops)) {
+      result = toValue(*position);
     } else if (auto extract = dyn_cast<tensor::ExtractOp>(definition)) {
       SmallVector<Subscript> indices;
       for (Value at : extract.getIndices()) {
-        auto loop = at.getDefiningOp<linalg::IndexOp>();
-        indices.push_back(loop ? loops[loop.getDim()] : toSubscript(evaluateBody(op, at, loops)));
+        std::optional<Subscript> position = positionOf(at, loops);
+        indices.push_back(position ? *position : toSubscript(evaluateBody(op, at, loops)));
       }
       result = evaluate(extract.getTensor(), indices);
     } else if (isElementwise(definition)) {

@@ -13,9 +13,15 @@
 // CPUs). f64 goes to 16 bits through f32 rounded to odd, which keeps one rounding.
 // maximumf and minimumf become two selects that keep NaN.
 //
+// Last, bf16 itself becomes i16: what is left only moves bits, and code generation
+// calls a library where it moves a scalar bf16. Instructions that take bf16 (dot
+// products) get bitcasts.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Lowering.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -166,4 +172,82 @@ void fsdp::populateLegaliseFloatsPatterns(RewritePatternSet &patterns) {
   patterns.add<ComputeInSingle, ExpandExtF, ExpandTruncF,
                ExpandExtremum<arith::MaximumFOp, arith::CmpFPredicate::OGT>,
                ExpandExtremum<arith::MinimumFOp, arith::CmpFPredicate::OLT>>(patterns.getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// bf16 as bits
+//===----------------------------------------------------------------------===//
+
+static Type asBits(Type type) {
+  auto i16 = IntegerType::get(type.getContext(), 16);
+  if (type.isBF16())
+    return i16;
+  if (auto shaped = dyn_cast<ShapedType>(type); shaped && shaped.getElementType().isBF16())
+    return shaped.clone(i16);
+  return type;
+}
+
+static Attribute asBits(Attribute attr) {
+  if (auto number = dyn_cast_or_null<FloatAttr>(attr); number && number.getType().isBF16())
+    return IntegerAttr::get(asBits(number.getType()), number.getValue().bitcastToAPInt());
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(attr); dense && dense.getElementType().isBF16())
+    return dense.bitcast(IntegerType::get(attr.getContext(), 16));
+  return attr;
+}
+
+/// Bitcasts around an op that needs bf16 itself; `kept` are the values that stay.
+static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
+  OpBuilder b(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    if (asBits(type) == type)
+      continue;
+    Value cast = arith::BitcastOp::create(b, op->getLoc(), type, operand.get());
+    kept.insert(cast.getAsOpaquePointer());
+    operand.set(cast);
+  }
+  b.setInsertionPointAfter(op);
+  for (OpResult result : op->getResults()) {
+    Type type = result.getType();
+    if (asBits(type) == type)
+      continue;
+    kept.insert(result.getAsOpaquePointer());
+    auto cast = arith::BitcastOp::create(b, op->getLoc(), type, result);
+    result.replaceAllUsesExcept(cast, cast);
+  }
+}
+
+void fsdp::storeBf16AsBits(ModuleOp module) {
+  llvm::SmallPtrSet<void *, 8> kept;
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops)
+    if (isa_and_nonnull<x86vector::X86VectorDialect, LLVM::LLVMDialect>(op->getDialect()))
+      wrapInstruction(op, kept);
+  SmallVector<Operation *> casts;
+  module.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (!kept.contains(result.getAsOpaquePointer()))
+        result.setType(asBits(result.getType()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          argument.setType(asBits(argument.getType()));
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      constant.setValueAttr(cast<TypedAttr>(asBits(constant.getValue())));
+    } else if (auto global = dyn_cast<memref::GlobalOp>(op)) {
+      global.setType(cast<MemRefType>(asBits(Type(global.getType()))));
+      if (Attribute value = global.getInitialValueAttr())
+        global.setInitialValueAttr(asBits(value));
+    } else if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isExternal()) {
+      function.setType(FunctionType::get(op->getContext(), function.front().getArgumentTypes(), function.getResultTypes()));
+    } else if (isa<arith::BitcastOp>(op)) {
+      casts.push_back(op);
+    }
+  });
+  for (Operation *op : casts)
+    if (op->getOperand(0).getType() == op->getResult(0).getType()) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
 }

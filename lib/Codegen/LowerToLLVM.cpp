@@ -94,6 +94,8 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
       })))
     return failure();
 
+  storeBf16AsBits(module);
+
   PassManager pm(context);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -105,6 +105,7 @@ private:
   /// `always` says how. Clamps `index` into [lo, hi).
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
+  std::optional<Subscript> positionOf(Value value, ArrayRef<Subscript> loops);
   Value toValue(const Subscript &index);
   Value materialiseLanes(AffineExpr expr);
   bool hasLane(AffineExpr expr) const { return expr.isFunctionOfDim(0); }

@@ -37,6 +37,8 @@ LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 void populateExpandMathPatterns(RewritePatternSet &patterns);
 /// bf16 and f16 arithmetic in f32, exact conversions: see LegaliseFloats.cpp.
 void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
+/// Makes i16 of bf16 once nothing computes in it.
+void storeBf16AsBits(ModuleOp module);
 
 using Object = SmallVector<char, 0>;
 /// Machine code of a module of LLVM functions, one per phase.
