@@ -250,6 +250,22 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
+/// Integer tables and kept ones hold their values in place from here on.
+static void readResource(Operation *op) {
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
+  if (!resource || isElided(op) || (isa<FloatType>(resource.getType().getElementType()) && !op->hasAttr(keepAttr)))
+    return;
+  ArrayRef<char> data = resource.getRawHandle().getBlob()->getData();
+  ShapedType type = resource.getType();
+  if (type.getElementType().isInteger(1)) {
+    SmallVector<bool> bits(llvm::map_range(data, [](char c) { return c != 0; }));
+    constant.setValueAttr(DenseElementsAttr::get(type, ArrayRef<bool>(bits)));
+  } else {
+    constant.setValueAttr(DenseElementsAttr::getFromRawBuffer(type, data));
+  }
+}
+
 void BindBuffersPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
@@ -290,6 +306,8 @@ void BindBuffersPass::runOnOperation() {
     } else if (isUnknown(op)) {
       refuseUnknown(op);
       signalPassFailure();
+    } else {
+      readResource(op);
     }
   }
 }

@@ -58,8 +58,13 @@ LogicalResult DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned di
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(index, seen, arguments);
-  if (arguments.empty() || ShapedType::isDynamic(extent))
-    return success(); // the loops' extents decide, or a later check does
+  if (ShapedType::isDynamic(extent))
+    return success(); // a later check refuses it
+  if (arguments.empty()) { // constants and loops alone
+    if (ranges.get(index).within(0, extent - 1))
+      return success();
+    return extract.emitError("index ") << dim << " of this lookup may leave its dimension of " << extent;
+  }
   BlockArgument arg = arguments.front();
   func::FuncOp func = getOperation();
   auto given = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);

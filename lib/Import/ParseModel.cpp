@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Files come from exporters built on other versions of MLIR, with dialects that
-// are not linked here. The parser's own errors stay; a note says what they mean.
+// are not linked here. The parser's own errors stay; one more says what they mean.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -43,23 +42,21 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
   // Ops and attributes of unknown dialects in generic form get located errors later.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
-  llvm::SourceMgr sources;
   OwningOpRef<ModuleOp> module;
   std::string advice;
   Location where = UnknownLoc::get(context);
   {
-    SourceMgrDiagnosticHandler printer(sources, context);
     ScopedDiagnosticHandler listener(context, [&](Diagnostic &diag) {
       if (diag.getSeverity() == DiagnosticSeverity::Error && advice.empty()) {
         advice = explain(diag.str());
         where = diag.getLocation();
       }
-      return failure(); // the printer shows it
+      return failure(); // whoever listens outside shows it
     });
-    module = parseSourceFile<ModuleOp>(path, sources, ParserConfig(context));
-    if (!module && !advice.empty())
-      emitRemark(where) << advice;
+    module = parseSourceFile<ModuleOp>(path, ParserConfig(context));
   }
+  if (!module && !advice.empty())
+    emitError(where) << advice;
   context->allowUnregisteredDialects(allowed);
   return module;
 }

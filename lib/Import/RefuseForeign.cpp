@@ -8,7 +8,8 @@
 //
 //   before anything    ops of dialects nobody here lowers (torch, stablehlo,
 //                      tm_tensor, loops, memrefs), more than one block,
-//                      arguments of dynamic shape, complex numbers
+//                      arguments of dynamic shape or without elements,
+//                      complex numbers, resources of the wrong size
 //   after folding      values whose shape is still dynamic (option `shapes`)
 //
 // The first eight are reported.
@@ -21,6 +22,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_REFUSEFOREIGNPASS
@@ -51,6 +53,20 @@ static bool isKnown(Operation *op) {
 
 static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
 
+/// A blob in the file's resource section must hold the tensor it stands for.
+static LogicalResult checkBlob(Operation *op) {
+  auto value = dyn_cast_or_null<DenseResourceElementsAttr>(constantValue(op));
+  auto blob = value ? value.getRawHandle().getBlob() : nullptr;
+  Type element = value ? value.getType().getElementType() : Type();
+  if (!blob || !element.isIntOrFloat())
+    return success();
+  size_t expected = value.getType().getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  if (blob->getData().size() == expected)
+    return success();
+  return emitError(op->getLoc()) << "the resource '" << value.getRawHandle().getKey() << "' expected " << expected
+                                 << " bytes for " << value.getType() << ", found " << blob->getData().size();
+}
+
 LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (!isKnown(op)) {
@@ -61,6 +77,8 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   }
   if (llvm::any_of(op->getOperandTypes(), isComplex) || llvm::any_of(op->getResultTypes(), isComplex))
     return emitError(op->getLoc()) << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
+  if (failed(checkBlob(op)))
+    return failure();
   auto func = dyn_cast<func::FuncOp>(op);
   if (!func || func.isExternal())
     return success();
@@ -68,6 +86,9 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
     return emitError(func.getLoc()) << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
   for (BlockArgument arg : func.getArguments()) {
     auto type = dyn_cast<ShapedType>(arg.getType());
+    if (type && type.hasStaticShape() && type.getNumElements() == 0)
+      return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+                                     << "' has no elements: " << arg.getType();
     if (type && type.hasStaticShape())
       continue;
     return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()

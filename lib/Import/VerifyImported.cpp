@@ -84,6 +84,9 @@ LogicalResult VerifyImportedPass::verifyArguments() {
       result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
     if (param && !isa<FloatType>(type.getElementType()))
       result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected a float tensor, found " << type;
+    if (Attribute limit = func.getArgAttr(i, FSDPDialect::limitAttr))
+      if (auto number = dyn_cast<IntegerAttr>(limit); !number || number.getInt() < 1)
+        result = emitError(arg.getLoc()) << "argument " << i << " expected 'fsdp.limit' of at least 1, found " << limit;
     StringRef name = param ? param.getValue() : batch.getValue();
     auto [it, fresh] = names.try_emplace(name, arg);
     if (!fresh) {

@@ -50,3 +50,25 @@ func.func @branches(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
 ^bb1:
   return %x : tensor<2xf32>
 }
+
+// -----
+
+// expected-error @+1 {{argument 0 of '@empty' has no elements: 'tensor<0x4xf32>'}}
+func.func @empty(%x: tensor<0x4xf32>) {
+  return
+}
+
+// -----
+
+func.func @resource() -> tensor<4xf32> {
+  // expected-error @+1 {{the resource 'short' expected 16 bytes for 'tensor<4xf32>', found 4}}
+  %0 = arith.constant dense_resource<short> : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+{-#
+  dialect_resources: {
+    builtin: {
+      short: "0x040000000000803F"
+    }
+  }
+#-}

@@ -262,7 +262,7 @@ def main():
         lines.append(f"{v}s = tensor.extract {v}[] : tensor<{e}>")
         lines.append(f"{v}d = arith.extf {v}s : f32 to f64\nvector.print {v}d : f64" if e == "f32" else f"vector.print {v}s : f64")
     head_new, body_new, _ = inner(expand(imported, writer), "_new")
-    head_old, body_old, resources = inner(source, "_old")
+    head_old, body_old, resources = inner(expand(source, writer), "_old")
     program = "\n".join([head_new, head_old, "module {", body_new, body_old, "func.func @main() {", *lines, "return", "}", "}",
                          resources])
     lowered = run(OPT + ["--pass-pipeline=" + LOWER], program)
