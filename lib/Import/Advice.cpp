@@ -15,7 +15,7 @@ struct Entry {
 } // namespace
 
 static constexpr StringRef stablehloRecipe =
-    "lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}' (python/export_jax.py does)";
+    "lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}'";
 
 // The longest prefix that fits comes first.
 static const Entry table[] = {
@@ -23,8 +23,8 @@ static const Entry table[] = {
     {"tm_tensor.scan", "write positions as arange instead of cumsum"},
     {"tm_tensor.scatter", "write the update without index_put or scatter_add"},
     {"tm_tensor.", "rewrite the model without sorting and scanning"},
-    {"torch.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline' (python/export_torch.py does)"},
-    {"torch_c.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline' (python/export_torch.py does)"},
+    {"torch.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
+    {"torch_c.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
     {"stablehlo.while", "unroll the layers: lax.scan and lax.while_loop have no place in a step of static shape"},
     {"stablehlo.", stablehloRecipe},
     {"mhlo.", stablehloRecipe},

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-refuse-foreign
 
 func.func @torch(%x: tensor<2xf32>) -> tensor<2xf32> {
-  // expected-error @+1 {{'torch.aten.relu' is not supported; lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline' (python/export_torch.py does)}}
+  // expected-error @+1 {{'torch.aten.relu' is not supported; lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'}}
   %0 = "torch.aten.relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
   // expected-error @+1 {{'stablehlo.add' is not supported; lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}'}}
   %1 = "stablehlo.add"(%0, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>

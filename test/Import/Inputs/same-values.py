@@ -12,13 +12,13 @@ import sys
 
 OPT = ["fsdp-opt", "--allow-unregistered-dialect"]
 LOWER = (
-    "builtin.module(func.func(tosa-to-linalg-pipeline-placeholder),convert-elementwise-to-linalg,"
+    "builtin.module(convert-elementwise-to-linalg,"
     "empty-tensor-to-alloc-tensor,one-shot-bufferize{bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map},cse,canonicalize,buffer-deallocation-pipeline,"
     "convert-bufferization-to-memref,convert-linalg-to-loops,fold-memref-alias-ops,lower-affine,convert-scf-to-cf,"
     "expand-strided-metadata,lower-affine,convert-math-to-llvm,convert-math-to-libm,convert-to-llvm,"
     "reconcile-unrealized-casts)"
-).replace("func.func(tosa-to-linalg-pipeline-placeholder),", "")
+)
 
 
 def run(command, text):
