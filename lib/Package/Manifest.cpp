@@ -341,8 +341,10 @@ LogicalResult ManifestBuilder::addKernels() {
     auto phasesVector = builder.CreateVector(phases);
     auto bytesVector = builder.CreateVector(bytes);
     auto writesVector = builder.CreateVector(writes);
+    auto kind = function->getAttrOfType<StringAttr>(kindAttr);
+    Offset<flatbuffers::String> kindText = kind ? addString(kind) : Offset<flatbuffers::String>();
     kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector, writesVector,
-                                       kernel->sharedBytes, kernel->workerBytes));
+                                       kernel->sharedBytes, kernel->workerBytes, kindText));
   }
   return success();
 }

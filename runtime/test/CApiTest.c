@@ -35,6 +35,11 @@ typedef struct old_session_info {
   uint64_t canary;
 } old_session_info;
 
+static int32_t countRuns(void *user, const fsdprt_profile_entry *entry) {
+  *(uint64_t *)user += entry->runs;
+  return 0;
+}
+
 static int train(fsdprt_session *session) {
   fsdprt_error error = {sizeof error, FSDPRT_OK, ""};
   float block[FSDPRT_BLOCK_SIZE], first = 0;
@@ -93,6 +98,16 @@ int main(int argc, char **argv) {
   fsdprt_session_get_info(session, (fsdprt_session_info *)&old);
   CHECK(old.ranks == 2 && old.canary == 42);
   int result = train(session);
+  uint64_t runs = 0, total = 0;
+  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) == FSDPRT_BAD_INPUT);
+  fsdprt_session_destroy(session);
+  options.profile = 1;
+  CHECK(fsdprt_session_create(artifact, &options, &session, &error) == FSDPRT_OK);
+  result += train(session);
+  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) == FSDPRT_OK);
+  CHECK(runs == 5 * 10 && total > 0); /* 5 kernels and 5 collectives in each step */
+  CHECK(fsdprt_session_clear_profile(session, &error) == FSDPRT_OK);
+  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, NULL, &error) == FSDPRT_OK && runs == 50);
   fsdprt_session_destroy(session);
   fsdprt_artifact_close(artifact);
   return result;

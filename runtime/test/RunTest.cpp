@@ -85,6 +85,30 @@ TEST_F(Run, FindsPlantedFaults) {
   expect(1, "expected no allocation", "toy2.fsdp --steps=3 --assert-no-allocations --inject-fault=allocate");
 }
 
+TEST_F(Run, Profiles) {
+  Result result = run("toy2.fsdp --steps=6 --profile --assert-no-allocations --threads-per-rank=2");
+  EXPECT_EQ(result.code, 0) << result.output;
+  for (const char *words :
+       {"profile: 5 steps of ", "  between commands\n", "  loss row, first: loss\n",
+        "  all_gather collective, first: gather root\n", "  update map, first: update\n", "no memory was allocated"})
+    EXPECT_NE(result.output.find(words), std::string::npos) << words << "\n" << result.output;
+  expect(2, "expected --steps=2 or more, found 1", "toy2.fsdp --steps=1 --profile");
+  expect(0, "check against unsharded passed", "toy3.fsdp --steps=3 --profile --check-against=unsharded");
+}
+
+TEST_F(Run, OnlyKinds) {
+  Result result = run("toy2.fsdp --steps=6 --only-kinds=row --profile --metrics=times.jsonl");
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_NE(result.output.find("only with kernels of kind row"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("  loss row, first: loss\n"), std::string::npos) << result.output;
+  for (const char *words : {"loss 0", "norm", "gradient map", "collective"})
+    EXPECT_EQ(result.output.find(words), std::string::npos) << words << "\n" << result.output;
+  EXPECT_EQ(text("times.jsonl").rfind("{\"step\":1,\"tokens_per_second\":", 0), 0u);
+  expect(2, "has no kernel of kind 'contract'; its kinds: map, row", "toy2.fsdp --only-kinds=contract");
+  expect(2, "does not go with --check-against", "toy2.fsdp --only-kinds=row --check-against=unsharded");
+  expect(2, "does not go with --export", "toy2.fsdp --only-kinds=row --export=w.safetensors");
+}
+
 TEST_F(Run, WritesMetrics) {
   expect(0, "3 steps in", "toy2.fsdp --steps=3 --metrics=m.jsonl --overfit --lr=0.25 --seed=7");
   std::string metrics = text("m.jsonl");
@@ -178,8 +202,10 @@ TEST_F(Run, BadUsage) {
   expect(2, "No such file", "toy2.fsdp --init=missing.safetensors");
   expect(0, "Examples:", "--help");
   expect(0, "fsdp-run 0.", "--version");
-  EXPECT_EQ(run("--help").output.find("inject-fault"), std::string::npos);
+  for (const char *hidden : {"inject-fault", "only-kinds"})
+    EXPECT_EQ(run("--help").output.find(hidden), std::string::npos);
   expect(0, "all_gather     f32 x 64 over shard", "toy2.fsdp --dump");
+  expect(0, "kernel 1 'loss' (row): scratch 64 shared", "toy2.fsdp --dump");
 }
 
 TEST_F(Run, FullDisk) {

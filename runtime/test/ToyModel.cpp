@@ -110,6 +110,7 @@ private:
                          std::vector<uint64_t> bytes, std::vector<bool> writes) {
     auto kernel = std::make_unique<fb::KernelT>();
     kernel->name = name;
+    kernel->kind = "map";
     addPhase(*kernel, symbol, extent, tile);
     kernel->binding_bytes = std::move(bytes);
     kernel->writes.assign(writes.begin(), writes.end());
@@ -131,6 +132,7 @@ private:
     addKernel("gradient", "toy_gradient", flat, 16, {bytes, 64, 64, bytes}, {false, false, false, true});
     fb::KernelT &loss = addKernel("loss", "toy_loss_parts", flat / 16, 1, {bytes, bytes, 4}, {false, false, true});
     addPhase(loss, "toy_loss_sum", flat / 16, flat / 16);
+    loss.kind = "row";
     loss.shared_bytes = 64;
     loss.worker_bytes = 64;
     addKernel("add", "toy_add", flat, 8, {bytes, bytes}, {true, false});

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 0
+#define FSDPRT_ABI_MINOR 1
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -178,6 +178,10 @@ typedef struct fsdprt_session_options {
   /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
    * first reduce-scatter of the program `step` is left out; 0: none. */
   uint32_t drop_gradient_of_rank;
+  uint32_t profile; /* 1: time every command of the program `step` on rank 0 */
+  /* For benchmarks: kinds of kernels, with commas between. Of the programs beside init only the launches of
+   * these kinds are run, and no collective, copy or fill: what is computed then means nothing. NULL: all. */
+  const char *only_kinds;
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
@@ -245,6 +249,27 @@ typedef struct fsdprt_comparison {
 /* Every element of every state of every rank against the reference, bit for bit. */
 FSDPRT_API fsdprt_status fsdprt_session_compare(const fsdprt_session *session, fsdprt_comparison *result,
                                                 fsdprt_error *error);
+
+/*===- Profile: where the time of `step` goes -----------------------------===*/
+
+/* All launches of one kernel, all collectives of one kind with their waits, all copies, or all fills. */
+typedef struct fsdprt_profile_entry {
+  size_t struct_size;
+  const char *name;  /* of the kernel; all_gather, ..., copy, fill */
+  const char *kind;  /* of the kernel, as compiled (map, row, column, contract, ...); collective, memory */
+  const char *label; /* of its first command */
+  uint64_t runs;     /* since the profile was last cleared */
+  uint64_t nanoseconds;
+  uint64_t bytes; /* of its bindings, or source and target, over all runs */
+} fsdprt_profile_entry;
+
+/* Both need a session that was made with `profile`. */
+FSDPRT_API fsdprt_status fsdprt_session_clear_profile(fsdprt_session *session, fsdprt_error *error);
+/* The entries that ran, longest first; stops when `visit` does not return 0. `total_nanoseconds`, if
+ * not NULL, gets the time of the whole program, over all runs. */
+FSDPRT_API fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *session,
+                                                      int32_t (*visit)(void *user, const fsdprt_profile_entry *entry),
+                                                      void *user, uint64_t *total_nanoseconds, fsdprt_error *error);
 
 #ifdef __cplusplus
 }

@@ -220,6 +220,23 @@ fsdprt_status fsdprt_session_poke_shard(fsdprt_session *handle, uint32_t rank, u
   return guard(error, [&] { handle->session->pokeShard(rank, param, change, user); });
 }
 
+fsdprt_status fsdprt_session_clear_profile(fsdprt_session *handle, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->profile().clear(); });
+}
+
+fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *handle,
+                                           int32_t (*visit)(void *, const fsdprt_profile_entry *), void *user,
+                                           uint64_t *total, fsdprt_error *error) {
+  return guard(error, [&] {
+    const Profile &profile = handle->session->profile();
+    if (total)
+      *total = profile.totalNanoseconds();
+    for (const fsdprt_profile_entry &entry : profile.entries())
+      if (visit(user, &entry) != 0)
+        return;
+  });
+}
+
 fsdprt_status fsdprt_session_compare(const fsdprt_session *handle, fsdprt_comparison *result, fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_comparison filled = {};

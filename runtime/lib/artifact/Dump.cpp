@@ -141,8 +141,9 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
 }
 
 void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
-  put(format("%skernel %u '%s': scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index,
-             text(kernel.name()).c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes()));
+  std::string kind = kernel.kind() ? " (" + text(kernel.kind()) + ")" : "";
+  put(format("%skernel %u '%s'%s: scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index,
+             text(kernel.name()).c_str(), kind.c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes()));
   for (uint32_t i = 0; i < count(kernel.binding_bytes()); ++i)
     put(format(" %s%llu", count(kernel.writes()) && kernel.writes()->Get(i) ? "w" : "",
                (ull)kernel.binding_bytes()->Get(i)));

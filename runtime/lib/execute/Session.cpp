@@ -16,6 +16,8 @@
 #include "core/Error.h"
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <sstream>
 #include <thread>
 
 using namespace fsdprt;
@@ -51,6 +53,29 @@ static void checkPlace(const Artifact &artifact, const fsdprt_session_options &o
              (ull)ranks);
 }
 
+/// The kinds of kernels in "map,row". Throws Error when one of them is not in the artifact.
+static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
+  std::set<std::string> known;
+  const auto *kernels = artifact.manifest().kernels();
+  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
+    if (kernels->Get(i)->kind())
+      known.insert(kernels->Get(i)->kind()->str());
+  std::string list;
+  for (const std::string &kind : known)
+    list += (list.empty() ? "" : ", ") + printable(kind);
+  std::vector<std::string> kinds;
+  std::istringstream stream(text);
+  for (std::string kind; std::getline(stream, kind, ',');) {
+    if (!known.count(kind))
+      badInput("%s: has no kernel of kind '%s'; its kinds: %s", artifact.getFile().c_str(), printable(kind).c_str(),
+               list.empty() ? "none" : list.c_str());
+    kinds.push_back(kind);
+  }
+  if (kinds.empty())
+    badInput("expected kinds of kernels with commas between, found '%s'", printable(text).c_str());
+  return kinds;
+}
+
 static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference) {
   unsigned __int128 needed = static_cast<unsigned __int128>(layout.arena_bytes()) * artifact.getMesh().ranks();
   if (reference)
@@ -79,6 +104,12 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     badInput(
         "%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",
         artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
+  if (options.only_kinds) {
+    if (whole)
+      badInput("with some kinds of kernels only there is nothing to compare with the reference");
+    world.onlyKinds = checkKinds(artifact, options.only_kinds);
+  }
+  world.profile = options.profile != 0;
   checkMemory(artifact, *layout, whole);
   const fb::Program *step = artifact.program("step");
   ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
@@ -94,6 +125,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   uint64_t threads =
       std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
+  world.profile = false;
   reference = std::make_unique<World>(shared, artifact.getMesh().solo(), *whole, true, world);
 }
 
@@ -112,6 +144,12 @@ const World &Session::world(uint32_t rank) const {
   if (rank >= ranks->ranks())
     badInput("expected a rank below %u, found %u", ranks->ranks(), rank);
   return *ranks;
+}
+
+Profile &Session::profile() const {
+  if (!ranks->getProfile())
+    badInput("the session was made without a profile");
+  return *ranks->getProfile();
 }
 
 uint32_t Session::checkRank(uint32_t rank) const {

@@ -31,6 +31,9 @@ public:
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
+  /// Of the program 'step' on rank 0; throws Error when the session was made without it.
+  Profile &profile() const;
+
   const World &getRanks() const { return *ranks; }
   const World *getReference() const { return reference.get(); }
 

@@ -33,6 +33,9 @@ World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Lay
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
       decode(*program);
+  const fb::Program *step = artifact.program("step");
+  if (options.profile && step && !reference)
+    profile = std::make_unique<Profile>(artifact.manifest(), programs.at(step).instructions);
   peak = residentEnd();
   size_t bindings = mostBindings();
   for (uint32_t rank = 0; rank < ranks(); ++rank)
@@ -91,7 +94,18 @@ size_t World::mostBindings() const {
 void World::decode(const fb::Program &program) {
   std::unordered_map<uint32_t, LocalSite *> started;
   uint32_t number = 0;
-  decodeBlock(program.commands(), programs[&program], started, number, 1);
+  Decoded &into = programs[&program];
+  into.all = options.onlyKinds.empty() || program.name()->str() == "init";
+  decodeBlock(program.commands(), into, started, number, 1);
+}
+
+/// Loops, and launches of the kinds that were asked for.
+bool World::isWanted(const fb::Command &command) const {
+  if (command.body_as_Loop())
+    return true;
+  const fb::Launch *launch = command.body_as_Launch();
+  const auto *kind = launch ? artifact.manifest().kernels()->Get(launch->kernel())->kind() : nullptr;
+  return kind && std::count(options.onlyKinds.begin(), options.onlyKinds.end(), kind->str()) != 0;
 }
 
 /// The end of the highest range that a command names.
@@ -114,6 +128,10 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
   for (uint32_t i = 0; commands && i < commands->size(); ++i) {
     const fb::Command &command = *commands->Get(i);
     const char *label = command.label() ? command.label()->c_str() : "";
+    if (!into.all && !isWanted(command)) {
+      ++number;
+      continue;
+    }
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
     into.end = std::max(into.end, endOf(command, iterations));
     if (const fb::Collective *collective = command.body_as_Collective()) {
@@ -239,19 +257,29 @@ void World::run(const fb::Program &program) {
   current = &decoded.instructions;
   peak = std::max(peak, decoded.end);
   currentName = program.name()->c_str();
+  timed = profile && &decoded.instructions == &profile->getInstructions();
   ++currentRun;
   onEveryRank(&World::execute);
 }
 
 //===- Execution ----------------------------------------------------------===//
 
-void World::execute(uint32_t rank) { executeRange(rank, current->data(), current->data() + current->size(), 0); }
+void World::execute(uint32_t rank) {
+  if (timed && rank == 0)
+    profile->begin();
+  executeRange(rank, current->data(), current->data() + current->size(), 0);
+  if (timed && rank == 0)
+    profile->end();
+}
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
   for (const Instruction *at = begin; at != end; ++at) {
     watch.beat(rank, at->number, at->label);
     if (at->kind != fb::Body::Loop) {
-      executeOne(rank, *at, iteration);
+      if (timed && rank == 0)
+        executeTimed(rank, *at, iteration);
+      else
+        executeOne(rank, *at, iteration);
       continue;
     }
     uint32_t count = static_cast<const fb::Loop *>(at->body)->count();
@@ -259,6 +287,12 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
       executeRange(rank, at + 1, at + 1 + at->length, k);
     at += at->length;
   }
+}
+
+void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
+  uint64_t start = Profile::now();
+  executeOne(rank, instruction, iteration);
+  profile->add(static_cast<size_t>(&instruction - current->data()), Profile::now() - start);
 }
 
 static uint64_t offsetOf(const fb::Slice &slice, uint64_t iteration) {

@@ -21,6 +21,8 @@
 #include "artifact/Artifact.h"
 #include "collectives/Local.h"
 #include "device/Arena.h"
+#include "execute/Instruction.h"
+#include "execute/Profile.h"
 #include <optional>
 #include <unordered_map>
 
@@ -30,16 +32,8 @@ struct WorldOptions {
   uint32_t threadsPerRank = 1;
   double timeoutSeconds = 60;
   uint64_t seed = 0;
-};
-
-/// A command with what is looked up once. A loop's body follows it.
-struct Instruction {
-  fb::Body kind;
-  const void *body;
-  const char *label;
-  uint32_t number;
-  uint32_t length = 0;       // of a loop's body
-  LocalSite *site = nullptr; // of a collective and its wait
+  bool profile = false;
+  std::vector<std::string> onlyKinds; // see fsdprt_session_options
 };
 
 class World {
@@ -64,6 +58,9 @@ public:
   /// The end of the highest range that what has run so far names, states and inputs included.
   uint64_t peakBytes() const { return peak; }
 
+  /// Null without the option.
+  Profile *getProfile() const { return profile.get(); }
+
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
   /// The reduce-scatters of `program` in order; for planting a fault.
@@ -82,12 +79,14 @@ private:
   struct Decoded {
     std::vector<Instruction> instructions;
     uint64_t end = 0; // of the highest range
+    bool all = true;  // kinds of kernels, and other commands
   };
   using Job = void (World::*)(uint32_t rank);
 
   void decode(const fb::Program &program);
   void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
                    std::unordered_map<uint32_t, LocalSite *> &started, uint32_t &number, uint64_t iterations);
+  bool isWanted(const fb::Command &command) const;
   size_t mostBindings() const;
   uint64_t residentEnd() const;
   void stop();
@@ -99,6 +98,7 @@ private:
   void prepare(uint32_t rank);
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
+  void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void copy(Rank &rank, const fb::Copy &copy, uint64_t iteration);
@@ -115,9 +115,11 @@ private:
   std::vector<std::unique_ptr<LocalSite>> sites;
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> members;
+  std::unique_ptr<Profile> profile;
 
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
+  bool timed = false; // the current program has the profile
   uint64_t currentRun = 0, peak = 0;
   Job job = nullptr;
   Bell jobBell, doneBell;

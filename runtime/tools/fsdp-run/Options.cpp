@@ -22,6 +22,7 @@ Examples:
   fsdp-run gpt.fsdp --overfit --steps=50                  one fixed batch of random tokens: the loss has to vanish
   fsdp-run gpt.fsdp --check-against=unsharded --steps=20  the same bits as one rank without sharding?
   fsdp-run gpt.fsdp --init=model.safetensors --export=tuned.safetensors --text=book.txt
+  fsdp-run gpt.fsdp --profile --steps=20                  where the time of a step goes, by kernel
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
@@ -101,6 +102,12 @@ static void addReports(CLI::App &app, Options &options) {
          "bit")
       ->check(CLI::IsMember({"unsharded"}))
       ->type_name("WHAT");
+  app.add_flag("--profile", options.profile,
+               "Print where the time of the steps after the first went, by kernel, on rank 0");
+  app.add_option("--only-kinds", options.onlyKinds,
+                 "Run only the launches of these kinds of kernels, such as contract: times, not results")
+      ->type_name("KIND,...")
+      ->group(""); // for benchmarks
   app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},

@@ -32,7 +32,8 @@ struct Options {
   uint64_t warmupSteps = 0, decaySteps = 0;
   uint64_t seed = 0;
   std::string init, exportTo, metrics;
-  bool check = false, dump = false, assertNoAllocations = false;
+  bool check = false, dump = false, assertNoAllocations = false, profile = false;
+  std::string onlyKinds;
   double validationFraction = 0.1;
   uint64_t validateEvery = 0;
   std::optional<uint64_t> validationBatches;

@@ -54,22 +54,30 @@ void Printer::line(const char *text, ...) {
   raw(buffer, used);
 }
 
+/// "loss 2.3145  norm 0.91  lr 3.0e-04  " into `text`; nothing when there are only times.
+static const char *numbersOf(const StepReport &report, char (&text)[128]) {
+  text[0] = '\0';
+  if (!report.onlyTimes)
+    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ", report.loss, report.gradNorm, report.lr);
+  return text;
+}
+
 void Printer::bar(const StepReport &report) {
   double now = monotonicSeconds();
   if (now - lastDrawn < 0.1 && report.step != report.steps)
     return;
   lastDrawn = now;
-  char done[barWidth + 1], speed[32], buffer[256];
+  char done[barWidth + 1], speed[32], numbers[128], buffer[256];
   int filled = static_cast<int>(report.step * barWidth / report.steps);
   for (int i = 0; i < barWidth; ++i)
     done[i] = i < filled ? '#' : '-';
   done[barWidth] = '\0';
   uint64_t left = static_cast<uint64_t>(report.secondsLeft + 0.5);
-  int size = std::snprintf(
-      buffer, sizeof buffer, "[%s] %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s  %llu:%02llu left", done,
-      (unsigned long long)report.step, (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
-      grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed), (unsigned long long)(left / 60),
-      (unsigned long long)(left % 60));
+  int size =
+      std::snprintf(buffer, sizeof buffer, "[%s] %llu/%llu  %s%s tokens/s  %llu:%02llu left", done,
+                    (unsigned long long)report.step, (unsigned long long)report.steps, numbersOf(report, numbers),
+                    grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
+                    (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) // a line that wraps cannot be drawn again
     size = std::min(size, window.ws_col - 1);
@@ -84,10 +92,9 @@ void Printer::step(const StepReport &report) {
   uint64_t every = std::max<uint64_t>(1, report.steps / 20);
   if (report.step != 1 && report.step != report.steps && report.step % every != 0)
     return;
-  char speed[32];
-  line("step %llu/%llu  loss %.4f  norm %.3g  lr %.2e  %s tokens/s", (unsigned long long)report.step,
-       (unsigned long long)report.steps, report.loss, report.gradNorm, report.lr,
-       grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));
+  char speed[32], numbers[128];
+  line("step %llu/%llu  %s%s tokens/s", (unsigned long long)report.step, (unsigned long long)report.steps,
+       numbersOf(report, numbers), grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));
 }
 
 void Printer::endSteps() {

@@ -20,6 +20,7 @@ namespace fsdprt {
 struct StepReport {
   uint64_t step = 0, steps = 0;
   double loss = 0, gradNorm = 0, lr = 0, tokensPerSecond = 0, secondsLeft = 0;
+  bool onlyTimes = false; // the other numbers mean nothing
 };
 
 class Printer {

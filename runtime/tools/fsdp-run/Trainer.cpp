@@ -11,6 +11,7 @@
 
 #include "Trainer.h"
 #include "AllocationHook.h"
+#include "ProfileTable.h"
 #include "Weights.h"
 #include "device/Futex.h"
 #include <algorithm>
@@ -38,6 +39,12 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
         badInput("%s: has no program '%s' to check against", options.artifact.c_str(), program);
   if (options.warmupSteps > options.steps || (options.decaySteps && options.decaySteps < options.warmupSteps))
     badInput("expected the warm-up to end before the last step and before the decay");
+  if (options.profile && options.steps < 2)
+    badInput("--profile measures the steps after the first: expected --steps=2 or more, found %llu",
+             (ull)options.steps);
+  if (!options.onlyKinds.empty() && (options.check || !options.exportTo.empty()))
+    badInput("--only-kinds times kernels and computes no result: it does not go with %s",
+             options.check ? "--check-against" : "--export");
   ranks = static_cast<uint32_t>(info.ranks);
   rate.lr = options.lr.value_or(info.lr);
   rate.minimum = options.minimumLr.value_or(0);
@@ -69,7 +76,7 @@ void Trainer::openTokens() {
   batch.overfit = options.overfit;
   batch.validationFraction = options.overfit ? 0 : options.validationFraction;
   batches = std::make_unique<Batches>(inputs, tokens.get(), info.ranks, batch);
-  bool canValidate = tokens && fsdprt_artifact_has_program(artifact, "eval");
+  bool canValidate = tokens && options.onlyKinds.empty() && fsdprt_artifact_has_program(artifact, "eval");
   uint64_t whole = canValidate ? batches->validationBatches() : 0;
   validationBatches = std::min(whole, options.validationBatches.value_or(std::min<uint64_t>(whole, 20)));
   if (options.validationBatches.value_or(0) > 0 && validationBatches == 0)
@@ -86,6 +93,8 @@ void Trainer::createSession() {
   wanted.backend = options.backend.c_str();
   wanted.timeout_seconds = options.timeoutSeconds;
   wanted.seed = options.seed;
+  wanted.profile = options.profile;
+  wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
   fsdprt_session *created = nullptr;
   call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(artifact), &wanted, &created);
@@ -236,9 +245,11 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   fsdprt_session_get_info(session.get(), &placed);
   JsonLine line;
   line.add("step", number);
-  line.add("loss", block[FSDPRT_BLOCK_LOSS]);
-  line.add("grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
-  line.add("lr", block[FSDPRT_BLOCK_LR]);
+  if (options.onlyKinds.empty()) {
+    line.add("loss", block[FSDPRT_BLOCK_LOSS]);
+    line.add("grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
+    line.add("lr", block[FSDPRT_BLOCK_LR]);
+  }
   line.add("tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
   line.add("peak_bytes", placed.peak_bytes);
   line.add("planned_bytes", info.arena_bytes);
@@ -265,7 +276,10 @@ void Trainer::train() {
     firstLoss = number == 1 ? lastLoss : firstLoss;
     double done = monotonicSeconds() - began;
     printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM], block[FSDPRT_BLOCK_LR],
-                  static_cast<double>(tokensPerStep) / seconds, done / number * (options.steps - number)});
+                  static_cast<double>(tokensPerStep) / seconds, done / number * (options.steps - number),
+                  !options.onlyKinds.empty()});
+    if (options.profile && number == 1)
+      call(fsdprt_session_clear_profile, session.get());
     if (options.check)
       stepReference(number, block);
     bool last = number == options.steps;
@@ -288,9 +302,14 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)options.steps, seconds,
-               grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a),
-               firstLoss, lastLoss);
+  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a);
+  if (!options.onlyKinds.empty()) {
+    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)options.steps, seconds, a,
+                 options.onlyKinds.c_str());
+    return;
+  }
+  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)options.steps, seconds, a, firstLoss,
+               lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(residentBytes(), c));
@@ -331,6 +350,8 @@ int Trainer::run() {
   train();
   if (metrics.isOpen())
     metrics.commit();
+  if (options.profile && !differs)
+    printProfile(session.get(), options.steps - 1, printer);
   if (options.check && !differs)
     compareWithReference();
   if (differs)

@@ -1,0 +1,32 @@
+//===- Instruction.h - A decoded command ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Programs are walked as flat lists of these.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_INSTRUCTION_H
+#define FSDPRT_EXECUTE_INSTRUCTION_H
+
+#include "fsdprt/artifact_generated.h"
+
+namespace fsdprt {
+
+class LocalSite;
+
+/// A command with what is looked up once. A loop's body follows it.
+struct Instruction {
+  fb::Body kind;
+  const void *body;
+  const char *label;
+  uint32_t number;
+  uint32_t length = 0;       // of a loop's body
+  LocalSite *site = nullptr; // of a collective and its wait
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_INSTRUCTION_H

@@ -1,0 +1,99 @@
+//===- Profile.cpp - Where the time of a program goes -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Each command that ran finds its entry: that of its kernel, of its kind of collective (a wait: of
+//     the collective that it ends), of copies or of fills. Initialise commands and loops have none.
+//  2. Runs, time and bytes are added up; a wait adds its time only.
+//  3. Entries are sorted by time, the longest first.
+//
+// Bytes are those of all ranges that a command names. A kernel that reads a few
+// rows of a table, or a range twice, moves less or more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/Profile.h"
+#include <algorithm>
+#include <map>
+
+using namespace fsdprt;
+
+static uint64_t bytesOf(const Instruction &instruction) {
+  uint64_t bytes = 0;
+  if (instruction.kind == fb::Body::Launch) {
+    const auto *bindings = static_cast<const fb::Launch *>(instruction.body)->bindings();
+    for (uint32_t i = 0; bindings && i < bindings->size(); ++i)
+      bytes += bindings->Get(i)->bytes();
+  } else if (instruction.kind == fb::Body::Collective) {
+    const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+    bytes = collective.source()->bytes() + collective.target()->bytes();
+  } else if (instruction.kind == fb::Body::Copy) {
+    bytes = 2 * static_cast<const fb::Copy *>(instruction.body)->source()->bytes();
+  } else if (instruction.kind == fb::Body::Fill) {
+    bytes = static_cast<const fb::Fill *>(instruction.body)->target()->bytes();
+  }
+  return bytes;
+}
+
+static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
+
+namespace {
+/// What is summed up in one entry: the kind of command, and the kernel or the
+/// kind of collective.
+using Key = std::pair<fb::Body, uint32_t>;
+} // namespace
+
+/// An entry without counts. `collective` is that of a collective or wait.
+static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
+                                     const fb::Collective *collective, Key &key) {
+  fsdprt_profile_entry entry = {};
+  entry.struct_size = sizeof entry;
+  entry.label = instruction.label;
+  key = {instruction.kind, 0};
+  if (collective) {
+    key = {fb::Body::Collective, static_cast<uint32_t>(collective->kind())};
+    entry.name = fb::EnumNameCollectiveKind(collective->kind());
+    entry.kind = "collective";
+  } else if (instruction.kind == fb::Body::Launch) {
+    key.second = static_cast<const fb::Launch *>(instruction.body)->kernel();
+    const fb::Kernel &kernel = *manifest.kernels()->Get(key.second);
+    entry.name = orEmpty(kernel.name());
+    entry.kind = orEmpty(kernel.kind());
+  } else {
+    entry.name = instruction.kind == fb::Body::Copy ? "copy" : "fill";
+    entry.kind = "memory";
+  }
+  return entry;
+}
+
+std::vector<fsdprt_profile_entry> Profile::entries() const {
+  std::map<uint32_t, const fb::Collective *> collectives; // by id
+  std::map<Key, fsdprt_profile_entry> sums;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction &instruction = instructions[i];
+    const fb::Collective *collective = nullptr;
+    if (instruction.kind == fb::Body::Collective) {
+      collective = static_cast<const fb::Collective *>(instruction.body);
+      collectives[collective->id()] = collective;
+    } else if (instruction.kind == fb::Body::Wait) {
+      collective = collectives.at(static_cast<const fb::Wait *>(instruction.body)->id());
+    }
+    if (counters[i].runs == 0 || instruction.kind == fb::Body::Initialise)
+      continue;
+    Key key;
+    fsdprt_profile_entry fresh = describe(manifest, instruction, collective, key);
+    fsdprt_profile_entry &entry = sums.emplace(key, fresh).first->second;
+    entry.nanoseconds += counters[i].nanoseconds;
+    if (instruction.kind == fb::Body::Wait)
+      continue;
+    entry.runs += counters[i].runs;
+    entry.bytes += counters[i].runs * bytesOf(instruction);
+  }
+  std::vector<fsdprt_profile_entry> result;
+  for (const auto &[key, entry] : sums)
+    result.push_back(entry);
+  std::sort(result.begin(), result.end(), [](const auto &a, const auto &b) { return a.nanoseconds > b.nanoseconds; });
+  return result;
+}

@@ -1,0 +1,62 @@
+//===- Profile.h - Where the time of a program goes -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A pair of counters per command, made before the first step; kernels and
+// collectives are summed up only when they are asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_PROFILE_H
+#define FSDPRT_EXECUTE_PROFILE_H
+
+#include "execute/Instruction.h"
+#include "fsdprt/fsdprt.h"
+#include <ctime>
+#include <vector>
+
+namespace fsdprt {
+
+class Profile {
+public:
+  /// The manifest and the instructions have to outlive it.
+  Profile(const fb::Manifest &manifest, const std::vector<Instruction> &instructions)
+      : manifest(manifest), instructions(instructions), counters(instructions.size()) {}
+
+  static uint64_t now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+  }
+
+  void begin() { began = now(); }
+  void end() { total += now() - began; }
+  void add(size_t instruction, uint64_t nanoseconds) {
+    ++counters[instruction].runs;
+    counters[instruction].nanoseconds += nanoseconds;
+  }
+  void clear() {
+    counters.assign(counters.size(), {});
+    total = 0;
+  }
+
+  const std::vector<Instruction> &getInstructions() const { return instructions; }
+  uint64_t totalNanoseconds() const { return total; }
+  /// What ran: per kernel, kind of collective, copies and fills, longest first.
+  std::vector<fsdprt_profile_entry> entries() const;
+
+private:
+  struct Counter {
+    uint64_t runs = 0, nanoseconds = 0;
+  };
+  const fb::Manifest &manifest;
+  const std::vector<Instruction> &instructions;
+  std::vector<Counter> counters;
+  uint64_t began = 0, total = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_PROFILE_H
