@@ -117,6 +117,16 @@ static uint64_t residentBytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+/// CPU time of all threads of the process.
+static double cpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval &time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 void Trainer::announce() {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
@@ -239,7 +249,7 @@ private:
 };
 } // namespace
 
-void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, const double *validation) {
+void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validation) {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
@@ -255,6 +265,7 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   line.add("planned_bytes", info.arena_bytes);
   line.add("resident_bytes", residentBytes());
   line.add("step_ms", static_cast<float>(seconds * 1e3));
+  line.add("cpu_ms", static_cast<float>(cpu * 1e3));
   if (validation)
     line.add("validation_loss", *validation);
   line.write(metrics);
@@ -266,9 +277,9 @@ void Trainer::train() {
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   countAllocations(options.assertNoAllocations);
   for (uint64_t number = 1; number <= options.steps && !differs; ++number) {
-    double start = monotonicSeconds();
+    double start = monotonicSeconds(), startCpu = cpuSeconds();
     step(number);
-    double seconds = std::max(monotonicSeconds() - start, 1e-9);
+    double seconds = std::max(monotonicSeconds() - start, 1e-9), cpu = cpuSeconds() - startCpu;
     trainingSeconds += seconds;
     float block[FSDPRT_BLOCK_SIZE];
     std::memcpy(block, lastBlock, sizeof block);
@@ -289,7 +300,7 @@ void Trainer::train() {
     if (due && !last)
       printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
     if (metrics.isOpen())
-      writeMetrics(number, block, seconds, due ? &validationLoss : nullptr);
+      writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
   }
   countAllocations(false);
   printer.endSteps();

@@ -41,7 +41,7 @@ private:
   void writeInputs(uint64_t number, bool validating);
   void setRate(uint32_t rank, float lr);
   double validate();
-  void writeMetrics(uint64_t number, const float *block, double seconds, const double *validationLoss);
+  void writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validationLoss);
   void summarise(double firstLoss, double lastLoss, double seconds);
   int judgeAllocations();
 
