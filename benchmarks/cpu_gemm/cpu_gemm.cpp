@@ -17,7 +17,8 @@
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
 // Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak
-// of a thread in the whole run so far, times the threads. With --cpu-time a run takes as long
+// of a thread (measured before and after the runs of each round, on as many threads, as clocks
+// change from minute to minute), times the threads. All arrays are in huge pages. With --cpu-time a run takes as long
 // as its busiest thread was on a CPU, which is what a machine that is shared can tell; of
 // oneDNN only one thread is known then.
 //
@@ -59,8 +60,6 @@ using Function = void (*)(void *const *, int64_t, int64_t, void *);
 } // namespace
 
 static bool useCpuTime = false;
-/// Of one thread, by type.
-static double bestPeak[2] = {0, 0};
 
 static double threadSeconds() {
   timespec time;
@@ -70,6 +69,16 @@ static double threadSeconds() {
 
 static double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Memory in huge pages where there are some, as the runtime's arena is; for the whole run.
+static void *allocate(int64_t bytes) {
+  constexpr int64_t hugePage = 2 << 20;
+  bytes = llvm::alignTo(bytes, hugePage);
+  void *memory = aligned_alloc(hugePage, bytes);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  memset(memory, 0, bytes);
+  return memory;
 }
 
 static std::string printKernel(const Product &p) {
@@ -158,8 +167,8 @@ public:
     for (const PhaseInfo &phase : kernel->info.phases)
       kernel->functions.push_back(reinterpret_cast<Function>(dlsym(handle, phase.symbol.c_str())));
     for (int i = 0; i < 2; ++i)
-      kernel->scratch.push_back(aligned_alloc(4096, llvm::alignTo(kernel->info.workerBytes + 64, 4096)));
-    kernel->shared = aligned_alloc(4096, llvm::alignTo(kernel->info.sharedBytes + 64, 4096));
+      kernel->scratch.push_back(allocate(kernel->info.workerBytes + 64));
+    kernel->shared = allocate(kernel->info.sharedBytes + 64);
     return kernel;
   }
   ~OwnKernel() {
@@ -208,8 +217,7 @@ struct Timing {
 
 /// Values in [-1, 1) in either type.
 static void *makeInput(int64_t count, bool bf16) {
-  int64_t bytes = llvm::alignTo(count * (bf16 ? 2 : 4), 64);
-  auto *memory = static_cast<char *>(aligned_alloc(64, bytes));
+  auto *memory = static_cast<char *>(allocate(count * (bf16 ? 2 : 4)));
   uint32_t state = 1;
   for (int64_t i = 0; i < count; ++i) {
     state = state * 1664525 + 1013904223;
@@ -224,6 +232,13 @@ static void *makeInput(int64_t count, bool bf16) {
   return memory;
 }
 
+/// The best thread's, when all of them run at once.
+static double measurePeaks(Workers &workers, bool bf16) {
+  std::vector<double> rates(workers.count());
+  workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });
+  return *std::max_element(rates.begin(), rates.end());
+}
+
 static void measure(MLIRContext &context, const CpuTarget &target, const Product &product, int rounds) {
   std::unique_ptr<OwnKernel> own = OwnKernel::compile(context, target, product);
   if (!own) {
@@ -231,20 +246,17 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Product
     return;
   }
   void *a = makeInput(product.m * product.k, product.bf16), *b = makeInput(product.n * product.k, product.bf16);
-  auto *c = static_cast<float *>(aligned_alloc(64, llvm::alignTo(product.m * product.n * 4, 64)));
-  memset(c, 0, product.m * product.n * 4);
+  auto *c = static_cast<float *>(allocate(product.m * product.n * 4));
   int runs = std::clamp(int(4e10 / product.flops()), 1, 20);
   for (int threads : {1, 2}) {
-    double &peak = bestPeak[product.bf16];
+    double peak = 0;
     Timing fsdp, library;
     for (int round = 0; round < rounds; ++round) {
       Workers workers(threads);
-      std::vector<double> rates(threads);
-      workers.run([&](int worker) { rates[worker] = measurePeak(product.bf16); });
-      peak = std::max(peak, *std::max_element(rates.begin(), rates.end()));
-      for (int run = 0; run < runs; ++run) {
+      peak = std::max(peak, measurePeaks(workers, product.bf16));
+      for (int run = 0; run < runs; ++run)
         fsdp.add(product.flops() / own->run(workers, a, b, c) / 1e9);
-      }
+      peak = std::max(peak, measurePeaks(workers, product.bf16));
     }
     bool timed = threads == 1 || !useCpuTime;
     for (int round = 0; timed && round < rounds; ++round)
