@@ -102,7 +102,7 @@ static bool isCheapMap(linalg::GenericOp generic) {
   if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
     return false;
   return llvm::none_of(*generic.getBody(), [](Operation &o) {
-    return isa<arith::DivFOp, tensor::ExtractOp>(o) || isa<math::MathDialect>(o.getDialect());
+    return isa<arith::DivFOp, tensor::ExtractOp>(o) || (isa<math::MathDialect>(o.getDialect()) && !isa<math::FmaOp>(o));
   });
 }
 

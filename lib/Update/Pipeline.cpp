@@ -26,6 +26,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   apply.momentum = options.momentum;
   pm.addPass(createApplyOptimizerPass(apply));
   pm.addPass(createCSEPass()); // constants and scalars of many units
+  pm.addPass(createFormFmaPass()); // before anything computes a body twice
   pm.addPass(createVerifyUpdatedPass());
 }
 

@@ -13,6 +13,8 @@
 //
 // No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
 // the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit).
+// `fsdp.values = dense<..>` gives an argument its values; on one that is only
+// written (fsdp.out), those that kernel and oracle must both give.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,6 +131,22 @@ static void fromDouble(char *p, Type type, double value) {
   memcpy(p, &bits, getStorageType(type).getIntOrFloatBitWidth() / 8);
 }
 
+/// The attribute `fsdp.values` of an argument, none when its type is another.
+static DenseElementsAttr valuesOf(BlockArgument argument) {
+  auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto values = kernel.getArgAttrOfType<DenseElementsAttr>(argument.getArgNumber(), "fsdp.values");
+  return values && values.getType() == argument.getType() ? values : DenseElementsAttr();
+}
+
+static void fill(Buffer &buffer, DenseElementsAttr values) {
+  size_t size = buffer.bytes / values.getNumElements();
+  for (auto [i, value] : llvm::enumerate(values.getValues<Attribute>())) {
+    APInt bits = isa<FloatAttr>(value) ? cast<FloatAttr>(value).getValue().bitcastToAPInt() : cast<IntegerAttr>(value).getValue();
+    uint64_t raw = bits.getZExtValue();
+    memcpy(buffer.data() + i * size, &raw, size);
+  }
+}
+
 static std::vector<Buffer> makeInputs(func::FuncOp kernel) {
   std::vector<Buffer> buffers;
   std::mt19937_64 random(0x5eed);
@@ -144,6 +162,11 @@ static std::vector<Buffer> makeInputs(func::FuncOp kernel) {
     if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "fsdp.limit"))
       limit = attr.getInt();
     buffers.emplace_back(getStorageBytes(type));
+    DenseElementsAttr values = valuesOf(argument);
+    if (values && !kernel.getArgAttr(argument.getArgNumber(), outAttr)) {
+      fill(buffers.back(), values);
+      continue;
+    }
     size_t size = getStorageBytes(type) / std::max<int64_t>(type.getNumElements(), 1);
     for (int64_t i = 0; i < type.getNumElements(); ++i) {
       double value = isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
@@ -300,6 +323,17 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, L
         fine = false;
       }
       continue;
+    }
+    if (DenseElementsAttr values = valuesOf(argument); values && kernel.getArgAttr(number, outAttr)) {
+      Buffer given(got[number].bytes);
+      fill(given, values);
+      int64_t at = 0;
+      for (auto [whose, buffer] : {std::pair("the kernel", &got[number]), std::pair("the oracle", &expected[number])})
+        if (double error = compare(*buffer, given, type, &at); error > 0) {
+          llvm::errs() << "error: " << whose << " of @" << info.name << " does not give the values of binding " << number
+                       << ", first in element " << at << "\n";
+          fine = false;
+        }
     }
     int64_t where = 0;
     double error = compare(got[number], expected[number], type, &where);

@@ -105,6 +105,25 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def FormFmaPass : Pass<"fsdp-form-fma"> {
+  let summary = "Write multiply-adds of one rounding out";
+  let description = [{
+    `x*y + z`, `z - x*y` and `x*y - z` in the body of a `linalg.generic` become
+    `math.fma` where nothing else reads the product. Of two products the left one
+    moves in: `a*b + c*d` is `fma(a, b, c*d)`. In f32 and f64; 16-bit floats are
+    rounded after every operation.
+
+    - Requires: no fast-math flag; all generics of a step with their final bodies.
+    - Ensures: no sum whose term is a product that it alone reads, in those bodies.
+    - Keeps: bodies of contractions; casts; the order of sums. Values change by the
+      rounding of the product, alike in all programs.
+  }];
+  let statistics = [
+    Statistic<"numFormed", "formed", "Multiply-adds formed">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let summary = "Check what Update promises";
   let description = [{

@@ -1,0 +1,96 @@
+//===- FormFma.cpp - Multiply-adds of one rounding, written out -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What the flag `contract` would let a code generator choose is chosen here, once,
+// and kept by all that follows:
+//
+//   %p = arith.mulf %x, %y         addf %p, %z   ->   %r = math.fma %x, %y, %z
+//                                  subf %z, %p   ->   %r = math.fma -%x, %y, %z
+//                                  subf %p, %z   ->   %r = math.fma %x, %y, -%z
+//
+//  1. In each body of a linalg.generic, visit the sums from first to last.
+//  2. A product moves into the sum when the sum is its only reader, in the same
+//     block. Where both terms are such products, the left one moves and the right one
+//     stays rounded: a b + c d = fma(a, b, c d).
+//  3. Of a product that is subtracted, the constant factor changes its sign, or the
+//     left one when there is none.
+//
+// f32 and f64 alone: 16-bit floats are computed in f32 and rounded after every
+// operation, so between their product and their sum there is a rounding, as there is
+// where a body casts. The body of linalg.contract is left alone; there, what one
+// position adds is Codegen's (it is an fma too).
+//
+// Linear in the ops. Not done here: distributing or reordering sums.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FORMFMAPASS
+#include "fsdp/Update/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The product that `term` is, if `sum` may take it in.
+static arith::MulFOp getProduct(Operation *sum, Value term) {
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  return product && product->hasOneUse() && product->getBlock() == sum->getBlock() ? product : arith::MulFOp();
+}
+
+static Value negate(IRRewriter &rewriter, Location loc, Value value) {
+  FloatAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return arith::ConstantOp::create(rewriter, loc, FloatAttr::get(value.getType(), -constant.getValue()));
+  return arith::NegFOp::create(rewriter, loc, value);
+}
+
+/// Rewrites lhs + rhs, or lhs - rhs; false when neither is a product of its own.
+static bool formFma(IRRewriter &rewriter, Operation *sum) {
+  Type type = sum->getResult(0).getType();
+  if (!type.isF32() && !type.isF64())
+    return false;
+  Value lhs = sum->getOperand(0), rhs = sum->getOperand(1);
+  bool subtracts = isa<arith::SubFOp>(sum);
+  arith::MulFOp left = getProduct(sum, lhs), right = getProduct(sum, rhs), product = left ? left : right;
+  if (!product)
+    return false;
+  Location loc = sum->getLoc();
+  rewriter.setInsertionPoint(sum);
+  Value x = product.getLhs(), y = product.getRhs(), z = left ? rhs : lhs;
+  if (subtracts && left)
+    z = negate(rewriter, loc, z);
+  else if (subtracts && matchPattern(y, m_Constant()))
+    y = negate(rewriter, loc, y);
+  else if (subtracts)
+    x = negate(rewriter, loc, x);
+  rewriter.replaceOpWithNewOp<math::FmaOp>(sum, x, y, z);
+  rewriter.eraseOp(product);
+  return true;
+}
+
+namespace {
+struct FormFmaPass : fsdp::impl::FormFmaPassBase<FormFmaPass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> sums;
+    getOperation()->walk([&](linalg::GenericOp generic) {
+      generic.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+        if (isa<arith::AddFOp, arith::SubFOp>(op))
+          sums.push_back(op);
+      });
+    });
+    IRRewriter rewriter(&getContext());
+    for (Operation *sum : sums)
+      numFormed += formFma(rewriter, sum);
+  }
+};
+} // namespace
