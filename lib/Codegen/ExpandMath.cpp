@@ -446,6 +446,17 @@ struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
     return success();
   }
 };
+
+/// At least the lower bound, then at most the upper one; NaN passes. (The upstream
+/// expansion of LLVM 22 exchanges the bounds.)
+struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
+    Value raised = arith::MaximumFOp::create(rewriter, op.getLoc(), op.getValue(), op.getMin());
+    rewriter.replaceOpWithNewOp<arith::MinimumFOp>(op, raised, op.getMax());
+    return success();
+  }
+};
 } // namespace
 
 template <typename Op, bool Wide>
@@ -525,7 +536,7 @@ static Value cbrt(const Real &r, Value x) {
 }
 
 void fsdp::populateExpandMathPatterns(RewritePatternSet &patterns) {
-  patterns.add<ExpandPowI>(patterns.getContext());
+  patterns.add<ExpandPowI, ExpandClamp>(patterns.getContext());
   patterns.add<ExpandPowConstant>(patterns.getContext(), /*benefit=*/2);
   addUnary<math::ExpOp, false>(patterns, [](const Real &r, Value x) { return r.exp(x); });
   addUnary<math::Exp2Op, false>(patterns, [](const Real &r, Value x) { return r.exp2(x); });

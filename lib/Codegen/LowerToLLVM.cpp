@@ -86,7 +86,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   if (failed(runPatterns(module, [](RewritePatternSet &p) {
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);
-        math::populateExpansionPatterns(p, {"clampf", "ctlz"});
+        math::populateExpansionPatterns(p, {"ctlz"});
       })) ||
       failed(runPatterns(module, [](RewritePatternSet &p) {
         populateExpandMathPatterns(p);

@@ -300,10 +300,23 @@ static void expandCopies(ModuleOp module) {
   }
 }
 
+namespace {
+/// min(max(x, low), high); upstream's expansion exchanges the bounds.
+struct ClampAsExtremes : OpRewritePattern<math::ClampFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
+    Value atLeast = arith::MaximumFOp::create(rewriter, op.getLoc(), op.getValue(), op.getMin());
+    rewriter.replaceOpWithNewOp<arith::MinimumFOp>(op, atLeast, op.getMax());
+    return success();
+  }
+};
+} // namespace
+
 static LogicalResult lowerReference(ModuleOp module) {
   MLIRContext *context = module.getContext();
   RewritePatternSet patterns(context);
-  math::populateExpansionPatterns(patterns, {"rsqrt", "clampf", "fpowi"});
+  math::populateExpansionPatterns(patterns, {"rsqrt", "fpowi"});
+  patterns.add<ClampAsExtremes>(context);
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
     return module.emitError("the reference target's expansion did not converge");
   PassManager pm(context);
