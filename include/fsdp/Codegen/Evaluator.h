@@ -90,22 +90,28 @@ private:
   Value evaluateOp(Value tensor, ArrayRef<Subscript> indices);
   Value evaluateGeneric(linalg::GenericOp op, unsigned result, ArrayRef<Subscript> indices);
   Value evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscript> loops);
+  Value evaluateOperand(linalg::GenericOp op, BlockArgument argument, ArrayRef<Subscript> loops);
+  Value evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subscript> loops);
+  Value evaluateReshape(Value source, RankedTensorType type, ArrayRef<Subscript> indices);
+  Value evaluateSlice(tensor::ExtractSliceOp op, ArrayRef<Subscript> indices);
   Value evaluateInsert(tensor::InsertSliceOp op, ArrayRef<Subscript> indices);
   Value evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices);
   Value evaluatePad(tensor::PadOp op, ArrayRef<Subscript> indices);
   Value evaluateElements(tensor::FromElementsOp op, ArrayRef<Subscript> indices);
-  Value load(Stored source, RankedTensorType type, ArrayRef<Subscript> indices);
-  Value loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset);
   Value clone(Operation *op, ValueRange operands);
   Value refuse(const Twine &reason, Type element);
-  Value table(arith::ConstantOp op);
   Value zero(Type element);
+  std::optional<Subscript> positionOf(Value value, ArrayRef<Subscript> loops);
 
+  // ElementAddress.cpp
+  Value load(Stored source, RankedTensorType type, ArrayRef<Subscript> indices);
+  Value loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset);
+  Value table(arith::ConstantOp op);
   /// i1 of lo <= index < hi; null when the range of the index decides it, then
   /// `always` says how. Clamps `index` into [lo, hi).
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
-  std::optional<Subscript> positionOf(Value value, ArrayRef<Subscript> loops);
+  Subscript toIndex(Value id);
   Value toValue(const Subscript &index);
   Value materialiseLanes(AffineExpr expr);
   bool hasLane(AffineExpr expr) const { return expr.isFunctionOfDim(0); }
