@@ -9,7 +9,7 @@
 //                                                fsdp.unit @h.1   h.1.w
 //
 //  1. Read the parameters of @loss and the place of their first use.
-//  2. Ask the wrap policy for the layer of each (WrapPolicy.cpp).
+//  2. Ask the wrap policy for the unit of each (ChooseUnits.cpp).
 //  3. A draft per (layer, frozen, element type); drafts of the root first, then
 //     by first use, unused ones last. Merge neighbours that are too small.
 //  4. Name them, lay them out (Layout.cpp), declare meshes and units.
@@ -58,6 +58,7 @@ struct Parameter {
   bool frozen;
   int64_t firstUse; ///< number of the op; the maximum when there is none
   StringRef layer;  ///< empty: root
+  std::optional<StringRef> unit; ///< that the IR asks for
 };
 
 /// A unit that is about to be.
@@ -90,7 +91,10 @@ private:
   FailureOr<func::FuncOp> findLoss();
   LogicalResult collect(func::FuncOp loss);
   LogicalResult collect(func::FuncOp loss, BlockArgument arg);
-  LogicalResult assignLayers(func::FuncOp loss);
+  WrapOptions getWrapOptions() const {
+    return {policy, layerPattern, wrapFile, minNumParams};
+  }
+  LogicalResult assignLayers(func::FuncOp loss, bool gathers);
   SmallVector<Draft> formDrafts();
   void mergeSmall(SmallVector<Draft> &drafts);
   LogicalResult declareUnit(SymbolTable &symbols, OpBuilder &builder,
@@ -109,21 +113,8 @@ FailureOr<int64_t> FormUnitsPass::readOptions(MeshSpec &spec) {
   if (failed(parsed))
     return failure();
   spec = *parsed;
-  if (policy != "transformer" && policy != "none") {
-    emitError() << "auto-wrap-policy: expected 'transformer' or 'none', found '"
-                << policy.getValue() << "'";
+  if (failed(checkWrapOptions(getWrapOptions(), getOperation().getLoc())))
     return failure();
-  }
-  if (policy == "none" && !layerPattern.empty()) {
-    emitError() << "transformer-layer needs auto-wrap-policy 'transformer', "
-                   "found 'none'";
-    return failure();
-  }
-  if (minNumParams < 0) {
-    emitError() << "min-num-params: expected at least 0, found "
-                << minNumParams.getValue();
-    return failure();
-  }
   const Strategy *row = llvm::find_if(
       kStrategies, [&](const Strategy &s) { return s.name == strategy; });
   if (row == std::end(kStrategies)) {
@@ -211,7 +202,14 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
                   << "', as in #fsdp.init<normal, 0.0, 0.02>";
   parameters.push_back({name, type, init,
                         !!loss.getArgAttr(index, FSDPDialect::frozenAttr),
-                        /*firstUse=*/0, /*layer=*/{}});
+                        /*firstUse=*/0, /*layer=*/{}, /*unit=*/{}});
+  if (Attribute unit = loss.getArgAttr(index, FSDPDialect::unitAttr)) {
+    auto text = dyn_cast<StringAttr>(unit);
+    if (!text || text.empty())
+      return fail() << "expected the name of a unit in '"
+                    << FSDPDialect::unitAttr << "', found " << unit;
+    parameters.back().unit = text.getValue();
+  }
   return success();
 }
 
@@ -246,31 +244,18 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
-LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss) {
-  if (policy == "none")
-    return success();
+LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   auto named = llvm::map_to_vector(parameters, [](const Parameter &p) {
-    return NamedParam{p.name, p.type.getRank()};
+    int64_t bits = p.type.getElementType().getIntOrFloatBitWidth();
+    int64_t elements = p.type.getNumElements();
+    return NamedParam{p.name, p.type.getRank(), elements, elements * bits / 8,
+                      p.unit};
   });
-  SmallVector<StringRef> layers;
-  if (layerPattern.empty()) {
-    layers = findLayers(named);
-    if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
-      mlir::emitRemark(loss.getLoc(),
-                       "no layer found in the names of the parameters ('")
-          << parameters.front().name
-          << "'): the model is one unit, gathered whole; name the parameters "
-             "or give transformer-layer";
-  } else {
-    auto matched = matchLayers(named, layerPattern, [&] {
-      return mlir::emitError(getOperation().getLoc());
-    });
-    if (failed(matched))
-      return failure();
-    layers = std::move(*matched);
-  }
-  for (auto [param, layer] : llvm::zip_equal(parameters, layers))
-    param.layer = layer;
+  auto units = chooseUnits(named, getWrapOptions(), gathers, loss.getLoc());
+  if (failed(units))
+    return failure();
+  for (auto [param, unit] : llvm::zip_equal(parameters, *units))
+    param.layer = unit;
   return success();
 }
 
@@ -304,7 +289,8 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
       return !d.isRoot() && d.frozen == draft.frozen && d.dtype == draft.dtype;
     });
-    if (draft.isRoot() || open == merged.rend() || open->size >= minNumParams) {
+    if (draft.isRoot() || open == merged.rend() || policy != "transformer" ||
+        open->size >= minNumParams) {
       merged.push_back(std::move(draft));
       continue;
     }
@@ -383,7 +369,7 @@ void FormUnitsPass::runOnOperation() {
   if (failed(shards))
     return signalPassFailure();
   FailureOr<func::FuncOp> loss = findLoss();
-  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss)))
+  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss, /*gathers=*/*shards > 1)))
     return signalPassFailure();
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);

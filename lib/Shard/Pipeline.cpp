@@ -18,6 +18,7 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.strategy = options.strategy;
   form.policy = options.policy;
   form.layerPattern = options.layerPattern;
+  form.wrapFile = options.wrapFile;
   form.minNumParams = options.minNumParams;
   form.reshard = options.reshardAfterForward;
   form.remarks = options.remarks;
@@ -42,6 +43,7 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
   Option<std::string> layerPattern{*this, "transformer-layer",
                                    llvm::cl::desc("Prefixes of layers"),
                                    llvm::cl::init(ShardOptions().layerPattern)};
+  Option<std::string> wrapFile{*this, "wrap", llvm::cl::desc("List of units")};
   Option<int64_t> minNumParams{*this, "min-num-params",
                                llvm::cl::desc("Elements of the smallest unit"),
                                llvm::cl::init(ShardOptions().minNumParams)};
@@ -66,6 +68,7 @@ void fsdp::registerShardPipeline() {
         plain.strategy = options.strategy;
         plain.policy = options.policy;
         plain.layerPattern = options.layerPattern;
+        plain.wrapFile = options.wrapFile;
         plain.minNumParams = options.minNumParams;
         plain.reshardAfterForward = options.reshardAfterForward;
         plain.gradAccum = options.gradAccum;

@@ -22,21 +22,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/WrapPolicy.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-static constexpr llvm::StringLiteral kSeparators = "./";
-
-/// End of the component that starts at `begin`.
-static size_t componentEnd(StringRef name, size_t begin) {
-  return std::min(name.find_first_of(kSeparators, begin), name.size());
-}
 
 static bool isNumber(StringRef component) {
   return !component.empty() && llvm::all_of(component, llvm::isDigit);
@@ -106,65 +99,27 @@ SmallVector<StringRef> mlir::fsdp::findLayers(ArrayRef<NamedParam> params) {
   return layers.empty() ? findSuffixed(params) : layers;
 }
 
-/// The prefix of `name` that matches all components of a pattern.
-static StringRef matchPrefix(StringRef name,
-                             ArrayRef<llvm::GlobPattern> components) {
-  size_t begin = 0;
-  for (const llvm::GlobPattern &component : components) {
-    size_t end = componentEnd(name, begin);
-    if (begin >= name.size() || !component.match(name.slice(begin, end)))
-      return {};
-    begin = end + 1;
-  }
-  return name.take_front(begin - 1);
-}
-
-/// Splits `encoder.block.*` into the patterns of its components.
-static FailureOr<SmallVector<llvm::GlobPattern>>
-parsePattern(StringRef text, function_ref<InFlightDiagnostic()> emitError) {
-  SmallVector<llvm::GlobPattern> components;
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = componentEnd(text, begin);
-    StringRef part = text.slice(begin, end);
-    auto glob = llvm::GlobPattern::create(part);
-    if (!glob || part.empty()) {
-      std::string why = "it has an empty component";
-      if (!glob)
-        why = llvm::toString(glob.takeError());
-      emitError() << "transformer-layer pattern '" << text
-                  << "' cannot be read: " << why;
-      return failure();
-    }
-    components.push_back(std::move(*glob));
-    begin = end + 1;
-  }
-  return components;
-}
-
 FailureOr<SmallVector<StringRef>>
 mlir::fsdp::matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                         function_ref<InFlightDiagnostic()> emitError) {
   SmallVector<StringRef> layers(params.size()), texts;
+  auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   patterns.split(texts, ',');
   for (StringRef text : texts) {
-    auto components = parsePattern(text, emitError);
-    if (failed(components))
+    auto pattern = PrefixPattern::parse(text, "transformer-layer pattern", emitError);
+    if (failed(pattern))
       return failure();
     bool matched = false;
-    for (auto [param, layer] : llvm::zip_equal(params, layers)) {
-      StringRef prefix = matchPrefix(param.name, *components);
+    for (auto [name, layer] : llvm::zip_equal(names, layers)) {
+      StringRef prefix = pattern->match(name);
       matched |= !prefix.empty();
       if (layer.empty())
         layer = prefix;
     }
-    if (matched)
-      continue;
-    InFlightDiagnostic diag = emitError() << "transformer-layer pattern '"
-                                          << text << "' matches no parameter";
-    if (!params.empty())
-      diag << "; names look like '" << params.front().name << "' and '"
-           << params.back().name << "'";
-    return diag;
+    if (!matched) {
+      emitError() << "transformer-layer pattern '" << text << "' matches no parameter" << describeNames(names);
+      return failure();
+    }
   }
   return layers;
 }

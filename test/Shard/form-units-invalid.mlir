@@ -90,3 +90,10 @@ module {
   fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
   func.func @loss() { return }
 }
+
+// -----
+
+// expected-error@+1 {{parameter 'w': expected the name of a unit in 'fsdp.unit', found 3 : i64}}
+func.func @loss(%w: tensor<4xf32> {fsdp.param = "w", fsdp.unit = 3, fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}

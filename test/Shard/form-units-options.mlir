@@ -12,8 +12,8 @@
 // TWICE: error: mesh 'shard=2,shard=2': axis 'shard' is given twice
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=1048576,shard=1048576" 2>&1 | FileCheck %s --check-prefix=HUGE
 // HUGE: error: mesh 'replicate=1048576,shard=1048576': expected at most 1048576 ranks
-// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=size" 2>&1 | FileCheck %s --check-prefix=POLICY
-// POLICY: error: auto-wrap-policy: expected 'transformer' or 'none', found 'size'
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=lambda" 2>&1 | FileCheck %s --check-prefix=POLICY
+// POLICY: error: auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found 'lambda'
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=ddp" 2>&1 | FileCheck %s --check-prefix=STRATEGY
 // STRATEGY: error: sharding-strategy: expected 'full_shard', found 'ddp'
 // RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
@@ -26,6 +26,12 @@
 // EMPTY: error: transformer-layer pattern 'h..0' cannot be read: it has an empty component
 // RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=none transformer-layer=h.*" 2>&1 | FileCheck %s --check-prefix=BOTH
 // BOTH: error: transformer-layer needs auto-wrap-policy 'transformer', found 'none'
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=size wrap=x.json" 2>&1 | FileCheck %s --check-prefix=WRAP
+// WRAP: error: wrap needs auto-wrap-policy 'manual', found 'size'
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=none min-num-params=3" 2>&1 | FileCheck %s --check-prefix=SIZE
+// SIZE: error: min-num-params needs auto-wrap-policy 'size' or 'transformer', found 'none'
+// RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=manual" 2>&1 | FileCheck %s --check-prefix=LIST
+// LIST: error: auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json, or mark parameters with {fsdp.unit = "name"}
 // RUN: not fsdp-opt %s --fsdp-form-units --fsdp-insert-unshard="grad-accum=0" 2>&1 | FileCheck %s --check-prefix=ACCUM
 // ACCUM: error: grad-accum: expected a number in [1, 1048576], found 0
 func.func @loss(

@@ -60,10 +60,17 @@ struct CommandLine {
   cl::opt<std::string> strategy{"sharding-strategy", cl::desc("full_shard (default)"), cl::init("full_shard"),
                                 cl::cat(sharding)};
   cl::opt<std::string> policy{"auto-wrap-policy",
-                              cl::desc("transformer: one unit per layer (default); none: the whole model is one unit"),
+                              cl::desc("transformer: one unit per layer (default); size: modules of --min-num-params;"
+                                       " manual: those of --wrap; none: the whole model is one unit"),
                               cl::init("transformer"), cl::cat(sharding)};
   cl::opt<std::string> layer{"transformer-layer", cl::desc("Prefix pattern of a layer's parameters, e.g. h.*"),
                              cl::cat(sharding)};
+  cl::opt<std::string> wrapFile{"wrap", cl::desc("JSON list of units: patterns, the first match wins"),
+                                cl::value_desc("FILE.json"), cl::cat(sharding)};
+  cl::opt<int64_t> minNumParams{"min-num-params",
+                                cl::desc("size: elements of the smallest unit (default 100000000); transformer:"
+                                         " merge layers up to this many"),
+                                cl::init(0), cl::cat(sharding)};
   cl::opt<bool> reshard{"reshard-after-forward", cl::desc("Gather parameters again in the backward (default true)"),
                         cl::init(true), cl::cat(sharding)};
 
@@ -115,6 +122,10 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.strategy = line.strategy;
   options.shard.policy = line.policy;
   options.shard.layerPattern = line.layer;
+  options.shard.wrapFile = line.wrapFile;
+  options.shard.minNumParams = line.minNumParams;
+  if (!line.wrapFile.empty() && !line.policy.getNumOccurrences())
+    options.shard.policy = "manual";
   options.shard.reshardAfterForward = line.reshard;
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;

@@ -17,6 +17,11 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
 
     - a **layer**: parameters whose names share a prefix that ends in a number
       (`h.3.`, `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
+    - with the policy `size`: the smallest modules (prefixes of names) of at least
+      `min-num-params` elements that are in no unit yet; what remains is left to the
+      module around. Modules whose children are numbers alone are lists, never units;
+    - with the policy `manual`: what a file lists;
+    - what `fsdp.unit = "name"` on an argument says, whatever the policy;
     - the **root** unit: everything else. It is never resharded after the forward;
     - frozen parameters, and parameters of another element type, are split off
       into units of their own (`@"h.3.frozen"`, `@root.f32`).
@@ -36,12 +41,16 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"strategy", "sharding-strategy", "std::string", "\"full_shard\"",
            "Where parameters, gradients and optimizer state live: full_shard.">,
     Option<"policy", "auto-wrap-policy", "std::string", "\"transformer\"",
-           "How units are found: 'transformer' (a unit per layer) or 'none' (one unit).">,
+           "How units are found: 'transformer' (a unit per layer), 'size' (modules of min-num-params elements), "
+           "'manual' (those that wrap lists) or 'none' (one unit).">,
     Option<"layerPattern", "transformer-layer", "std::string", "\"\"",
            "Prefixes that make a layer, 'encoder.block.*,decoder.block.*'; "
            "* matches within one component of a name. Default: found by numbers.">,
+    Option<"wrapFile", "wrap", "std::string", "\"\"",
+           "JSON file with a list of units: patterns, and {\"unit\": name, \"params\": [patterns]}. The first match wins.">,
     Option<"minNumParams", "min-num-params", "int64_t", "0",
-           "Merge neighbouring layers until a unit has at least this many elements.">,
+           "With 'size': elements of the smallest unit (0: 100000000). With 'transformer': merge neighbouring "
+           "layers until a unit has at least this many.">,
     Option<"reshard", "reshard-after-forward", "bool", "true",
            "Gather layers again in the backward instead of keeping them.">,
     Option<"remarks", "remarks", "bool", "false", "Print one remark per unit.">

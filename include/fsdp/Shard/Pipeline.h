@@ -22,6 +22,7 @@ struct ShardOptions {
   std::string strategy = "full_shard"; ///< `--sharding-strategy`
   std::string policy = "transformer";  ///< `--auto-wrap-policy`
   std::string layerPattern;            ///< `--transformer-layer`
+  std::string wrapFile;                ///< `--wrap`
   int64_t minNumParams = 0;            ///< `--min-num-params`
   bool reshardAfterForward = true;     ///< `--reshard-after-forward`
   int64_t gradAccum = 1;               ///< `--grad-accum`

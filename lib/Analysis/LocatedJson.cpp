@@ -1,0 +1,215 @@
+//===- LocatedJson.cpp - JSON that knows where it was written ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. nlohmann's parser reads the text through an iterator that notes how far it is.
+//  2. Each of its events ends where the token ends (a number: one byte later);
+//     the token's beginning is found by walking back over it.
+//  3. Offsets become lines and columns by binary search in a list of lines.
+//
+// O(text + tokens log lines).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/LocatedJson.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <nlohmann/json.hpp>
+
+using namespace mlir::fsdp;
+using llvm::StringRef;
+
+static constexpr size_t maxSize = 16 << 20, maxDepth = 64;
+
+const JsonMember *JsonValue::find(StringRef name) const {
+  auto found = llvm::find_if(members, [&](const JsonMember &member) { return member.name == name; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+std::string JsonValue::describe() const {
+  switch (kind) {
+  case Kind::null:
+    return "null";
+  case Kind::boolean:
+    return text;
+  case Kind::integer:
+  case Kind::number:
+    return "the number " + text;
+  case Kind::string:
+    return "the string \"" + text + "\"";
+  case Kind::array:
+    return "a list";
+  case Kind::object:
+    return "an object";
+  }
+  return "";
+}
+
+namespace {
+
+/// Goes through the text and notes how far.
+class NotingIterator {
+public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char *;
+  using reference = const char &;
+
+  NotingIterator(const char *at, size_t *offset) : at(at), offset(offset) {}
+  reference operator*() const { return *at; }
+  NotingIterator &operator++() {
+    ++at, ++*offset;
+    return *this;
+  }
+  NotingIterator operator++(int) {
+    NotingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  bool operator==(const NotingIterator &other) const { return at == other.at; }
+  bool operator!=(const NotingIterator &other) const { return at != other.at; }
+
+private:
+  const char *at;
+  size_t *offset;
+};
+
+/// Builds the tree. Pointers on the stack stay valid: only the innermost value grows.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+public:
+  TreeBuilder(StringRef text, JsonProblem &problem) : text(text), problem(problem) {
+    lines.push_back(0);
+    for (auto [index, c] : llvm::enumerate(text))
+      if (c == '\n')
+        lines.push_back(index + 1);
+  }
+  size_t *getOffset() { return &offset; }
+  JsonValue take() { return std::move(root); }
+
+  bool null() override { return scalar(JsonValue::Kind::null, offset - 4); }
+  bool boolean(bool value) override { return scalar(JsonValue::Kind::boolean, offset - (value ? 4 : 5)); }
+  bool number_integer(number_integer_t) override { return number(JsonValue::Kind::integer); }
+  bool number_unsigned(number_unsigned_t) override { return number(JsonValue::Kind::integer); }
+  bool number_float(number_float_t, const string_t &) override { return number(JsonValue::Kind::number); }
+  bool string(string_t &value) override {
+    JsonValue *added = add(JsonValue::Kind::string, openingQuote());
+    added->text = value;
+    return true;
+  }
+  bool binary(binary_t &) override { return true; } // not in JSON
+  bool start_object(size_t) override { return open(JsonValue::Kind::object); }
+  bool start_array(size_t) override { return open(JsonValue::Kind::array); }
+  bool end_object() override {
+    stack.pop_back();
+    names.pop_back();
+    return true;
+  }
+  bool end_array() override { return end_object(); }
+  bool key(string_t &name) override {
+    auto [line, column] = locate(openingQuote());
+    if (!names.back().insert(name).second) {
+      problem = {line, column, "\"" + name + "\" is given twice in one object"};
+      return false;
+    }
+    stack.back()->members.push_back({name, line, column, {}});
+    return true;
+  }
+  bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) override {
+    StringRef what = error.what();
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...: what it is"
+    size_t begin = what.find(": ");
+    auto [line, column] = locate(position ? position - 1 : 0);
+    problem = {line, column, "not JSON: " + what.substr(begin == StringRef::npos ? 0 : begin + 2).str()};
+    return false;
+  }
+
+private:
+  std::pair<unsigned, unsigned> locate(size_t at) const {
+    size_t line = llvm::upper_bound(lines, at) - lines.begin();
+    return {line, at - lines[line - 1] + 1};
+  }
+  /// Of the string that ends here.
+  size_t openingQuote() const {
+    size_t at = offset - 1;
+    while (at > 0) {
+      --at;
+      size_t slashes = 0;
+      while (slashes < at && text[at - 1 - slashes] == '\\')
+        ++slashes;
+      if (text[at] == '"' && slashes % 2 == 0)
+        break;
+    }
+    return at;
+  }
+  JsonValue *add(JsonValue::Kind kind, size_t begin) {
+    JsonValue *place = &root;
+    if (!stack.empty() && stack.back()->is(JsonValue::Kind::array))
+      place = &stack.back()->elements.emplace_back();
+    else if (!stack.empty())
+      place = &stack.back()->members.back().value;
+    place->kind = kind;
+    std::tie(place->line, place->column) = locate(begin);
+    return place;
+  }
+  bool scalar(JsonValue::Kind kind, size_t begin) {
+    add(kind, begin)->text = text.slice(begin, offset).str();
+    return true;
+  }
+  bool number(JsonValue::Kind kind) {
+    auto belongs = [&](size_t at) { return StringRef("0123456789+-.eE").contains(text[at]); };
+    size_t end = offset;
+    while (end > 0 && !belongs(end - 1))
+      --end;
+    size_t begin = end;
+    while (begin > 0 && belongs(begin - 1))
+      --begin;
+    add(kind, begin)->text = text.slice(begin, end).str();
+    return true;
+  }
+  bool open(JsonValue::Kind kind) {
+    JsonValue *opened = add(kind, offset - 1);
+    if (stack.size() == maxDepth) {
+      problem = {opened->line, opened->column, "nested more than " + std::to_string(maxDepth) + " deep"};
+      return false;
+    }
+    stack.push_back(opened);
+    names.emplace_back();
+    return true;
+  }
+
+  StringRef text;
+  JsonProblem &problem;
+  std::vector<size_t> lines; ///< offsets of their beginnings
+  size_t offset = 0;         ///< behind what was read
+  JsonValue root;
+  std::vector<JsonValue *> stack;
+  std::vector<llvm::StringSet<>> names;
+};
+
+} // namespace
+
+std::optional<JsonValue> mlir::fsdp::parseJson(StringRef text, JsonProblem &problem) {
+  TreeBuilder builder(text, problem);
+  NotingIterator begin(text.begin(), builder.getOffset()), end(text.end(), nullptr);
+  if (!nlohmann::json::sax_parse(begin, end, &builder))
+    return std::nullopt;
+  return builder.take();
+}
+
+std::optional<JsonValue> mlir::fsdp::readJson(StringRef path, JsonProblem &problem) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    problem = {0, 0, "cannot be read: " + buffer.getError().message()};
+    return std::nullopt;
+  }
+  if ((*buffer)->getBufferSize() > maxSize) {
+    problem = {0, 0, "larger than 16 MiB"};
+    return std::nullopt;
+  }
+  return parseJson((*buffer)->getBuffer(), problem);
+}

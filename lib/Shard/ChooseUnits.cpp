@@ -1,0 +1,107 @@
+//===- ChooseUnits.cpp - The unit of each parameter -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   policy        a unit is
+//   transformer   a layer, by the numbers in names or by pattern (WrapPolicy.cpp)
+//   size          a module of at least N elements (GroupBySize.cpp)
+//   manual        what a file lists (ManualWrap.cpp)
+//   none          everything: the root
+//
+// A parameter that the IR puts into a unit (`fsdp.unit = "name"`) is left there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Shard/NamePattern.h"
+#include "fsdp/Shard/WrapPolicy.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location loc) {
+  auto needs = [&](StringRef option, StringRef policy) {
+    return emitError(loc) << option << " needs auto-wrap-policy " << policy << ", found '" << options.policy << "'";
+  };
+  if (!llvm::is_contained({"transformer", "size", "manual", "none"}, options.policy))
+    return emitError(loc) << "auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of "
+                             "min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found '"
+                          << options.policy << "'";
+  if (options.policy != "transformer" && !options.layerPattern.empty())
+    return needs("transformer-layer", "'transformer'");
+  if (options.policy != "manual" && !options.wrapFile.empty())
+    return needs("wrap", "'manual'");
+  if (options.minNumParams < 0)
+    return emitError(loc) << "min-num-params: expected at least 0, found " << options.minNumParams;
+  if (options.policy != "transformer" && options.policy != "size" && options.minNumParams > 0)
+    return needs("min-num-params", "'size' or 'transformer'");
+  return success();
+}
+
+/// Bytes that are gathered at once: the root, a layer, and the next one on its way.
+static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
+  llvm::MapVector<StringRef, int64_t> bytes;
+  int64_t root = 0;
+  for (auto [param, unit] : llvm::zip_equal(params, units))
+    (unit.empty() ? root : bytes[unit]) += param.bytes;
+  auto sizes = llvm::map_to_vector(bytes, [](auto &entry) { return entry.second; });
+  llvm::sort(sizes, std::greater<int64_t>());
+  for (int64_t size : ArrayRef(sizes).take_front(2))
+    root += size;
+  return root;
+}
+
+/// Says what one unit for everything costs, where layers would be found.
+static void warnOfOneUnit(ArrayRef<NamedParam> params, Location loc) {
+  int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
+  int64_t layered = countGathered(params, findLayers(params));
+  if (layered < whole)
+    emitWarning(loc) << "auto-wrap-policy 'none': the whole model is one unit, so " << whole
+                     << " bytes of parameters are gathered at once on every rank; a unit per layer ('transformer') "
+                        "would need "
+                     << layered;
+}
+
+static FailureOr<SmallVector<StringRef>> findTransformerLayers(ArrayRef<NamedParam> params, StringRef pattern,
+                                                               Location loc) {
+  if (!pattern.empty())
+    return matchLayers(params, pattern, [&] { return emitError(loc); });
+  SmallVector<StringRef> layers = findLayers(params);
+  if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
+    emitRemark(loc) << "no layer found in the names of the parameters ('" << params.front().name
+                    << "'): the model is one unit, gathered whole; name the parameters or give transformer-layer";
+  return layers;
+}
+
+static FailureOr<SmallVector<StringRef>> applyPolicy(ArrayRef<NamedParam> params, const WrapOptions &options,
+                                                     bool gathers, Location loc) {
+  if (options.policy == "transformer")
+    return findTransformerLayers(params, options.layerPattern, loc);
+  if (options.policy == "size")
+    return groupBySize(params, options.minNumParams ? options.minNumParams : kDefaultMinNumParams);
+  if (options.policy == "manual" && !options.wrapFile.empty())
+    return wrapManually(params, options.wrapFile, loc);
+  bool marked = llvm::any_of(params, [](const NamedParam &p) { return p.unit.has_value(); });
+  if (options.policy == "manual" && !marked)
+    return emitError(loc) << "auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json, or mark parameters "
+                             "with {fsdp.unit = \"name\"}";
+  if (gathers && options.policy == "none" && !marked)
+    warnOfOneUnit(params, loc);
+  return SmallVector<StringRef>(params.size());
+}
+
+FailureOr<SmallVector<StringRef>> mlir::fsdp::chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options,
+                                                          bool gathers, Location loc) {
+  FailureOr<SmallVector<StringRef>> units = applyPolicy(params, options, gathers, loc);
+  if (failed(units))
+    return failure();
+  for (auto [param, unit] : llvm::zip_equal(params, *units)) {
+    if (param.unit)
+      unit = *param.unit;
+    if (unit == "root")
+      unit = {};
+  }
+  return units;
+}

@@ -1,0 +1,84 @@
+//===- GroupBySize.cpp - Units of a least size ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What FSDP's size_based_auto_wrap_policy does, over names: the components of a
+// name but the last are modules.
+//
+//   minimum 100      model 190            root:      model.norm, model.layers.2.*
+//                    |- norm 10           units:     model.layers.0, model.layers.1
+//                    `- layers 180        `layers` has children that are numbers
+//                       |- 0  100         alone: a list, which is never a unit
+//                       |- 1  ...
+//
+//  visit(module):
+//  1. Fewer elements than the minimum: leave them to the module around it.
+//  2. Visit the children.
+//  3. What they left is at least the minimum: a unit of it, unless the module is a
+//     list. Otherwise leave it to the module around.
+//
+// O(total length of the names). Components behind the 64th are not looked at.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Shard/NamePattern.h"
+#include "fsdp/Shard/WrapPolicy.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr unsigned maxDepth = 64;
+
+namespace {
+class SizeGrouping {
+public:
+  SizeGrouping(ArrayRef<NamedParam> params, int64_t minimum)
+      : params(params), minimum(minimum), units(params.size()) {}
+
+  /// The module whose names begin with the first `begin` bytes (its name and a separator) of its
+  /// `members`; the elements that became units.
+  int64_t visit(ArrayRef<unsigned> members, size_t begin, unsigned depth);
+  SmallVector<StringRef> take() { return std::move(units); }
+
+private:
+  ArrayRef<NamedParam> params;
+  int64_t minimum;
+  SmallVector<StringRef> units;
+};
+} // namespace
+
+int64_t SizeGrouping::visit(ArrayRef<unsigned> members, size_t begin, unsigned depth) {
+  int64_t total = 0, wrapped = 0;
+  for (unsigned member : members)
+    total += params[member].elements;
+  if (total < minimum || depth == maxDepth)
+    return 0;
+  llvm::MapVector<StringRef, SmallVector<unsigned>> children;
+  bool isList = true;
+  for (unsigned member : members) {
+    StringRef name = params[member].name;
+    size_t end = componentEnd(name, begin);
+    StringRef component = name.slice(begin, end);
+    isList &= end < name.size() && !component.empty() && llvm::all_of(component, llvm::isDigit);
+    if (end < name.size())
+      children[component].push_back(member);
+  }
+  for (auto &[component, child] : children)
+    wrapped += visit(child, begin + component.size() + 1, depth + 1);
+  if (begin == 0 || isList || total - wrapped < minimum)
+    return wrapped;
+  for (unsigned member : members)
+    if (units[member].empty())
+      units[member] = params[member].name.take_front(begin - 1);
+  return total;
+}
+
+SmallVector<StringRef> mlir::fsdp::groupBySize(ArrayRef<NamedParam> params, int64_t minimum) {
+  SizeGrouping grouping(params, minimum);
+  grouping.visit(llvm::to_vector(llvm::seq<unsigned>(0, params.size())), 0, 0);
+  return grouping.take();
+}
