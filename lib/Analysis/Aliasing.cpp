@@ -49,7 +49,7 @@ static int64_t countShards(Op op, SymbolTableCollection &tables) {
 int64_t fsdp::getGroupSize(Operation *collective, SymbolTableCollection &tables) {
   return llvm::TypeSwitch<Operation *, int64_t>(collective)
       .Case<UnshardOp, ReduceScatterOp>([&](auto op) { return countShards(op, tables); })
-      .Case<AllReduceOp, AllGatherOp, BroadcastOp>([&](auto op) { return countRanks(op, tables); })
+      .Case<AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp, OwnPieceOp>([&](auto op) { return countRanks(op, tables); })
       .Default([](Operation *) { return 1; });
 }
 
@@ -147,8 +147,8 @@ Aliasing::Aliasing(func::FuncOp function) {
 }
 
 Value Aliasing::getViewSource(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op) ||
-      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp>(op) && getGroupSize(op, tables) == 1))
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, OwnPieceOp>(op) ||
+      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp>(op) && getGroupSize(op, tables) == 1))
     return op->getOperand(0);
   return {};
 }

@@ -42,7 +42,7 @@ static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCol
     if (state.getUnitAttr() != op.getUnitAttr() || state.getRole() != op.getRole())
       continue;
     int64_t bytes = getStorageBytes(state.getTensorType());
-    return {{SliceAttr::get(op.getContext(), state.getBufferAttr(), 0, bytes, 0), false, true}};
+    return {{SliceAttr::get(op.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr()), false, true}};
   }
   return {};
 }

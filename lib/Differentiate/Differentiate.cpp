@@ -182,7 +182,7 @@ Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads
     b.setInsertionPointAfter(last);
   auto type = cast<RankedTensorType>(shard.getType());
   return ReduceScatterOp::create(b, last ? last->getLoc() : shard.getLoc(),
-                                 RankedTensorType::get(type.getShape(), getWorkingType(type.getElementType())), grads,
+                                 type.clone(reduceType ? reduceType : getWorkingType(type.getElementType())), grads,
                                  unit.getSymName(), params, ReductionKind::avg);
 }
 

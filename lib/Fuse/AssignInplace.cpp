@@ -45,7 +45,7 @@ static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
 /// The value whose bytes `v` names.
 static Value rootOf(Value v) {
   while (Operation *def = v.getDefiningOp()) {
-    if (!isContiguousView(def))
+    if (!isContiguousView(def) && !isa<OwnPieceOp>(def))
       break;
     v = def->getOperand(0);
   }
@@ -55,7 +55,7 @@ static Value rootOf(Value v) {
 /// Does anything behind `op` read the bytes of `root`?
 static bool isReadLater(Value root, Operation *op) {
   for (Operation *user : root.getUsers()) {
-    if (isContiguousView(user)) {
+    if (isContiguousView(user) || isa<OwnPieceOp>(user)) {
       if (isReadLater(user->getResult(0), op))
         return true;
       continue;
@@ -102,9 +102,14 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (owner != func)
       return false;
     auto index = updatedBy(func, arg);
-    return index && func.getBody().front().getTerminator()->getOperand(*index) == dispatch.getResult(result);
+    if (!index)
+      return false;
+    Value updated = func.getBody().front().getTerminator()->getOperand(*index);
+    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // of its pieces
+      updated = gather.getInput();
+    return updated == dispatch.getResult(result);
   }
-  return isa<DispatchOp, ReduceScatterOp, AllReduceOp, AllGatherOp, scf::ForOp>(root.getDefiningOp());
+  return isa<DispatchOp, ReduceScatterOp, FlatReduceScatterOp, AllReduceOp, AllGatherOp, scf::ForOp>(root.getDefiningOp());
 }
 
 namespace {

@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static bool mayStandOutside(Operation *op) {
-  if (isa<DispatchOp, UnshardOp, ShardOp, ReduceScatterOp, AllReduceOp, AllGatherOp, BroadcastOp, scf::ForOp,
+  if (isa<DispatchOp, UnshardOp, ShardOp, ReduceScatterOp, AllReduceOp, AllGatherOp, BroadcastOp,
+          FlatReduceScatterOp, OwnPieceOp, scf::ForOp,
           scf::YieldOp, func::ReturnOp>(op))
     return true;
   if (isa<arith::ConstantOp>(op))

@@ -56,6 +56,14 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
   return dropAloneCollective(op, rewriter);
 }
 
+LogicalResult FlatReduceScatterOp::canonicalize(FlatReduceScatterOp op, PatternRewriter &rewriter) {
+  return dropAloneCollective(op, rewriter);
+}
+
+LogicalResult OwnPieceOp::canonicalize(OwnPieceOp op, PatternRewriter &rewriter) {
+  return dropAloneCollective(op, rewriter);
+}
+
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewriter) {
   return dropAloneCollective(op, rewriter);
 }

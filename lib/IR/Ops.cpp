@@ -10,18 +10,22 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 //===----------------------------------------------------------------------===//
-// Slices: @buffer[offset, bytes] step N
+// Slices: @buffer[offset, bytes] step N piece N of ["shard"]
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseSlice(OpAsmParser &parser, SliceAttr &slice) {
   FlatSymbolRefAttr buffer;
-  int64_t offset, bytes, stride = 0;
+  int64_t offset, bytes, stride = 0, piece = 0;
+  ArrayAttr axes;
   if (parser.parseAttribute(buffer) || parser.parseLSquare() || parser.parseInteger(offset) || parser.parseComma() ||
       parser.parseInteger(bytes) || parser.parseRSquare())
     return failure();
   if (succeeded(parser.parseOptionalKeyword("step")) && parser.parseInteger(stride))
     return failure();
-  slice = SliceAttr::get(parser.getContext(), buffer, offset, bytes, stride);
+  if (succeeded(parser.parseOptionalKeyword("piece")) &&
+      (parser.parseInteger(piece) || parser.parseKeyword("of") || parser.parseAttribute(axes)))
+    return failure();
+  slice = SliceAttr::get(parser.getContext(), buffer, offset, bytes, stride, piece, axes);
   return success();
 }
 
@@ -29,6 +33,8 @@ static void printSlice(OpAsmPrinter &printer, Operation *, SliceAttr slice) {
   printer << slice.getBuffer() << '[' << slice.getOffset() << ", " << slice.getBytes() << ']';
   if (slice.getStride())
     printer << " step " << slice.getStride();
+  if (slice.getPiece())
+    printer << " piece " << slice.getPiece() << " of " << slice.getAxes();
 }
 
 static ParseResult parseSlices(OpAsmParser &parser, ArrayAttr &slices) {
@@ -72,4 +78,31 @@ int64_t MeshOp::getNumRanks() {
   for (auto axis : getAxes().getAsRange<AxisAttr>())
     ranks *= axis.getSize();
   return ranks;
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+static SmallVector<StringRef> getNames(ArrayAttr axes) {
+  return llvm::to_vector(axes.getAsValueRange<StringAttr>());
+}
+
+SmallVector<StringRef> UnitOp::getParameterAxes() {
+  return getPlacement() ? getNames(getPlacement()->getParameters()) : SmallVector<StringRef>{"shard"};
+}
+
+SmallVector<StringRef> UnitOp::getGradientAxes() {
+  return getPlacement() ? getNames(getPlacement()->getGradients()) : SmallVector<StringRef>{"shard"};
+}
+
+SmallVector<StringRef> UnitOp::getOptimizerAxes() {
+  return getPlacement() ? getNames(getPlacement()->getOptimizer()) : SmallVector<StringRef>{"shard"};
+}
+
+int64_t UnitOp::getPieceSize(ArrayRef<StringRef> axes, MeshOp mesh) {
+  int64_t pieces = 1;
+  for (StringRef axis : axes)
+    pieces *= mesh.getAxisSize(axis);
+  return getFlatSize() / pieces;
 }

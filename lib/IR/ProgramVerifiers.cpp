@@ -177,7 +177,25 @@ LogicalResult LoopOp::verify() {
   return success();
 }
 
-/// (S1) and (S2).
+/// How many pieces a slice is one of; emits (S3).
+static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice, SymbolTableCollection &tables) {
+  if (!slice.getPiece())
+    return 1;
+  auto program = op->getParentOfType<ProgramOp>();
+  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  if (!mesh || !slice.getAxes() || slice.getPiece() < 0) {
+    op->emitOpError("expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found ")
+        << slice.getPiece() << " of " << slice.getAxes();
+    return failure();
+  }
+  int64_t pieces = 1;
+  for (Attribute axis : slice.getAxes())
+    if (auto name = dyn_cast<StringAttr>(axis))
+      pieces *= mesh.getAxisSize(name.getValue());
+  return pieces;
+}
+
+/// (S1) to (S3).
 static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
@@ -194,12 +212,20 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
     }
     if (slice.getStride() && !loop) // (S2)
       return op->emitOpError("expected no step outside of a loop, found ") << slice.getStride();
+    FailureOr<int64_t> pieces = countPieces(op, slice, tables); // (S3)
+    if (failed(pieces))
+      return failure();
     int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
     int64_t bytes = buffer.getBytes();
-    // Without overflow: offset + bytes + stride * turns <= size of the buffer.
-    bool inside = slice.getOffset() >= 0 && slice.getBytes() >= 0 && slice.getStride() >= 0 &&
-                  slice.getOffset() <= bytes && slice.getBytes() <= bytes - slice.getOffset() &&
-                  (turns == 0 || slice.getStride() <= (bytes - slice.getOffset() - slice.getBytes()) / turns);
+    // Without overflow: offset + bytes + piece * (pieces - 1) + stride * turns <= size of the buffer.
+    int64_t room = bytes;
+    auto take = [&](int64_t size, int64_t times) {
+      bool fits = size >= 0 && (times == 0 || size <= room / times);
+      room -= fits ? size * times : 0;
+      return fits;
+    };
+    bool inside = take(slice.getOffset(), 1) && take(slice.getBytes(), 1) && take(slice.getPiece(), *pieces - 1) &&
+                  take(slice.getStride(), turns);
     if (!inside) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("the slice [")
                                 << slice.getOffset() << ", " << slice.getBytes() << "] with step " << slice.getStride()
@@ -211,9 +237,19 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
   return success();
 }
 
-static bool overlap(SliceAttr a, SliceAttr b) {
-  return a.getBuffer() == b.getBuffer() && a.getOffset() < b.getOffset() + b.getBytes() &&
-         b.getOffset() < a.getOffset() + a.getBytes();
+/// Whether two slices share a byte on some rank.
+static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
+  auto getEnd = [&](SliceAttr slice) {
+    FailureOr<int64_t> pieces = countPieces(op, slice, tables);
+    return slice.getOffset() + slice.getBytes() + (succeeded(pieces) ? slice.getPiece() * (*pieces - 1) : 0);
+  };
+  return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
+}
+
+/// Whether `piece` is this rank's part of `whole`, as a gather over `axes` leaves it.
+static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
+  return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() && !whole.getPiece() &&
+         piece.getStride() == whole.getStride() && piece.getPiece() == piece.getBytes() && piece.getAxes() == axes;
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -228,10 +264,11 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
       return emitOpError("binding ") << index << " expected " << getStorageBytes(shaped) << " bytes for " << type
                                      << ", found " << slice.getBytes();
   for (auto [index, slice] : llvm::enumerate(slices))
-    if (slice.getOffset() % arenaAlignment || slice.getStride() % arenaAlignment) // (C3)
-      return emitOpError("binding ") << index << " expected an offset and a step that are multiples of "
-                                     << arenaAlignment << ", found " << slice.getOffset() << " and "
-                                     << slice.getStride();
+    if (slice.getOffset() % arenaAlignment || slice.getStride() % arenaAlignment ||
+        slice.getPiece() % arenaAlignment) // (C3)
+      return emitOpError("binding ") << index << " expected an offset, a step and a piece that are multiples of "
+                                     << arenaAlignment << ", found " << slice.getOffset() << ", " << slice.getStride()
+                                     << " and " << slice.getPiece();
   return checkSlices(*this, slices, tables);
 }
 
@@ -270,7 +307,9 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected an integer or floating-point type, found ") << getDtype();
   if (failed(checkCount(*this, *ranks))) // (C2)
     return failure();
-  if (overlap(getSource(), getTarget())) // (C3)
+  bool inPlace = (getKind() == CollectiveKind::all_gather && isOwnPiece(getSource(), getTarget(), getAxes())) ||
+                 (getKind() == CollectiveKind::all_reduce && getSource() == getTarget());
+  if (!inPlace && overlap(*this, getSource(), getTarget(), tables)) // (C3)
     return emitOpError("expected source and target not to overlap");
   if (getChannel()) { // (C5)
     bool waited = false;
@@ -298,7 +337,7 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getSource().getBytes() != getTarget().getBytes()) // (C1)
     return emitOpError("expected as many bytes on both sides, found ")
            << getSource().getBytes() << " and " << getTarget().getBytes();
-  if (overlap(getSource(), getTarget())) // (C2)
+  if (overlap(*this, getSource(), getTarget(), tables)) // (C2)
     return emitOpError("expected source and target not to overlap");
   return checkSlices(*this, {getSource(), getTarget()}, tables);
 }

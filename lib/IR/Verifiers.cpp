@@ -46,6 +46,20 @@ LogicalResult UnitOp::verify() {
   }
   if (end > getFlatSize()) // (C2)
     return emitOpError("parameters end at ") << end << ", behind the flat buffer of " << getFlatSize();
+  if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
+    Builder builder(getContext());
+    ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
+    size_t before = 0;
+    for (ArrayAttr axes : {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
+      if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
+        return emitOpError("'placement' expected axes as ") << order << " or a beginning of it, found " << axes;
+      if (axes.size() < before)
+        return emitOpError("'placement' expected the optimizer in pieces at least as small as the gradients, and "
+                           "these as the parameters, found ")
+               << axes;
+      before = axes.size();
+    }
+  }
   return success();
 }
 
@@ -164,6 +178,24 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected ") << in.getDimSize(0) * *ranks << " elements of " << in.getElementType()
                                     << " for " << *ranks << " ranks, found " << out;
   return success();
+}
+
+/// (C3) of collectives between a whole and its pieces.
+static LogicalResult checkPieces(Operation *op, Value whole, Value piece, FailureOr<int64_t> ranks) {
+  if (failed(ranks))
+    return failure();
+  auto from = cast<RankedTensorType>(whole.getType()), to = cast<RankedTensorType>(piece.getType());
+  if (from.getDimSize(0) != to.getDimSize(0) * *ranks || from.getElementType() != to.getElementType())
+    return op->emitOpError("expected one of ") << *ranks << " equal pieces of " << from << ", found " << to;
+  return success();
+}
+
+LogicalResult FlatReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkPieces(*this, getInput(), getResult(), checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
+}
+
+LogicalResult OwnPieceOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkPieces(*this, getInput(), getResult(), checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
 }
 
 LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {

@@ -54,16 +54,31 @@ private:
   FailureOr<Offset<fb::Collective>> addCollective(CollectiveOp op, LayoutOp layout);
   LogicalResult addKernels();
 
+  /// The axes of a piece, outermost first.
+  static fb::Split getSplit(ArrayAttr axes) {
+    if (!axes || axes.empty())
+      return fb::Split::whole;
+    if (axes.size() == 2)
+      return fb::Split::shard_replicate;
+    return cast<StringAttr>(axes[0]).getValue() == "shard" ? fb::Split::shard : fb::Split::replicate;
+  }
+  /// Of a state that is one of `pieces`.
+  fb::Split getSplit(int64_t pieces) {
+    if (pieces == 1)
+      return fb::Split::whole;
+    return pieces == mesh.getAxisSize("shard") ? fb::Split::shard : fb::Split::shard_replicate;
+  }
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) { return tables.lookupSymbolIn<BufferOp>(layout, name); }
   fb::Slice getSlice(LayoutOp layout, SliceAttr slice) {
     return {*getBuffer(layout, slice.getBuffer()).getOffset() + slice.getOffset(),
-            static_cast<uint64_t>(slice.getBytes()), static_cast<uint64_t>(slice.getStride())};
+            static_cast<uint64_t>(slice.getBytes()), static_cast<uint64_t>(slice.getStride()),
+            static_cast<uint64_t>(slice.getPiece()), static_cast<uint64_t>(getSplit(slice.getAxes()))};
   }
   fb::Slice getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
     if (!name)
-      return {0, 0, 0};
+      return {0, 0, 0, 0, 0};
     BufferOp buffer = getBuffer(layout, name);
-    return {*buffer.getOffset(), buffer.getBytes(), 0};
+    return {*buffer.getOffset(), buffer.getBytes(), 0, 0, 0};
   }
   /// Elements of the tokens of a step, or of its first input.
   uint64_t countTokens();
@@ -183,7 +198,7 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     states.push_back(fb::CreateState(builder, indices.at(state.getUnitAttr().getAttr()),
                                      static_cast<fb::StateRole>(state.getRole()), *dtype,
                                      *getBuffer(layout, state.getBufferAttr()).getOffset(), elements,
-                                     /*whole=*/elements == unit.getFlatSize()));
+                                     getSplit(unit.getFlatSize() / std::max<int64_t>(1, elements))));
   }
   for (auto input : layout.getOps<InputSlotOp>()) {
     FailureOr<fb::DType> dtype = getDType(input.getTensorType().getElementType(), input.getLoc());
@@ -225,7 +240,7 @@ FailureOr<Offset<fb::Layout>> ManifestBuilder::addLayout(LayoutOp layout) {
   auto inputsVector = builder.CreateVector(inputs);
   auto buffersVector = builder.CreateVector(buffers);
   fb::Slice block = getWhole(layout, layout.getBlockAttr()), rank = getWhole(layout, layout.getRankAttr());
-  fb::Slice workspace(layout.getWorkspaceOffset(), layout.getWorkspaceBytes(), 0);
+  fb::Slice workspace(layout.getWorkspaceOffset(), layout.getWorkspaceBytes(), 0, 0, 0);
   return fb::CreateLayout(builder, layout.getArenaBytes(), statesVector, inputsVector, &block, &rank, &workspace,
                           layout.getSharedBytes(), layout.getWorkerBytes(), layout.getWorkers(), buffersVector);
 }

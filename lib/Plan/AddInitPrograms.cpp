@@ -51,7 +51,7 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     builder.createBlock(&program.getBody());
     for (auto state : layout.getOps<StateSlotOp>()) {
       int64_t bytes = getStorageBytes(state.getTensorType());
-      auto slice = SliceAttr::get(builder.getContext(), state.getBufferAttr(), 0, bytes, 0);
+      auto slice = SliceAttr::get(builder.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr());
       std::string label = (state.getUnit() + " " + stringifyStateRole(state.getRole())).str();
       FillOp::create(builder, state.getLoc(), slice, builder.getStringAttr(label));
       if (state.getRole() != StateRole::parameter && state.getRole() != StateRole::master)

@@ -10,6 +10,11 @@
 //   reduce_scatter @u           | dw       .| db . pad | -> shard
 //                                 ^ kernels write here    ^ '.' and pad are filled with zero
 //
+// What only feeds a gather (the cast of a shard) is written into this rank's piece of the
+// gathered buffer, and a rank that updates its own piece of a parameter gathers the others around it:
+//
+//   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
+//
 // Which kernel result becomes the slot of gradient g of the flat buffer: follow g
 // backwards over reshapes, results in place and sums of loops. The walk
 // must end at a result with a buffer of its own in the block of the
@@ -24,6 +29,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static RankedTensorType getTensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+static int64_t countAxis(Operation *op, FlatSymbolRefAttr mesh, StringRef axis, SymbolTableCollection &tables) {
+  return tables.lookupNearestSymbolFrom<MeshOp>(op, mesh).getAxisSize(axis);
+}
 static int64_t getWidth(Type element) { return getStorageBytes(RankedTensorType::get({1}, element)); }
 
 //===----------------------------------------------------------------------===//
@@ -77,7 +85,7 @@ void FunctionPlan::reserveFlatBuffers() {
       if (!root || reserved.contains(root))
         continue;
       ParamAttr param = unit.getParam(index);
-      Place slot{flat.buffer, param.getOffset() * width, getStorageBytes(getTensorType(root)), 0};
+      Place slot{flat.buffer, param.getOffset() * width, getStorageBytes(getTensorType(root))};
       if (!slot.isAligned())
         continue;
       reserved[root] = slot;
@@ -91,7 +99,7 @@ void FunctionPlan::fillGaps(ReduceScatterOp op, const Place &flat) {
   int64_t width = flat.bytes / std::max<int64_t>(1, unit.getFlatSize()), end = 0;
   auto fillTo = [&](int64_t offset) {
     if (offset > end)
-      emitFill({flat.buffer, end, offset - end, 0}, op.getLoc(), "padding of " + unit.getSymName());
+      emitFill({flat.buffer, end, offset - end}, op.getLoc(), "padding of " + unit.getSymName());
   };
   for (int64_t index : op.getParams()) {
     ParamAttr param = unit.getParam(index);
@@ -109,7 +117,7 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
   Place flat = flatBuffers.at(op);
   for (auto [gradient, index] : llvm::zip_equal(op.getGrads(), op.getParams())) {
     Place slot{flat.buffer, unit.getParam(index).getOffset() * getWidth(element),
-               getStorageBytes(getTensorType(gradient)), 0};
+               getStorageBytes(getTensorType(gradient))};
     if (!(getPlace(gradient) == slot))
       materialise(gradient, slot, op.getLoc());
   }
@@ -147,19 +155,60 @@ LogicalResult FunctionPlan::checkShardAxis(Operation *op, int64_t ranks) {
   return diag;
 }
 
+LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
+  Place place = getPlace(op.getInput());
+  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>()) {
+    int64_t ranks = countAxis(op, op.getMeshAttr(), axis, tables);
+    if (ranks == 1)
+      continue;
+    std::optional<Place> part = place.getPiece(axis, ranks);
+    if (!part)
+      return op.emitOpError("is a piece of a piece that does not follow the others; expected whole tensors");
+    place = *part;
+  }
+  setPlace(op.getResult(), place);
+  return success();
+}
+
+/// A kernel whose result nothing but a gather reads writes to its piece.
+void FunctionPlan::reserveGathered() {
+  function.walk([&](UnshardOp op) {
+    auto call = op.getShard().getDefiningOp<KernelCallOp>();
+    int64_t ranks = getGroupSize(op, tables);
+    bool isPrivate = call && ranks > 1 && op.getShard().hasOneUse() && call->getBlock() == op->getBlock() &&
+                     call.getInplace()[cast<OpResult>(op.getShard()).getResultNumber()] < 0 &&
+                     !reserved.contains(op.getShard());
+    if (!isPrivate)
+      return;
+    Place gathered = planGathered(op);
+    std::optional<Place> own = gathered.getPiece(shardAxis, ranks);
+    if (!own->isAligned())
+      return;
+    gatheredBuffers[op] = gathered;
+    reserved[op.getShard()] = *own;
+  });
+}
+
+Place FunctionPlan::planGathered(Operation *op) {
+  auto unshard = cast<UnshardOp>(op);
+  auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
+  int64_t width = getWidth(getTensorType(unshard.getShard()).getElementType());
+  return addBuffer("gathered " + unit.getSymName(), Category::gathered, unit.getFlatSize() * width, op->getLoc());
+}
+
 LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
   int64_t ranks = getGroupSize(op, tables);
   if (failed(checkShardAxis(op, ranks)))
     return failure();
   Type element = getTensorType(op.getShard()).getElementType();
-  Place gathered = addBuffer("gathered " + unit.getSymName(), Category::gathered,
-                             unit.getFlatSize() * getWidth(element), op.getLoc());
+  auto planned = gatheredBuffers.find(op);
+  Place gathered = planned != gatheredBuffers.end() ? planned->second : planGathered(op);
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
     if (getTensorType(result).getElementType() != element)
       return op.emitOpError("changes the element type; run fsdp-cast-collectives first");
     setPlace(result, {gathered.buffer, unit.getParam(index).getOffset() * getWidth(element),
-                      getStorageBytes(getTensorType(result)), 0});
+                      getStorageBytes(getTensorType(result))});
   }
   emitCollective(op, CollectiveKind::all_gather, getPlace(op.getShard()), gathered, element,
                  builder.getStrArrayAttr({shardAxis}), std::nullopt, op.getUnitAttr(), 0);
@@ -170,9 +219,18 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
                                            std::optional<ReductionKind> reduction, int64_t root) {
   RankedTensorType type = getTensorType(op->getResult(0));
   Category category = gradients.contains(op->getResult(0)) ? Category::gradients : Category::control;
-  Place target = addBuffer(stringifyCollectiveKind(kind), category, getStorageBytes(type), op->getLoc());
+  Place source = getPlace(op->getOperand(0));
+  // In place, where nobody reads what was there: a sum over its terms, pieces around the own one.
+  std::optional<Place> home;
+  if (kind == CollectiveKind::all_reduce && category == Category::gradients)
+    home = source;
+  else if (kind == CollectiveKind::all_gather && axes.size() == 1)
+    home = source.getWhole(cast<StringAttr>(axes[0]).getValue(), getGroupSize(op, tables));
+  if (home && (home->piece != 0 || !isFree(*home, op)))
+    home.reset();
+  Place target = home ? *home : addBuffer(stringifyCollectiveKind(kind), category, getStorageBytes(type), op->getLoc());
   setPlace(op->getResult(0), target);
-  emitCollective(op, kind, getPlace(op->getOperand(0)), target, type.getElementType(), axes, reduction, {}, root);
+  emitCollective(op, kind, source, target, type.getElementType(), axes, reduction, {}, root);
   return success();
 }
 

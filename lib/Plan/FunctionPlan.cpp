@@ -34,6 +34,7 @@ LogicalResult FunctionPlan::run() {
     return failure();
   findGradients();
   reserveFlatBuffers();
+  reserveGathered();
   return planBlock(function.getBody().front());
 }
 
@@ -74,6 +75,9 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       .Case([&](AllReduceOp reduce) {
         return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(), reduce.getReduction(), 0);
       })
+      .Case([&](FlatReduceScatterOp reduce) {
+        return planCollective(op, CollectiveKind::reduce_scatter, reduce.getAxes(), reduce.getReduction(), 0);
+      })
       .Case([&](AllGatherOp gather) {
         return planCollective(op, CollectiveKind::all_gather, gather.getAxes(), std::nullopt, 0);
       })
@@ -94,6 +98,8 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
 }
 
 LogicalResult FunctionPlan::planView(Operation *op, Value source) {
+  if (auto own = dyn_cast<OwnPieceOp>(op))
+    return planOwnPiece(own);
   Place place = getPlace(source);
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
     std::optional<ViewOffset> offset = getContiguousOffset(slice);
@@ -108,7 +114,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
       int64_t width = getStorageBytes(cast<RankedTensorType>(source.getType()).clone({1}));
-      setPlace(result, {place.buffer, place.offset + unit.getParam(index).getOffset() * width, getBytes(result), 0});
+      setPlace(result, {place.buffer, place.offset + unit.getParam(index).getOffset() * width, getBytes(result)});
     }
     return success();
   }

@@ -36,11 +36,14 @@ private:
 
   // CollectivePlan.cpp
   void reserveFlatBuffers();
+  void reserveGathered();
+  Place planGathered(Operation *op);
   Value traceRoot(ReduceScatterOp op, Value gradient);
   LogicalResult planUnshard(UnshardOp op);
   LogicalResult planReduceScatter(ReduceScatterOp op);
   LogicalResult planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
                                std::optional<ReductionKind> reduction, int64_t root);
+  LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult checkShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target, Type element,
                       ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root);
@@ -50,6 +53,8 @@ private:
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
+  /// Whether the op at hand may write over the place of `value`, or over `place`, where it lies.
+  bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
   /// The place of `value`, which the op at hand writes over: its own when no one reads it any more and it
   /// meets none of `taken`, else that of a copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
@@ -87,6 +92,8 @@ private:
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter, and the kernel results that are written straight into one.
   DenseMap<Operation *, Place> flatBuffers;
+  /// The buffers of gathers whose source is written straight into its piece.
+  DenseMap<Operation *, Place> gatheredBuffers;
   DenseMap<Value, Place> reserved;
   DenseMap<Value, std::string> slotNames;
 };

@@ -32,9 +32,9 @@ void FunctionPlan::findGradients() {
         add(loop.getResult(index));
         add(loop.getRegionIterArg(index));
         add(loop.getInitArgs()[index]);
-      } else if (isa<KernelCallOp, AllReduceOp>(use.getOwner())) {
+      } else if (isa<KernelCallOp, AllReduceOp, FlatReduceScatterOp>(use.getOwner())) {
         for (Value result : use.getOwner()->getResults())
-          if (result.getType() == value.getType())
+          if (result.getType() == value.getType() || isa<FlatReduceScatterOp>(use.getOwner()))
             add(result);
       }
     }

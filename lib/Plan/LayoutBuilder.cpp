@@ -14,6 +14,34 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+std::optional<Place> Place::getPiece(StringRef axis, int64_t ranks) const {
+  if (piece && piece != bytes)
+    return std::nullopt;
+  Place part = *this;
+  Builder builder(BufferOp(buffer).getContext());
+  SmallVector<StringRef> names;
+  if (axes)
+    llvm::append_range(names, axes.getAsValueRange<StringAttr>());
+  names.push_back(axis);
+  part.axes = builder.getStrArrayAttr(names);
+  part.bytes = part.piece = bytes / ranks;
+  part.pieces = pieces * ranks;
+  return part;
+}
+
+std::optional<Place> Place::getWhole(StringRef axis, int64_t ranks) const {
+  if (!axes || axes.empty() || piece != bytes || cast<StringAttr>(axes.getValue().back()).getValue() != axis)
+    return std::nullopt;
+  Place whole = *this;
+  Builder builder(BufferOp(buffer).getContext());
+  ArrayAttr outer = builder.getArrayAttr(axes.getValue().drop_back());
+  whole.bytes = bytes * ranks;
+  whole.axes = outer.empty() ? ArrayAttr() : outer;
+  whole.piece = outer.empty() ? 0 : whole.bytes;
+  whole.pieces = pieces / ranks;
+  return whole;
+}
+
 LayoutBuilder::LayoutBuilder(ModuleOp module, StringRef name) : builder(module.getContext()) {
   builder.setInsertionPointToEnd(module.getBody());
   layout =

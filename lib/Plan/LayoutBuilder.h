@@ -18,21 +18,32 @@ namespace mlir::fsdp {
 struct Place {
   BufferOp buffer;
   int64_t offset = 0, bytes = 0, stride = 0;
+  /// One of `pieces` pieces, `piece` bytes apart: that of the rank's index on `axes`.
+  int64_t piece = 0, pieces = 1;
+  ArrayAttr axes = {};
 
   SliceAttr getSlice() const {
     auto name = FlatSymbolRefAttr::get(BufferOp(buffer).getSymNameAttr());
-    return SliceAttr::get(name.getContext(), name, offset, bytes, stride);
+    return SliceAttr::get(name.getContext(), name, offset, bytes, stride, piece, axes);
   }
   bool operator==(const Place &other) const {
-    return buffer == other.buffer && offset == other.offset && bytes == other.bytes && stride == other.stride;
+    return buffer == other.buffer && offset == other.offset && bytes == other.bytes && stride == other.stride &&
+           piece == other.piece && axes == other.axes;
   }
   /// Whether a kernel may be given it.
-  bool isAligned() const { return offset % bufferAlignment == 0 && stride % bufferAlignment == 0; }
-  /// Whether they share a byte in any iteration (ranges with a stride have no end).
-  bool overlaps(const Place &other) const {
-    return buffer == other.buffer && (other.stride || offset < other.offset + other.bytes) &&
-           (stride || other.offset < offset + bytes);
+  bool isAligned() const {
+    return offset % bufferAlignment == 0 && stride % bufferAlignment == 0 && piece % bufferAlignment == 0;
   }
+  /// Whether they share a byte in any iteration, on any rank (ranges with a stride have no end).
+  bool overlaps(const Place &other) const {
+    return buffer == other.buffer && (other.stride || offset < other.getEnd()) && (stride || other.offset < getEnd());
+  }
+  int64_t getEnd() const { return offset + piece * (pieces - 1) + bytes; }
+  /// Of `ranks` equal pieces of this, the one of the rank's index on `axis`; nothing when the
+  /// pieces would not follow each other.
+  std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
+  /// What this is a piece of, on `axis`; nothing when it is none.
+  std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;
 };
 
 /// An `fsdp.layout` being filled by the functions that share it.

@@ -20,15 +20,19 @@ Place FunctionPlan::addBuffer(const Twine &label, Category category, int64_t byt
   return layout.addBuffer(symbol, label.str(), category, bytes, loc);
 }
 
+bool FunctionPlan::isFree(const Place &place, Operation *op, ArrayRef<Place> taken) {
+  int64_t now = aliasing.getPosition(op);
+  bool result = place.stride == 0 && place.isAligned();
+  for (Value other : residents[BufferOp(place.buffer)])
+    result &= !getPlace(other).overlaps(place) || aliasing.getEnd(other) <= now;
+  for (const Place &other : taken)
+    result &= !other.overlaps(place);
+  return result;
+}
+
 Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   Place place = getPlace(value);
-  int64_t now = aliasing.getPosition(op);
-  bool isFree = place.stride == 0 && place.isAligned();
-  for (Value other : residents[place.buffer])
-    isFree &= !getPlace(other).overlaps(place) || aliasing.getEnd(other) <= now;
-  for (const Place &other : taken)
-    isFree &= !other.overlaps(place);
-  if (isFree)
+  if (isFree(place, op, taken))
     return place;
   std::string name = describe(value);
   Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging, place.bytes, op->getLoc());

@@ -27,6 +27,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FORMUNITSPASS
@@ -38,17 +39,25 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Where one kind of tensor lives along a mesh axis.
-enum class Placement { Replicated, Sharded };
-
-/// One row of the table of sharding strategies. Along the axis `replicate`
-/// everything is replicated.
+/// One row of the table of sharding strategies: the axes over which parameters,
+/// accumulated gradients and optimizer state are in pieces. On the others they
+/// are replicated.
 struct Strategy {
   StringLiteral name;
-  Placement parameters, gradients, state; ///< along the axis `shard`
+  int parameters, gradients, state; ///< how many of kAxes
+  bool reshard;    ///< gathered parameters are dropped behind the forward
+  bool needsGroups; ///< makes sense with replicas only
 };
+constexpr StringLiteral kAxes[] = {"shard", "replicate"};
 constexpr Strategy kStrategies[] = {
-    {"full_shard", Placement::Sharded, Placement::Sharded, Placement::Sharded},
+    {"no_shard", 0, 0, 0, false, false},
+    {"zero1", 0, 0, 1, false, false},
+    {"zero2", 0, 1, 1, false, false},
+    {"shard_grad_op", 1, 1, 1, false, false},
+    {"full_shard", 1, 1, 1, true, false},
+    {"hybrid_shard", 1, 1, 1, true, true},
+    {"hybrid_shard_zero2", 1, 1, 1, false, true},
+    {"hfsdp", 1, 1, 2, true, true},
 };
 
 struct Parameter {
@@ -87,7 +96,8 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
   void runOnOperation() override;
 
 private:
-  FailureOr<int64_t> readOptions(MeshSpec &spec);
+  FailureOr<const Strategy *> readOptions(MeshSpec &spec);
+  PlacementAttr getPlacement();
   FailureOr<func::FuncOp> findLoss();
   LogicalResult collect(func::FuncOp loss);
   LogicalResult collect(func::FuncOp loss, BlockArgument arg);
@@ -99,15 +109,16 @@ private:
   void mergeSmall(SmallVector<Draft> &drafts);
   LogicalResult declareUnit(SymbolTable &symbols, OpBuilder &builder,
                             Location loc, StringRef name, const Draft &draft,
-                            int64_t shards);
+                            const MeshSpec &spec);
 
   SmallVector<Parameter> parameters;
+  const Strategy *row = nullptr;
 };
 
 } // namespace
 
-/// Checks the options that are words; the number of shards of a unit.
-FailureOr<int64_t> FormUnitsPass::readOptions(MeshSpec &spec) {
+/// Checks the options that are words; the row of the strategy.
+FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
   auto emitError = [&] { return mlir::emitError(getOperation().getLoc()); };
   auto parsed = parseMeshSpec(mesh, emitError);
   if (failed(parsed))
@@ -115,8 +126,12 @@ FailureOr<int64_t> FormUnitsPass::readOptions(MeshSpec &spec) {
   spec = *parsed;
   if (failed(checkWrapOptions(getWrapOptions(), getOperation().getLoc())))
     return failure();
+  StringRef name = llvm::StringSwitch<StringRef>(strategy) // as others call them
+                       .Case("ddp", "no_shard")
+                       .Case("zero3", "full_shard")
+                       .Default(strategy);
   const Strategy *row = llvm::find_if(
-      kStrategies, [&](const Strategy &s) { return s.name == strategy; });
+      kStrategies, [&](const Strategy &s) { return s.name == name; });
   if (row == std::end(kStrategies)) {
     InFlightDiagnostic diag = emitError() << "sharding-strategy: expected ";
     llvm::interleave(
@@ -124,8 +139,26 @@ FailureOr<int64_t> FormUnitsPass::readOptions(MeshSpec &spec) {
         [&] { diag << " or "; });
     return diag << ", found '" << strategy << "'";
   }
-  return row->parameters == Placement::Sharded ? llvm::product_of(spec.shard)
-                                               : 1;
+  if (row->needsGroups && llvm::product_of(spec.replicate) == 1) {
+    emitError() << "sharding-strategy '" << strategy
+                << "' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh '" << mesh << "'";
+    return failure();
+  }
+  if (rootReshard != "backward" && rootReshard != "forward" && rootReshard != "step") {
+    emitError() << "reshard-root: expected 'forward' (gather the root again in the backward), 'backward' (keep it "
+                   "until then) or 'step' (gather it once per step), found '"
+                << rootReshard << "'";
+    return failure();
+  }
+  return row;
+}
+
+PlacementAttr FormUnitsPass::getPlacement() {
+  Builder builder(&getContext());
+  auto axes = [&](int count) {
+    return builder.getStrArrayAttr(SmallVector<StringRef>(std::begin(kAxes), std::begin(kAxes) + count));
+  };
+  return PlacementAttr::get(&getContext(), axes(row->parameters), axes(row->gradients), axes(row->state));
 }
 
 /// The function to shard, in a module that is not sharded yet.
@@ -321,28 +354,34 @@ static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
 LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
                                          OpBuilder &builder, Location loc,
                                          StringRef name, const Draft &draft,
-                                         int64_t shards) {
+                                         const MeshSpec &spec) {
   if (draft.size > kMaxUnitSize)
     return mlir::emitError(loc)
            << "unit '" << name << "': expected at most 2^48 elements, found "
            << draft.size;
   auto decays = [](const Parameter *p) { return p->type.getRank() >= 2; };
+  int64_t shards = llvm::product_of(spec.shard);
   UnitLayout layout =
       layOutUnit(llvm::map_to_vector(
                      draft.params,
                      [&](const Parameter *p) {
                        return ParamExtent{p->type.getNumElements(), decays(p)};
                      }),
-                 shards);
+                 shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1);
   SmallVector<Attribute> params;
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     const Parameter *p = draft.params[index];
     params.push_back(ParamAttr::get(&getContext(), p->name, p->type, offset,
                                     !p->frozen, decays(p), p->init));
   }
-  auto unit =
-      UnitOp::create(builder, loc, name, shards, layout.shardSize, draft.dtype,
-                     reshard && !draft.isRoot(), builder.getArrayAttr(params));
+  // What is kept behind the forward anyway is gathered for all micro-batches
+  // at once, but for the root: it waits for the first gradient to be reduced.
+  bool again = draft.isRoot() ? rootReshard == "forward" : reshard && row->reshard;
+  bool hoisted = draft.isRoot() ? rootReshard == "step" || !row->reshard : !again;
+  auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
+                             draft.dtype, again && row->parameters > 0,
+                             builder.getArrayAttr(params), getPlacement(),
+                             hoisted && row->parameters > 0);
   symbols.insert(unit); // renames it when the name is taken
   int64_t bits = draft.dtype.getIntOrFloatBitWidth();
   numUnits += 1;
@@ -365,11 +404,12 @@ static void declareMesh(OpBuilder &builder, Location loc, StringRef name,
 void FormUnitsPass::runOnOperation() {
   parameters.clear();
   MeshSpec spec;
-  FailureOr<int64_t> shards = readOptions(spec);
-  if (failed(shards))
+  FailureOr<const Strategy *> chosen = readOptions(spec);
+  if (failed(chosen))
     return signalPassFailure();
+  row = *chosen;
   FailureOr<func::FuncOp> loss = findLoss();
-  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss, /*gathers=*/*shards > 1)))
+  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss, /*gathers=*/row->parameters > 0 && llvm::product_of(spec.shard) > 1)))
     return signalPassFailure();
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);
@@ -384,6 +424,6 @@ void FormUnitsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
   for (const Draft &draft : drafts)
     if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft,
-                           *shards)))
+                           spec)))
       return signalPassFailure();
 }

@@ -45,6 +45,7 @@ private:
                      const llvm::StringMap<BlockArgument> &arguments);
 
   SmallVector<UnitOp> units;
+  MeshOp mesh;
 };
 } // namespace
 
@@ -122,7 +123,7 @@ LogicalResult InsertUnshardPass::convert(func::FuncOp func, bool whole) {
 
   MLIRContext *context = &getContext();
   for (auto [index, unit] : llvm::enumerate(units)) {
-    int64_t size = whole ? unit.getFlatSize() : unit.getShardSize();
+    int64_t size = whole ? unit.getFlatSize() : unit.getPieceSize(unit.getParameterAxes(), mesh);
     auto type = RankedTensorType::get({size}, unit.getDtype());
     NamedAttribute name(StringAttr::get(context, FSDPDialect::unitAttr),
                         FlatSymbolRefAttr::get(unit.getSymNameAttr()));
@@ -147,7 +148,7 @@ void InsertUnshardPass::runOnOperation() {
     signalPassFailure();
   };
   auto loss = module.lookupSymbol<func::FuncOp>("loss");
-  auto mesh = module.lookupSymbol<MeshOp>("mesh");
+  mesh = module.lookupSymbol<MeshOp>("mesh");
   if (!loss || !mesh || !module.lookupSymbol<MeshOp>("solo") || units.empty())
     return fail("expected a function '@loss', the meshes '@mesh' and '@solo' "
                 "and units; run fsdp-form-units first");
@@ -156,6 +157,9 @@ void InsertUnshardPass::runOnOperation() {
   if (gradAccum < 1 || gradAccum > 1 << 20)
     return fail("grad-accum: expected a number in [1, 1048576], found " +
                 Twine(gradAccum.getValue()));
+  if (gradSync != "auto" && gradSync != "each" && gradSync != "last")
+    return fail("grad-sync: expected 'each' (gradients cross ranks with each micro-batch), 'last' (once per step) or "
+                "'auto', found '" + gradSync + "'");
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
@@ -174,6 +178,11 @@ void InsertUnshardPass::runOnOperation() {
   };
   mark(loss, "step", "mesh");
   mark(reference, "reference", "solo");
+  // Whole gradients wait for nothing; pieces are what saves memory.
+  bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
+  if (gradAccum > 1 && (gradSync == "last" || (gradSync == "auto" && !pieces)))
+    for (func::FuncOp func : {loss, reference})
+      func->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
   if (gradAccum > 1)
     loss->setAttr(FSDPDialect::microBatchesAttr,
                   builder.getI64IntegerAttr(gradAccum));

@@ -12,7 +12,8 @@
 //     then tells the two groups apart by comparing an index with one border.
 //  2. Each at the next multiple of 32 elements, so that views are aligned.
 //  3. shard_size = ceil(end / shards), rounded up to 64 elements (1024 in large
-//     units, where it costs less than 1/64 per rank of 64 Ki elements).
+//     units, where it costs less than 1/64 per rank of 64 Ki elements). A shard that is
+//     itself in parts: a multiple of 64 elements each.
 //
 // O(parameters). A shard border may fall inside a parameter: nothing needs to
 // divide.
@@ -26,7 +27,7 @@
 using namespace mlir::fsdp;
 
 UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
-                                  int64_t shards) {
+                                  int64_t shards, int64_t parts) {
   UnitLayout layout;
   for (bool decay : {true, false})
     for (auto [index, param] : llvm::enumerate(params))
@@ -42,7 +43,7 @@ UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
 
   int64_t alignment = end > kLargeUnit ? kLargeShardAlignment : kShardAlignment;
   int64_t part = llvm::divideCeil(std::max<int64_t>(end, 1), shards);
-  layout.shardSize = llvm::alignTo(part, alignment);
+  layout.shardSize = llvm::alignTo(part, parts == 1 ? alignment : parts * kShardAlignment);
   layout.padding = layout.shardSize * shards - used;
   return layout;
 }

@@ -21,10 +21,12 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.wrapFile = options.wrapFile;
   form.minNumParams = options.minNumParams;
   form.reshard = options.reshardAfterForward;
+  form.rootReshard = options.reshardRoot;
   form.remarks = options.remarks;
   pm.addPass(createFormUnitsPass(form));
   InsertUnshardPassOptions insert;
   insert.gradAccum = options.gradAccum;
+  insert.gradSync = options.gradSync;
   pm.addPass(createInsertUnshardPass(insert));
   pm.addPass(createVerifyShardedPass());
 }
@@ -51,6 +53,10 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
       *this, "reshard-after-forward",
       llvm::cl::desc("Gather again in the backward"),
       llvm::cl::init(ShardOptions().reshardAfterForward)};
+  Option<std::string> reshardRoot{*this, "reshard-root", llvm::cl::desc("When the root unit is dropped"),
+                                  llvm::cl::init(ShardOptions().reshardRoot)};
+  Option<std::string> gradSync{*this, "grad-sync", llvm::cl::desc("When gradients cross ranks"),
+                               llvm::cl::init(ShardOptions().gradSync)};
   Option<int64_t> gradAccum{*this, "grad-accum",
                             llvm::cl::desc("Micro-batches per rank and step"),
                             llvm::cl::init(ShardOptions().gradAccum)};
@@ -71,6 +77,8 @@ void fsdp::registerShardPipeline() {
         plain.wrapFile = options.wrapFile;
         plain.minNumParams = options.minNumParams;
         plain.reshardAfterForward = options.reshardAfterForward;
+        plain.reshardRoot = options.reshardRoot;
+        plain.gradSync = options.gradSync;
         plain.gradAccum = options.gradAccum;
         plain.remarks = options.remarks;
         buildShardPipeline(pm, plain);

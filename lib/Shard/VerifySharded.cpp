@@ -156,7 +156,7 @@ void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
       func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() ==
       "reference";
   auto type = RankedTensorType::get(
-      {whole ? int64_t(unit.getFlatSize()) : int64_t(unit.getShardSize())},
+      {whole ? int64_t(unit.getFlatSize()) : unit.getPieceSize(unit.getParameterAxes(), mesh)},
       unit.getDtype());
   if (!named || named.getAttr() != unit.getSymNameAttr() ||
       arg.getType() != type) {

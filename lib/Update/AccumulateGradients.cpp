@@ -8,18 +8,25 @@
 //            reference  f(x) -> loss, g
 //
 //   after    step       for a: all_reduce(loss, shard), reduce_scatter g, add
-//                       all_reduce(loss, g over replicate)
+//                       reduce(loss, g over replicate)
 //            reference  for r, for a, for s: f(x[(r·S + s)·A + a]), add
 //
-//  1. Sharded programs: average the loss over the axis shard, where the
-//     gradients already are (reduce_scatter).
+//   no_sync  step       for a: lay out g, add
+//                       reduce(loss, g over shard), reduce(.. over replicate)
+//            reference  for r, for s, for a: ...
+//
+//  1. Sharded programs: average loss and gradients over the axis shard. The
+//     reduce_scatter of a unit whose optimizer state is in pieces does it;
+//     where the state is whole it only lays the gradient out, an all_reduce
+//     follows. With no_sync step 1 comes behind step 2.
 //  2. Put the body in a nest of loops, one per level that is more than one
-//  long;
-//     a loop carries sums from +0 and is followed by · 1/n.
-//  3. Sharded programs: average everything over the axis replicate.
+//     long; a loop carries sums from +0 and is followed by · 1/n. Gathers of
+//     hoisted units stay in front of it.
+//  3. Sharded programs: average everything over the axis replicate: in pieces
+//     where the optimizer's state is in pieces, else whole.
 //
 // Both programs add the same numbers in the same order and round at the same
-// places: level by level, shard innermost. O(ops).
+// places, level by level. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +83,8 @@ struct AccumulateGradientsPass
 
 private:
   void run(const Program &program);
-  void average(MutableArrayRef<OpOperand> values, StringRef axis);
+  void layOut(const Program &program);
+  void average(const Program &program, StringRef axis);
 
   Programs programs;
 };
@@ -193,23 +201,71 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
   return means;
 }
 
+/// Whether the op is the same for all micro-batches and stays in front of the
+/// loops.
+static bool isHoisted(Operation &op) {
+  auto unshard = dyn_cast<UnshardOp>(op);
+  return unshard && SymbolTable::lookupNearestSymbolFrom<UnitOp>(
+                        &op, unshard.getUnitAttr())
+                        .getHoisted();
+}
+
 SmallVector<Value> NestBuilder::build() {
-  for (Operation &op : func.getBody().front().without_terminator())
-    body.push_back(&op);
+  Block &block = func.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    if (isHoisted(op))
+      op.moveBefore(&block, block.begin());
+    else
+      body.push_back(&op);
+  }
   addBatchDimension();
   OpBuilder builder(ret);
   return buildLevel(builder, 0, Value());
 }
 
-/// Replaces each value by its mean over the ranks of the axis.
-void AccumulateGradientsPass::average(MutableArrayRef<OpOperand> values,
-                                      StringRef axis) {
-  if (programs.mesh.getAxisSize(axis) == 1)
+/// The gradients of a step as they leave the backward: pieces over the axis
+/// shard where they cross it at once and end up in pieces, else whole.
+void AccumulateGradientsPass::layOut(const Program &program) {
+  ValueRange grads = program.getReturn().getOperands().drop_front();
+  for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
+    UnitOp op = unit.unit;
+    bool pieces =
+        !programs.levels.sumFirst && !op.getOptimizerAxes().empty();
+    int64_t size = pieces ? op.getShardSize() : op.getFlatSize();
+    auto type = cast<RankedTensorType>(grad.getType());
+    grad.setType(type.clone({size}));
+  }
+}
+
+/// Replaces loss and gradients by their means over the ranks of the axis;
+/// gradients in pieces where the optimizer's state is.
+void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
+  int64_t ranks = programs.mesh.getAxisSize(axis);
+  if (ranks == 1)
     return;
-  for (OpOperand &use : values) {
-    OpBuilder builder(use.getOwner());
-    use.set(createAllReduce(builder, use.getOwner()->getLoc(), use.get(),
-                            programs.mesh, axis, ReductionKind::avg));
+  func::ReturnOp ret = program.getReturn();
+  OpBuilder builder(ret);
+  auto mesh = FlatSymbolRefAttr::get(programs.mesh.getSymNameAttr());
+  auto avg = ReductionKindAttr::get(&getContext(), ReductionKind::avg);
+  auto reduce = [&](Value value, bool pieces) -> Value {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (!pieces)
+      return createAllReduce(builder, value.getLoc(), value, programs.mesh, axis, ReductionKind::avg);
+    return FlatReduceScatterOp::create(builder, value.getLoc(), type.clone({type.getDimSize(0) / ranks}), value, mesh,
+                                       builder.getStrArrayAttr({axis}), avg);
+  };
+  ret->setOperand(0, reduce(ret.getOperand(0), false));
+  ++numReductions;
+  if (program.kind == ProgramKind::Eval)
+    return;
+  for (auto [index, unit] : llvm::enumerate(program.getTrainable())) {
+    Value grad = ret.getOperand(index + 1);
+    UnitOp op = unit.unit;
+    bool pieces = llvm::is_contained(op.getOptimizerAxes(), axis);
+    // The adjoint of the gather has done it.
+    if (pieces && axis == "shard" && cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
+      continue;
+    ret->setOperand(index + 1, reduce(grad, pieces));
     ++numReductions;
   }
 }
@@ -222,25 +278,36 @@ void AccumulateGradientsPass::run(const Program &program) {
     if (size > 1)
       levels.push_back({size, stride});
   };
+  if (program.kind == ProgramKind::Step)
+    layOut(program);
   if (program.isSharded()) {
-    average(ret->getOpOperands().take_front(1), "shard");
+    if (!batch.sumFirst)
+      average(program, "shard");
     addLevel(batch.accumulate, 1);
   } else {
     addLevel(batch.replicate, batch.shard * batch.accumulate);
+    if (batch.sumFirst)
+      addLevel(batch.shard, batch.accumulate);
     addLevel(batch.accumulate, 1);
-    addLevel(batch.shard, batch.accumulate);
+    if (!batch.sumFirst)
+      addLevel(batch.shard, batch.accumulate);
   }
   if (!levels.empty()) {
     SmallVector<Value> means = NestBuilder(program.func, levels).build();
     ret->setOperands(means);
     numLoops += levels.size();
   }
-  if (program.isSharded())
-    average(ret->getOpOperands(), "replicate");
+  if (program.isSharded()) {
+    if (batch.sumFirst)
+      average(program, "shard");
+    average(program, "replicate");
+  }
+  func::FuncOp func = program.func;
+  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
 }
 
 void AccumulateGradientsPass::runOnOperation() {
-  FailureOr<Programs> read = readPrograms(getOperation(), "the loss");
+  FailureOr<Programs> read = readPrograms(getOperation(), "the loss", GradientForm::Adjoint);
   if (failed(read))
     return signalPassFailure();
   programs = std::move(*read);

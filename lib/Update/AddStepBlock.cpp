@@ -13,9 +13,8 @@
 //  A
 //     sharded gradient is one row of this, a whole gradient is all rows: the
 //     same two reductions.
-//  2. Over shards, in rank order: an all_reduce of all units' sums at once; in
-//  the
-//     reference a chain of additions.
+//  2. Over pieces of one shard, then over shards, in rank order: an all_reduce
+//     of all units' sums at once per axis; in the reference chains of additions.
 //  3. Over units, in order; root; clip factor; finite: one elementwise op on
 //  the
 //     step block, each slot from its old value.
@@ -46,6 +45,8 @@ struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
 private:
   LogicalResult run(Program &program);
   SmallVector<Value> measure(OpBuilder &builder, const Program &program);
+  Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
+  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums);
   Value updateBlock(OpBuilder &builder, Value block, Value loss,
                     ArrayRef<Value> squares, int64_t tokens);
 
@@ -119,12 +120,8 @@ static Value createSquares(OpBuilder &builder, Location loc, Value grad,
                        type, /*square=*/false);
 }
 
-/// ((x0 + x1) + x2) + ... of the elements of a 1-D tensor, as a scalar.
-static Value createChain(OpBuilder &builder, Location loc, Value vector) {
-  auto type = cast<RankedTensorType>(vector.getType());
-  SmallVector<Value> parts;
-  for (int64_t i = 0, e = type.getDimSize(0); i < e; ++i)
-    parts.push_back(createElementView(builder, loc, vector, i));
+/// ((x0 + x1) + x2) + ... of scalars.
+static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   if (parts.size() == 1)
     return parts.front();
   Value out = createEmpty(builder, loc, parts.front().getType());
@@ -162,6 +159,47 @@ static Value createVector(OpBuilder &builder, Location loc,
       .front();
 }
 
+/// The sum of squares of a gradient: of its pieces one after the other, those of
+/// one shard first. On a rank there is one piece.
+Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
+  Location loc = grad.getLoc();
+  int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
+  Value pieces = createSquares(builder, loc, grad, size, type);
+  int64_t count = cast<RankedTensorType>(pieces.getType()).getDimSize(0);
+  int64_t perShard = std::min<int64_t>(count, std::max<int64_t>(1, unit.getShardSize() / size));
+  SmallVector<Value> shards;
+  for (int64_t i = 0; i < count; i += perShard) {
+    SmallVector<Value> parts;
+    for (int64_t j = i; j < i + perShard; ++j)
+      parts.push_back(createElementView(builder, loc, pieces, j));
+    shards.push_back(createChain(builder, loc, parts));
+  }
+  ++numMeasured;
+  return createChain(builder, loc, shards);
+}
+
+/// Adds the sums of other ranks to those units whose gradient is in pieces over
+/// the axis, all in one reduction.
+void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
+                                   MutableArrayRef<Value> sums) {
+  if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
+    return;
+  SmallVector<unsigned> inPieces;
+  SmallVector<Value> parts;
+  for (auto [i, unit] : llvm::enumerate(program.getTrainable()))
+    if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
+      inPieces.push_back(i);
+      parts.push_back(sums[i]);
+    }
+  if (parts.empty())
+    return;
+  Location loc = program.getReturn().getLoc();
+  Value vector = createAllReduce(builder, loc, createVector(builder, loc, parts), programs.mesh, axis,
+                                 ReductionKind::sum);
+  for (auto [at, i] : llvm::enumerate(inPieces))
+    sums[i] = createElementView(builder, loc, vector, at);
+}
+
 /// The sum of squares of each unit's gradient, as scalars in the order of
 /// units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder,
@@ -171,21 +209,10 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder,
       grads, [](Value grad) { return getElementTypeOrSelf(grad).isF64(); });
   Type type = anyF64 ? builder.getF64Type() : builder.getF32Type();
   SmallVector<Value> sums;
-  for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
-    Location loc = grad.getLoc();
-    Value shards =
-        createSquares(builder, loc, grad, unit.unit.getShardSize(), type);
-    sums.push_back(createChain(builder, loc, shards));
-    ++numMeasured;
-  }
-  if (!program.isSharded() || programs.levels.shard == 1)
-    return sums;
-  Location loc = program.getReturn().getLoc();
-  Value vector = createVector(builder, loc, sums);
-  vector = createAllReduce(builder, loc, vector, programs.mesh, "shard",
-                           ReductionKind::sum);
-  for (auto [i, sum] : llvm::enumerate(sums))
-    sum = createElementView(builder, loc, vector, i);
+  for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads))
+    sums.push_back(measureUnit(builder, unit.unit, grad, type));
+  addOverAxis(builder, program, "replicate", sums);
+  addOverAxis(builder, program, "shard", sums);
   return sums;
 }
 
@@ -338,7 +365,7 @@ void AddStepBlockPass::runOnOperation() {
         << clipGradNorm.getValue();
     return signalPassFailure();
   }
-  FailureOr<Programs> read = readPrograms(getOperation(), "the loss");
+  FailureOr<Programs> read = readPrograms(getOperation(), "the loss", GradientForm::Reduced);
   if (failed(read))
     return signalPassFailure();
   programs = std::move(*read);

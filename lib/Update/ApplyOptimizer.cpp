@@ -49,22 +49,24 @@ struct DecaySpan {
 /// Builds the update of one program.
 class UpdateBuilder {
 public:
-  UpdateBuilder(const Program &program, const Optimizer &optimizer);
+  UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer);
 
-  /// The new parameter and state of a unit; `index`: of the parameter's
-  /// argument.
+  /// The new parameter and state of a unit; `old` are the arguments.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
 
 private:
+  SmallVector<Value> updatePieces(UnitOp unit, Value grad, ValueRange old, bool hasMaster);
+  SmallVector<StringRef> getGatheredAxes(UnitOp unit);
   ArrayRef<Value> getFactors(Type type);
-  Value buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Value rank);
+  Value buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices);
 
+  MeshOp mesh;
   const Optimizer &optimizer;
   OpBuilder builder;
   Location loc;
   Value block;
   Value clip, finite;                         ///< slots of the block
-  Value shardIndex;                           ///< of this rank; null: always 0
+  Value shardIndex, replicaIndex;             ///< of this rank; null: alone
   DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
 };
 
@@ -76,7 +78,9 @@ struct ApplyOptimizerPass
 private:
   LogicalResult addState(Program &program);
   LogicalResult run(Program &program);
+  SmallVector<StringRef> getStateNames(UnitOp unit);
 
+  MeshOp mesh;
   std::shared_ptr<const Optimizer> optimizer; // passes are copied
 };
 
@@ -90,16 +94,17 @@ static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   return {};
 }
 
-UpdateBuilder::UpdateBuilder(const Program &program, const Optimizer &optimizer)
-    : optimizer(optimizer), builder(program.getReturn()),
+UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer)
+    : mesh(mesh), optimizer(optimizer), builder(program.getReturn()),
       loc(program.getReturn().getLoc()),
       block(program.getReturn().getOperand(0)) {
   clip = createElementView(builder, loc, block, StepSlot::Clip);
   finite = createElementView(builder, loc, block, StepSlot::Finite);
-  if (program.isSharded())
-    shardIndex = createElementView(
-        builder, loc, findMarked(program.func, FSDPDialect::rankAttr),
-        static_cast<int64_t>(RankSlot::ShardIndex));
+  if (!program.isSharded())
+    return;
+  Value rank = findMarked(program.func, FSDPDialect::rankAttr);
+  shardIndex = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ShardIndex));
+  replicaIndex = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ReplicateIndex));
 }
 
 ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
@@ -138,20 +143,52 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   return spans;
 }
 
-/// The index of the element in the unit's flat buffer. `rank`: index of the
-/// shard, null where the buffer is whole.
+/// The index of the element in the unit's flat buffer. `indices`: of the rank on
+/// the axes over which the state is in pieces; none where it is whole.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit,
-                                      Value rank) {
-  Value local = linalg::IndexOp::create(b, 0);
-  if (!rank)
-    return local;
-  Value shard = arith::IndexCastOp::create(b, b.getIndexType(), rank);
-  Value size = arith::ConstantIndexOp::create(b, unit.getShardSize());
-  return arith::AddIOp::create(b, arith::MulIOp::create(b, shard, size), local);
+                                      ValueRange indices) {
+  Value index = linalg::IndexOp::create(b, 0);
+  int64_t size = unit.getFlatSize();
+  for (auto [rank, axis] : llvm::zip(indices, unit.getOptimizerAxes())) {
+    size /= mesh.getAxisSize(axis);
+    Value piece = arith::IndexCastOp::create(b, b.getIndexType(), rank);
+    Value first = arith::MulIOp::create(b, piece, arith::ConstantIndexOp::create(b, size));
+    index = arith::AddIOp::create(b, first, index);
+  }
+  return index;
 }
 
-SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad,
-                                         ValueRange old) {
+/// Axes over which the state is in pieces, and the parameters are not.
+SmallVector<StringRef> UpdateBuilder::getGatheredAxes(UnitOp unit) {
+  if (!shardIndex)
+    return {};
+  return llvm::to_vector(llvm::drop_begin(unit.getOptimizerAxes(), unit.getParameterAxes().size()));
+}
+
+SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old) {
+  SmallVector<StringRef> axes = llvm::to_vector(
+      llvm::make_filter_range(getGatheredAxes(unit), [&](StringRef axis) { return mesh.getAxisSize(axis) > 1; }));
+  auto name = FlatSymbolRefAttr::get(mesh.getSymNameAttr());
+  SmallVector<Value> pieces(old);
+  auto sized = [](Value value, int64_t size) {
+    return cast<RankedTensorType>(value.getType()).clone({size});
+  };
+  auto sizeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(0); };
+  for (StringRef axis : axes)
+    pieces[0] = OwnPieceOp::create(builder, loc, sized(pieces[0], sizeOf(pieces[0]) / mesh.getAxisSize(axis)),
+                                   pieces[0], name, builder.getStrArrayAttr({axis}));
+  bool hasMaster = old.size() > 1 + optimizer.getStateNames().size();
+  SmallVector<Value> updated = updatePieces(unit, grad, pieces, hasMaster);
+  for (StringRef axis : llvm::reverse(axes))
+    updated[0] = AllGatherOp::create(builder, loc, sized(updated[0], sizeOf(updated[0]) * mesh.getAxisSize(axis)),
+                                     updated[0], name, builder.getStrArrayAttr({axis}));
+  return updated;
+}
+
+/// `old`: the parameters, with `hasMaster` their masters, and the state. Masters are
+/// what the rule works on, parameters then a rounding of them.
+SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
+                                               ValueRange old, bool hasMaster) {
   FloatType type = getComputeType(unit.getDtype());
   SmallVector<DecaySpan> spans = getDecaySpans(unit);
   bool mixed = optimizer.hasDecay() && spans.size() > 1;
@@ -159,17 +196,17 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad,
   unsigned firstFactor = ins.size();
   llvm::append_range(ins, getFactors(type));
   unsigned numFactors = ins.size() - firstFactor;
+  unsigned firstIndex = ins.size();
   if (mixed && shardIndex)
-    ins.push_back(shardIndex);
+    for (StringRef axis : unit.getOptimizerAxes())
+      ins.push_back(axis == "shard" ? shardIndex : replicaIndex);
+  unsigned numIndices = ins.size() - firstIndex;
 
   auto body = [&](ImplicitLocOpBuilder &b,
                   ValueRange args) -> SmallVector<Value> {
     auto wide = [&](Value value) { return castFloat(b, value, type); };
     Value clipped = arith::MulFOp::create(b, wide(args[0]), wide(args[2]));
-    Value index =
-        mixed ? buildGlobalIndex(b, unit,
-                                 shardIndex ? args[ins.size() - 1] : Value())
-              : Value();
+    Value index = mixed ? buildGlobalIndex(b, unit, args.slice(firstIndex, numIndices)) : Value();
     auto decay = [&](Value with, Value without) -> Value {
       Value chosen = spans.back().decay ? with : without;
       for (const DecaySpan &span : llvm::drop_begin(llvm::reverse(spans))) {
@@ -182,9 +219,10 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad,
       return chosen;
     };
     ValueRange before = args.drop_front(ins.size());
-    auto after =
-        optimizer.buildElement(b, clipped, llvm::map_to_vector(before, wide),
-                               args.slice(firstFactor, numFactors), decay);
+    auto after = optimizer.buildElement(b, clipped, llvm::map_to_vector(before.drop_front(hasMaster), wide),
+                                        args.slice(firstFactor, numFactors), decay);
+    if (hasMaster)
+      after.insert(after.begin(), after.front());
     Value zero = createConstant(b, args[1].getType(), 0.0);
     Value isFinite =
         arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, args[1], zero);
@@ -206,28 +244,39 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
                         FlatSymbolRefAttr::get(unit.getSymNameAttr())),
          b.getNamedAttr(FSDPDialect::stateAttr, b.getStringAttr(state))});
   };
-  SmallVector<StringRef> names = optimizer->getStateNames();
   for (UnitArgument &unit : llvm::reverse(program.units)) {
     func.setArgAttrs(unit.index, named(unit.unit, "parameter"));
     if (!unit.trainable)
       continue;
     auto param = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
-    Type type = param.clone(getComputeType(param.getElementType()));
+    int64_t size =
+        program.isSharded() ? unit.unit.getPieceSize(unit.unit.getOptimizerAxes(), mesh) : unit.unit.getFlatSize();
+    Type type = RankedTensorType::get({size}, getComputeType(param.getElementType()));
+    SmallVector<StringRef> names = getStateNames(unit.unit);
     for (StringRef name : llvm::reverse(names)) {
       if (failed(func.insertArgument(unit.index + 1, type,
                                      named(unit.unit, name),
                                      unit.unit.getLoc())))
         return failure();
       if (program.kind == ProgramKind::Step)
-        numState += param.getNumElements();
+        numState += size;
     }
   }
   unsigned added = 0;
   for (UnitArgument &unit : program.units) {
     unit.index += added;
-    added += unit.trainable ? names.size() : 0;
+    added += unit.trainable ? getStateNames(unit.unit).size() : 0;
   }
   return success();
+}
+
+/// A unit whose parameters are narrower than what the rule computes in has
+/// masters of that type.
+SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
+  SmallVector<StringRef> names = optimizer->getStateNames();
+  if (masters && getComputeType(unit.getDtype()) != unit.getDtype())
+    names.insert(names.begin(), "master");
+  return names;
 }
 
 LogicalResult ApplyOptimizerPass::run(Program &program) {
@@ -243,10 +292,10 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
   SmallVector<Value> results;
   SmallVector<int64_t> updated;
   if (program.kind != ProgramKind::Eval) {
-    UpdateBuilder builder(program, *optimizer);
-    unsigned numBuffers = optimizer->getStateNames().size() + 1;
+    UpdateBuilder builder(program, mesh, *optimizer);
     for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(),
                                              ret.getOperands().drop_front())) {
+      unsigned numBuffers = getStateNames(unit.unit).size() + 1;
       SmallVector<Value> old(func.getArguments().slice(unit.index, numBuffers));
       llvm::append_range(results, builder.update(unit.unit, grad, old));
       for (unsigned i = 0; i < numBuffers; ++i)
@@ -275,9 +324,10 @@ void ApplyOptimizerPass::runOnOperation() {
   optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
   if (!optimizer)
     return signalPassFailure();
-  FailureOr<Programs> programs = readPrograms(getOperation(), "the step block");
+  FailureOr<Programs> programs = readPrograms(getOperation(), "the step block", GradientForm::Reduced);
   if (failed(programs))
     return signalPassFailure();
+  mesh = programs->mesh;
   for (Program &program : programs->list)
     if (failed(run(program)))
       return signalPassFailure();

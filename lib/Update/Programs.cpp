@@ -30,7 +30,8 @@ static bool isTrainable(UnitOp unit) {
 }
 
 /// The units among the arguments of the program.
-static LogicalResult readUnits(Program &program, SymbolTable &symbols) {
+static LogicalResult readUnits(Program &program, SymbolTable &symbols,
+                               MeshOp mesh) {
   func::FuncOp func = program.func;
   for (BlockArgument arg : func.getArguments()) {
     auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(),
@@ -41,8 +42,9 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols) {
     if (!unit)
       return mlir::emitError(arg.getLoc())
              << "expected " << name << " to be an 'fsdp.unit'";
-    int64_t size =
-        program.isSharded() ? unit.getShardSize() : unit.getFlatSize();
+    int64_t size = program.isSharded()
+                       ? unit.getPieceSize(unit.getParameterAxes(), mesh)
+                       : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
     if (arg.getType() != type)
       return mlir::emitError(arg.getLoc())
@@ -57,7 +59,8 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols) {
 }
 
 /// One leading result, then one gradient per trainable unit (none in eval).
-static LogicalResult checkResults(const Program &program, StringRef leading) {
+static LogicalResult checkResults(const Program &program, MeshOp mesh,
+                                  StringRef leading, GradientForm form) {
   func::FuncOp func = program.func;
   auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
                                                  : program.getTrainable();
@@ -69,18 +72,24 @@ static LogicalResult checkResults(const Program &program, StringRef leading) {
   for (auto [unit, type] :
        llvm::zip_equal(units, func.getResultTypes().drop_front())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    auto expected = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
-    if (!tensor || tensor.getShape() != expected.getShape() ||
+    UnitOp op = unit.unit;
+    int64_t size =
+        !program.isSharded() ? op.getFlatSize()
+        : form == GradientForm::Adjoint
+            ? op.getPieceSize(op.getParameterAxes(), mesh)
+            : op.getPieceSize(op.getOptimizerAxes(), mesh);
+    if (!tensor || tensor.getShape() != ArrayRef<int64_t>(size) ||
         !isa<FloatType>(tensor.getElementType()))
       return mlir::emitError(func.getLoc(), "expected the gradient of unit '")
-             << unit.unit.getSymName() << "' in the shape of " << expected
-             << ", found " << type;
+             << unit.unit.getSymName() << "' as a float tensor of " << size
+             << " elements, found " << type;
   }
   return success();
 }
 
 static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
-                                      SymbolTable &symbols, StringRef leading) {
+                                      SymbolTable &symbols, MeshOp mesh,
+                                      StringRef leading, GradientForm form) {
   std::optional<ProgramKind> kind = parseKind(name);
   if (!kind)
     return mlir::emitError(
@@ -90,8 +99,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
   if (!func.getBody().hasOneBlock())
     return mlir::emitError(func.getLoc(), "expected a body of one block");
   Program program{func, *kind, {}};
-  if (failed(readUnits(program, symbols)) ||
-      failed(checkResults(program, leading)))
+  if (failed(readUnits(program, symbols, mesh)) ||
+      failed(checkResults(program, mesh, leading, form)))
     return failure();
   return program;
 }
@@ -106,8 +115,10 @@ static LogicalResult readLevels(Programs &programs) {
   levels.replicate = programs.mesh.getAxisSize("replicate");
   levels.shard = programs.mesh.getAxisSize("shard");
   for (const Program &program : programs.list)
-    if (program.kind == ProgramKind::Step)
+    if (program.kind == ProgramKind::Step) {
       levels.accumulate = countOf(program.func);
+      levels.sumFirst = func::FuncOp(program.func)->hasAttr(FSDPDialect::noSyncAttr);
+    }
   if (levels.accumulate < 1)
     return mlir::emitError(programs.mesh.getLoc(),
                            "expected at least one micro-batch per step, found ")
@@ -135,34 +146,47 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value,
       ReductionKindAttr::get(builder.getContext(), kind));
 }
 
-FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading) {
+/// The mesh of the one step.
+static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
+  MeshOp found;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    if (!name || parseKind(name) != ProgramKind::Step)
+      continue;
+    if (found)
+      return mlir::emitError(func.getLoc(),
+                             "expected one program 'step', found another");
+    auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
+    found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
+    if (!found)
+      return mlir::emitError(func.getLoc(), "expected '")
+             << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
+  }
+  if (!found)
+    return mlir::emitError(module.getLoc(),
+                           "expected a function of program 'step'; run Shard "
+                           "and Differentiate first");
+  return found;
+}
+
+FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading,
+                                       GradientForm form) {
   Programs programs;
   SymbolTable symbols(module);
-  bool hasStep = false;
+  FailureOr<MeshOp> mesh = readMesh(module, symbols);
+  if (failed(mesh))
+    return failure();
+  programs.mesh = *mesh;
   for (auto func : module.getOps<func::FuncOp>()) {
     auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!name)
       continue;
-    FailureOr<Program> program = readProgram(func, name, symbols, leading);
+    FailureOr<Program> program =
+        readProgram(func, name, symbols, *mesh, leading, form);
     if (failed(program))
       return failure();
-    if (program->kind == ProgramKind::Step) {
-      auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
-      programs.mesh = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
-      if (!programs.mesh)
-        return mlir::emitError(func.getLoc(), "expected '")
-               << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
-      if (hasStep)
-        return mlir::emitError(func.getLoc(),
-                               "expected one program 'step', found another");
-      hasStep = true;
-    }
     programs.list.push_back(std::move(*program));
   }
-  if (!hasStep)
-    return mlir::emitError(module.getLoc(),
-                           "expected a function of program 'step'; run Shard "
-                           "and Differentiate first");
   if (failed(readLevels(programs)))
     return failure();
   return programs;

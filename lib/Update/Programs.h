@@ -43,7 +43,15 @@ struct Program {
 /// How many pieces the mean over a global batch has, level by level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
+  /// Gradients of micro-batches are summed before they cross ranks (no_sync):
+  /// micro-batches are the innermost level, not the ranks of the axis shard.
+  bool sumFirst = false;
 };
+
+/// What a program returns for a unit: what Differentiate makes, in the pieces of
+/// the parameters; or what is left behind all reductions, in those of the
+/// optimizer's state.
+enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module with the mesh that the step runs on.
 struct Programs {
@@ -58,7 +66,8 @@ Value createAllReduce(OpBuilder &builder, Location loc, Value value,
 
 /// Reads and checks what every pass of Update relies on: programs, units, and
 /// that a step returns `leading`, then one gradient per trainable unit.
-FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading);
+FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading,
+                                 GradientForm form);
 
 } // namespace fsdp
 } // namespace mlir

@@ -139,8 +139,8 @@ TEST(Artifact, RefusesOtherFiles) {
   std::memcpy(elf.data(), "\177ELF", 4);
   EXPECT_NE(refusal(elf).find("expected an artifact of fsdp-compile"), std::string::npos);
   auto file = pack(toyManifest({}));
-  file[8] = std::byte{2};
-  EXPECT_NE(refusal(file).find("expected format version 1, found 2"), std::string::npos);
+  file[8] = std::byte{3};
+  EXPECT_NE(refusal(file).find("expected format version 2, found 3"), std::string::npos);
   EXPECT_THROW(Artifact::open("/no/such/file.fsdp"), Error);
   EXPECT_THROW(Artifact::open("/"), Error);
 }
@@ -175,9 +175,9 @@ fb::CommandT &command(fb::ManifestT &m, const char *name, size_t i) { return *pr
 fb::CollectiveT &collective(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsCollective(); }
 fb::LaunchT &launch(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsLaunch(); }
 fb::LoopT &loop(fb::ManifestT &m) { return *command(m, "reference", 2).body.AsLoop(); }
-fb::Slice moved(const fb::Slice &s, uint64_t offset) { return {offset, s.bytes(), s.stride()}; }
-fb::Slice sized(const fb::Slice &s, uint64_t bytes) { return {s.offset(), bytes, s.stride()}; }
-fb::Slice strided(const fb::Slice &s, uint64_t stride) { return {s.offset(), s.bytes(), stride}; }
+fb::Slice moved(const fb::Slice &s, uint64_t offset) { return {offset, s.bytes(), s.stride(), 0, 0}; }
+fb::Slice sized(const fb::Slice &s, uint64_t bytes) { return {s.offset(), bytes, s.stride(), 0, 0}; }
+fb::Slice strided(const fb::Slice &s, uint64_t stride) { return {s.offset(), s.bytes(), stride, 0, 0}; }
 
 constexpr uint64_t huge = ~uint64_t(0) - 63;
 
@@ -271,15 +271,15 @@ const Rule rules[] = {
     {"V16Sizes", "of one size",
      [](auto &m) {
        fb::CopyT copy;
-       copy.source = std::make_unique<fb::Slice>(0, 64, 0);
-       copy.target = std::make_unique<fb::Slice>(64, 32, 0);
+       copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
+       copy.target = std::make_unique<fb::Slice>(64, 32, 0, 0, 0);
        command(m, "init", 2).body.Set(std::move(copy));
      }},
     {"V16Overlap", "overlap",
      [](auto &m) {
        fb::CopyT copy;
-       copy.source = std::make_unique<fb::Slice>(0, 64, 0);
-       copy.target = std::make_unique<fb::Slice>(32, 64, 0);
+       copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
+       copy.target = std::make_unique<fb::Slice>(32, 64, 0, 0, 0);
        command(m, "init", 2).body.Set(std::move(copy));
      }},
     {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},

@@ -29,7 +29,7 @@ uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shard
 struct Offsets {
   uint64_t end = 0;
   fb::Slice take(uint64_t bytes) {
-    fb::Slice result(end, bytes, 0);
+    fb::Slice result(end, bytes, 0, 0, 0);
     end += (bytes + 63) / 64 * 64;
     return result;
   }
@@ -159,7 +159,7 @@ private:
       state->dtype = fb::DType::f32;
       state->offset = slice.offset();
       state->elements = elements;
-      state->whole = whole;
+      state->split = whole ? fb::Split::whole : fb::Split::shard;
       layout->states.push_back(std::move(state));
     }
     for (auto [name, role, slice] :
@@ -290,7 +290,7 @@ private:
     fill(commands, mean);
     fb::LoopT loop;
     loop.count = static_cast<uint32_t>(ranks);
-    fb::Slice ids(tokens.offset(), 64, 64), tgt(targets.offset(), 64, 64);
+    fb::Slice ids(tokens.offset(), 64, 64, 0, 0), tgt(targets.offset(), 64, 64, 0, 0);
     launch(loop.body, gradientKernel, {p, ids, tgt, gradient}, "gradient");
     launch(loop.body, lossKernel, {gradient, p, loss}, "loss");
     launch(loop.body, sumKernel, {sum, gradient}, "accumulate");
@@ -301,7 +301,8 @@ private:
     for (uint64_t s = 0; s < options.shards; ++s)
       launch(
           commands, squareKernel,
-          {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0), fb::Slice(squares.offset() + s * 64, 64, 0)},
+          {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0, 0, 0),
+           fb::Slice(squares.offset() + s * 64, 64, 0, 0, 0)},
           "norm");
     launch(commands, updateAllKernel, {p, m, sum, block}, "update");
     launch(commands, finishKernel, {squares, mean, block}, "finish");

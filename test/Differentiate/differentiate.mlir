@@ -87,4 +87,4 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // AGAIN-NOT:     site
 // AGAIN-LABEL: func.func @eval(
 
-// REDUCE:      fsdp.reduce_scatter @root avg params [0](%{{.*}}) : (tensor<8x4xbf16>) -> tensor<64xf32>
+// REDUCE:      fsdp.reduce_scatter @root avg params [0](%{{.*}}) : (tensor<8x4xbf16>) -> tensor<64xbf16>

@@ -143,6 +143,38 @@ func.func @f(%g: tensor<4xf32>) {
 
 // -----
 
+// flat_reduce_scatter (C3)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @below {{expected one of 2 equal pieces of 'tensor<4xf32>', found 'tensor<4xf32>'}}
+  %w = fsdp.flat_reduce_scatter %g @m ["a"] sum : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// own_piece (C3)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%g: tensor<6xf32>) {
+  // expected-error @below {{expected one of 2 equal pieces of 'tensor<6xf32>', found 'tensor<2xf32>'}}
+  %w = fsdp.own_piece %g @m ["a"] : tensor<6xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// unit (C4)
+// expected-error @below {{'placement' expected axes as ["shard", "replicate"] or a beginning of it, found ["replicate"]}}
+fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>
+
+// -----
+
+// unit (C4)
+// expected-error @below {{'placement' expected the optimizer in pieces at least as small as the gradients, and these as the parameters, found []}}
+fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = ["shard"], gradients = [], optimizer = ["shard"]>
+
+// -----
+
 // broadcast (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {

@@ -9,6 +9,10 @@ fsdp.unit @h.0 shards 4 x 16 : f32 reshard true [
   #fsdp.param<"h.0.w", tensor<4x8xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>,
   #fsdp.param<"h.0.b", tensor<8xf32>, 32, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 
+// CHECK: fsdp.unit @h.1 shards 4 x 16 : f32 reshard false hoisted
+// CHECK-SAME: placement <parameters = [], gradients = ["shard"], optimizer = ["shard", "replicate"]>
+fsdp.unit @h.1 shards 4 x 16 : f32 reshard false hoisted [] placement <parameters = [], gradients = ["shard"], optimizer = ["shard", "replicate"]>
+
 // CHECK-LABEL: func @collectives
 func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32>) -> tensor<16xf32> {
   // CHECK: fsdp.unshard %{{.*}} @h.0 site 1 : tensor<16xf32> -> tensor<4x8xbf16>, tensor<8xbf16>
@@ -21,6 +25,10 @@ func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32
   %r = fsdp.all_reduce %g @mesh ["replicate", "shard"] sum : tensor<16xf32>
   // CHECK: fsdp.all_gather %{{.*}} @mesh ["shard"] : tensor<16xf32> -> tensor<64xf32>
   %a = fsdp.all_gather %r @mesh ["shard"] : tensor<16xf32> -> tensor<64xf32>
+  // CHECK: fsdp.flat_reduce_scatter %{{.*}} @mesh ["shard"] avg : tensor<64xf32> -> tensor<16xf32>
+  %f = fsdp.flat_reduce_scatter %a @mesh ["shard"] avg : tensor<64xf32> -> tensor<16xf32>
+  // CHECK: fsdp.own_piece %{{.*}} @mesh ["shard"] : tensor<64xf32> -> tensor<16xf32>
+  %p = fsdp.own_piece %a @mesh ["shard"] : tensor<64xf32> -> tensor<16xf32>
   // CHECK: fsdp.broadcast %{{.*}} @mesh ["shard"] root 3 : tensor<16xf32>
   %b = fsdp.broadcast %r @mesh ["shard"] root 3 : tensor<16xf32>
   return %b : tensor<16xf32>

@@ -453,7 +453,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{binding 0 expected an offset and a step that are multiples of 64, found 32 and 0}}
+  // expected-error @below {{binding 0 expected an offset, a step and a piece that are multiples of 64, found 32, 0 and 0}}
   fsdp.launch @k (@g[32, 64], @s[0, 64])
 }
 
@@ -489,6 +489,42 @@ fsdp.layout @arena arena 512 {
 fsdp.program @step layout @arena mesh @mesh {
   // expected-error @below {{expected 64 bytes of source and 128 of target for 16 x 'f32' on 2 ranks, found 64 and 64}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 64] of 16 x f32 over ["shard"]
+}
+
+// -----
+
+// (slice S1): the piece of the last rank
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.layout @arena arena 512 {
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{the slice [64, 64] with step 0 leaves its buffer of 128 bytes}}
+  fsdp.fill @g[64, 64] piece 64 of ["shard"]
+}
+
+// -----
+
+// (slice S3)
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena {
+  // expected-error @below {{expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found 64 of ["shard"]}}
+  fsdp.fill @g[0, 64] piece 64 of ["shard"]
+}
+
+// -----
+
+// (collective C3): a piece of other axes
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected source and target not to overlap}}
+  fsdp.collective 0 all_gather @g[0, 64] piece 64 of ["replicate"] -> @g[0, 128] of 16 x f32 over ["shard"]
 }
 
 // -----

@@ -42,6 +42,12 @@ fsdp.program @step layout @arena mesh @mesh {
   fsdp.collective 1 reduce_scatter @g[0, 128] -> @s[0, 64] of 16 x f32 over ["shard"] reduce avg
   // CHECK-NEXT: fsdp.collective 2 broadcast @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"] root 1
   fsdp.collective 2 broadcast @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"] root 1
+  // CHECK-NEXT: fsdp.fill @g[0, 64] piece 64 of ["shard"]
+  fsdp.fill @g[0, 64] piece 64 of ["shard"]
+  // CHECK-NEXT: fsdp.collective 3 all_gather @g[0, 64] piece 64 of ["shard"] -> @g[0, 128] of 16 x f32 over ["shard"]
+  fsdp.collective 3 all_gather @g[0, 64] piece 64 of ["shard"] -> @g[0, 128] of 16 x f32 over ["shard"]
+  // CHECK-NEXT: fsdp.collective 4 all_reduce @g[0, 64] -> @g[0, 64] of 16 x f32 over ["shard"] reduce avg
+  fsdp.collective 4 all_reduce @g[0, 64] -> @g[0, 64] of 16 x f32 over ["shard"] reduce avg
   // CHECK-NEXT: fsdp.loop 2 {
   fsdp.loop 2 {
     // CHECK-NEXT: fsdp.launch @k (@g[64, 64], @s[0, 64], @m[0, 4]) "map w"

@@ -169,9 +169,9 @@ func.func private @sgd(%p: tensor<16xf32> {fsdp.inout = 0 : i64}, %g: tensor<16x
 // CHECK-NEXT: }
 // CHECK-NEXT: fsdp.fill @step.0[0, 64]
 // CHECK-NEXT: fsdp.collective 0 reduce_scatter @step.0[0, 128] -> @step.1[0, 64] of 16 x f32 over ["shard"] reduce avg unit @u
-// CHECK-NEXT: fsdp.collective 1 all_reduce @step.1[0, 64] -> @step.2[0, 64] of 16 x f32 over ["replicate"] reduce avg
-// CHECK-NEXT: fsdp.launch @sgd (@state.0[0, 64], @step.2[0, 64])
-// CHECK: fsdp.buffer @step.2 "all_reduce" gradients 64
+// CHECK-NEXT: fsdp.collective 1 all_reduce @step.1[0, 64] -> @step.1[0, 64] of 16 x f32 over ["replicate"] reduce avg
+// CHECK-NEXT: fsdp.launch @sgd (@state.0[0, 64], @step.1[0, 64])
+// CHECK: fsdp.buffer @step.1 "gradient shard of u" gradients 64
 func.func @step(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
     -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %c0 = arith.constant 0 : index

@@ -14,8 +14,12 @@
 // HUGE: error: mesh 'replicate=1048576,shard=1048576': expected at most 1048576 ranks
 // RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=lambda" 2>&1 | FileCheck %s --check-prefix=POLICY
 // POLICY: error: auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found 'lambda'
-// RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=ddp" 2>&1 | FileCheck %s --check-prefix=STRATEGY
-// STRATEGY: error: sharding-strategy: expected 'full_shard', found 'ddp'
+// RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=quarter_shard" 2>&1 | FileCheck %s --check-prefix=STRATEGY
+// STRATEGY: error: sharding-strategy: expected 'no_shard' or 'zero1' or 'zero2' or 'shard_grad_op' or 'full_shard' or 'hybrid_shard' or 'hybrid_shard_zero2' or 'hfsdp', found 'quarter_shard'
+// RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=hfsdp mesh=shard=4" 2>&1 | FileCheck %s --check-prefix=GROUPS
+// GROUPS: error: sharding-strategy 'hfsdp' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh 'shard=4'
+// RUN: not fsdp-opt %s --fsdp-form-units="reshard-root=never" 2>&1 | FileCheck %s --check-prefix=ROOT
+// ROOT: error: reshard-root: expected 'forward' (gather the root again in the backward), 'backward' (keep it until then) or 'step' (gather it once per step), found 'never'
 // RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
 // MIN: error: min-num-params: expected at least 0, found -5
 // RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=blocks.*" 2>&1 | FileCheck %s --check-prefix=NOTHING

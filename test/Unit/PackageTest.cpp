@@ -137,7 +137,7 @@ TEST_F(PackageTest, ManifestIsTheModule) {
   const fb::Layout &layout = *manifest.layouts()->Get(0);
   EXPECT_EQ(layout.block()->offset(), 64u);
   EXPECT_EQ(layout.rank()->bytes(), 32u);
-  EXPECT_FALSE(layout.states()->Get(0)->whole());
+  EXPECT_EQ(layout.states()->Get(0)->split(), fb::Split::shard);
   EXPECT_EQ(layout.inputs()->Get(0)->micro_batches(), 2u);
   EXPECT_EQ(layout.inputs()->Get(0)->limit(), 7u);
   // 100 shared bytes are two lines; the workspace begins on a page.

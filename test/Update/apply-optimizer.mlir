@@ -124,9 +124,10 @@ fsdp.unit @c shards 1 x 64 : f32 reshard false [
   #fsdp.param<"c2", tensor<4xf32>, 32, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 // ADAMW-LABEL: func.func @step(
 // ADAMW-SAME:    tensor<64xbf16> {fsdp.state = "parameter", fsdp.unit = @a}
+// ADAMW-SAME:    tensor<64xf32> {fsdp.state = "master", fsdp.unit = @a}
 // ADAMW-SAME:    tensor<64xf32> {fsdp.state = "first_moment", fsdp.unit = @a}
 // ADAMW-SAME:    tensor<64xf64> {fsdp.state = "second_moment", fsdp.unit = @b}
-// ADAMW:         outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<64xbf16>, tensor<64xf32>, tensor<64xf32>)
+// ADAMW:         outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
 // ADAMW-NOT:     linalg.index
 // ADAMW:         arith.truncf %{{.*}} : f32 to bf16
 // ADAMW:         outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<64xf64>, tensor<64xf64>, tensor<64xf64>)

@@ -1,43 +1,51 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients -verify-diagnostics -split-input-file
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 // expected-error@+1 {{expected program 'step', 'eval' or 'reference', found "train"}}
 func.func @f() attributes {fsdp.program = "train"} { return }
+func.func private @s() attributes {fsdp.program = "step", fsdp.mesh = @mesh}
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 // expected-error@+1 {{expected a body of one block}}
-func.func private @f() attributes {fsdp.program = "step"}
+func.func private @f() attributes {fsdp.program = "step", fsdp.mesh = @mesh}
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 // expected-error@+1 {{expected @u to be an 'fsdp.unit'}}
-func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step"} { return }
+func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 // expected-error@+1 {{expected unit 'u' as 'tensor<64xf32>', found 'tensor<32xf32>'}}
-func.func @step(%s: tensor<32xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step"} { return }
+func.func @step(%s: tensor<32xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
 // expected-error@+1 {{expected a unit with parameters that are trained}}
-func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step"} { return }
+func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 // expected-error@+1 {{expected 2 results, the loss and one gradient per trainable unit, found 1}}
-func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "step"} {
+func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l : tensor<f32>
 }
 
 // -----
 
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected the gradient of unit 'u' in the shape of 'tensor<64xf32>', found 'tensor<4xf32>'}}
-func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) attributes {fsdp.program = "step"} {
+// expected-error@+1 {{expected the gradient of unit 'u' as a float tensor of 64 elements, found 'tensor<4xf32>'}}
+func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %g : tensor<f32>, tensor<4xf32>
 }
 

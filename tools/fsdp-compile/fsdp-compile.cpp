@@ -57,7 +57,10 @@ struct CommandLine {
 
   cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1)"),
                             cl::init("shard=1"), cl::cat(sharding)};
-  cl::opt<std::string> strategy{"sharding-strategy", cl::desc("full_shard (default)"), cl::init("full_shard"),
+  cl::opt<std::string> strategy{"sharding-strategy",
+                                cl::desc("no_shard, zero1, zero2, shard_grad_op, full_shard (default), hybrid_shard, "
+                                         "hybrid_shard_zero2 or hfsdp"),
+                                cl::init("full_shard"),
                                 cl::cat(sharding)};
   cl::opt<std::string> policy{"auto-wrap-policy",
                               cl::desc("transformer: one unit per layer (default); size: modules of --min-num-params;"
@@ -74,6 +77,14 @@ struct CommandLine {
   cl::opt<bool> reshard{"reshard-after-forward", cl::desc("Gather parameters again in the backward (default true)"),
                         cl::init(true), cl::cat(sharding)};
 
+  cl::opt<std::string> reshardRoot{"reshard-root",
+                                   cl::desc("The root unit: gathered again in the backward (forward), kept until then "
+                                            "(backward, default), or gathered once per step (step)"),
+                                   cl::init("backward"), cl::cat(sharding)};
+  cl::opt<std::string> gradSync{"grad-sync",
+                                cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
+                                         "auto (default): each where they are sharded"),
+                                cl::init("auto"), cl::cat(training)};
   cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
   cl::opt<double> lr{"lr", cl::desc("Learning rate that fsdp-run starts from (default 3e-4)"), cl::init(3e-4),
                      cl::cat(training)};
@@ -127,6 +138,8 @@ static CompileOptions fill(const CommandLine &line) {
   if (!line.wrapFile.empty() && !line.policy.getNumOccurrences())
     options.shard.policy = "manual";
   options.shard.reshardAfterForward = line.reshard;
+  options.shard.reshardRoot = line.reshardRoot;
+  options.shard.gradSync = line.gradSync;
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;

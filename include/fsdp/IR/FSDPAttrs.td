@@ -103,17 +103,43 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
   }];
 }
 
+def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
+  let summary = "where the tensors of a unit live on the mesh";
+  let description = [{
+    For parameters (at rest), gradients (accumulated) and optimizer state the axes over
+    which they are in pieces, outermost first; on the other axes they are replicated.
+    Each list is a beginning of `["shard", "replicate"]`, and none is longer than the
+    next. The strategies are rows of this:
+
+    | | parameters | gradients | optimizer |
+    |---|---|---|---|
+    | `no_shard` | `[]` | `[]` | `[]` |
+    | `zero1` | `[]` | `[]` | `["shard"]` |
+    | `zero2` | `[]` | `["shard"]` | `["shard"]` |
+    | `full_shard` | `["shard"]` | `["shard"]` | `["shard"]` |
+    | `hfsdp` | `["shard"]` | `["shard"]` | `["shard", "replicate"]` |
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$parameters, "::mlir::ArrayAttr":$gradients, "::mlir::ArrayAttr":$optimizer);
+  let assemblyFormat = [{
+    `<` `parameters` `=` $parameters `,` `gradients` `=` $gradients `,` `optimizer` `=` $optimizer `>`
+  }];
+}
+
 def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
   let summary = "a range of a buffer of the plan";
   let description = [{
     `bytes` bytes from `offset` on; `step` bytes are added per iteration of the
-    enclosing loop. Commands print it as `@b[offset, bytes] step N`.
+    enclosing loop, and `piece` bytes times the rank's index on `axes` (outermost first:
+    on `["shard", "replicate"]` the index is s·R + r). Commands print it as
+    `@b[offset, bytes] step N piece N of ["shard"]`.
 
     Example: `#fsdp.slice<@step.3, 0, 256>`
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$buffer, "int64_t":$offset, "int64_t":$bytes,
-                        DefaultValuedParameter<"int64_t", "0">:$stride);
-  let assemblyFormat = "`<` $buffer `,` $offset `,` $bytes (`step` $stride^)? `>`";
+                        DefaultValuedParameter<"int64_t", "0">:$stride,
+                        DefaultValuedParameter<"int64_t", "0">:$piece,
+                        OptionalParameter<"::mlir::ArrayAttr">:$axes);
+  let assemblyFormat = "`<` $buffer `,` $offset `,` $bytes (`step` $stride^)? (`piece` $piece^ `of` $axes)? `>`";
 }
 
 def FSDP_AxisAttr : FSDP_Attr<"Axis", "axis"> {

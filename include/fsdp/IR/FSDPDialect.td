@@ -40,7 +40,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
     | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
-    | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum` |
+    | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
     | `fsdp.block` | argument (after Update) | the step block |
     | `fsdp.rank` | argument (after Update) | the rank block |
     | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
@@ -50,6 +50,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
+    | `fsdp.no_sync` | function (after Shard) | they are summed before they cross ranks |
     | `fsdp.seed = N` | module | seed of initial values, where a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -73,6 +74,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral programAttr = "fsdp.program";
     static constexpr ::llvm::StringLiteral meshAttr = "fsdp.mesh";
     static constexpr ::llvm::StringLiteral microBatchesAttr = "fsdp.micro_batches";
+    static constexpr ::llvm::StringLiteral noSyncAttr = "fsdp.no_sync";
     static constexpr ::llvm::StringLiteral seedAttr = "fsdp.seed";
   }];
 }

@@ -164,10 +164,10 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
 class FSDP_Command<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
-  // (S1), (S2) below hold for every slice.
+  // (S1) to (S3) below hold for every slice.
   string sliceConstraints = [{
     Slices: (S1) they name buffers of the program's layout and lie in them, for every iteration of the
-    enclosing loop; (S2) `step` is 0 outside of a loop.
+    enclosing loop and every rank; (S2) `step` is 0 outside of a loop; (S3) a `piece` is of axes of the program's mesh.
   }];
 }
 
@@ -190,8 +190,8 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
     of its id is, and until then the source must stay and the target is undefined.
 
     Constraints: (C1) the program has a mesh with these axes; (C2) source and target have the bytes
-    that `count` and the number of ranks give; (C3) they do not overlap; (C4) `id` is unique in the
-    program; (C5) a channel has a wait behind it in the same block; (C6) reductions name their `reduction`.
+    that `count` and the number of ranks give; (C3) they do not overlap, but an
+    all-reduce may be in place, and a gather whose source is the rank's piece of the target; (C4) `id` is unique in the program; (C5) a channel has a wait behind it in the same block; (C6) reductions name their `reduction`.
   }], sliceConstraints);
   let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
                        I64Attr:$count, TypeAttr:$dtype, StrArrayAttr:$axes,

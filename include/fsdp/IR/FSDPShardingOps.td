@@ -47,20 +47,31 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     ```
 
     Constraints: (C1) all parameters have the unit's dtype; (C2) they lie in the
-    flat buffer, in order, without overlap; (C3) names are distinct.
+    flat buffer, in order, without overlap; (C3) names are distinct; (C4) the lists of
+    `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next.
 
-    `reshard`: gathered again in the backward (true) or kept from the forward.
+    `reshard`: gathered again in the backward (true) or kept from the forward. `hoisted`: not even
+    gathered for each micro-batch, but once per step. Without a `placement` everything is in pieces
+    over `shard`, as with `full_shard`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
                        TypeAttr:$dtype, BoolAttr:$reshard,
-                       TypedArrayAttrBase<FSDP_ParamAttr, "parameters">:$params);
+                       TypedArrayAttrBase<FSDP_ParamAttr, "parameters">:$params,
+                       OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$hoisted);
   let assemblyFormat = [{
-    $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard $params attr-dict
+    $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard (`hoisted` $hoisted^)?
+    $params (`placement` $placement^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Elements of the whole flat buffer.
     int64_t getFlatSize() { return getShards() * getShardSize(); }
+    /// The axes over which parameters, accumulated gradients and optimizer state are in pieces.
+    ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
+    ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
+    ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
+    /// Elements of one of the pieces over `axes`.
+    int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);
     }
@@ -142,6 +153,37 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
   let description = [{
     Constraints: (C1), (C2) as of `fsdp.all_reduce`; (C3) the result has n times
     the elements of the operand, n the number of ranks.
+  }];
+  let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
+  let results = (outs 1DTensorOf<[AnyType]>:$result);
+  let hasCanonicalizeMethod = 1;
+  let assemblyFormat = "$input $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
+  let summary = "reduce a 1-D tensor over the ranks of some mesh axes, keep this rank's piece";
+  let description = [{
+    The adjoint of `fsdp.all_gather`. Contributions are added in rank order,
+    starting from +0; `avg` then multiplies by 1/n.
+
+    Constraints: (C1), (C2) as of `fsdp.all_reduce`; (C3) the operand has n times
+    the elements of the result, n the number of ranks.
+  }];
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
+                       FSDP_ReductionAttr:$reduction);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$result);
+  let hasCanonicalizeMethod = 1;
+  let assemblyFormat = "$input $mesh $axes $reduction attr-dict `:` type($input) `->` type($result)";
+}
+
+def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
+  let summary = "this rank's piece of a 1-D tensor";
+  let description = [{
+    The inverse of `fsdp.all_gather`, a view: of n equal pieces, the one whose number is the
+    rank's index on `axes`. No rank hears of another.
+
+    Constraints: (C1), (C2) as of `fsdp.all_reduce`; (C3) the operand has n times
+    the elements of the result.
   }];
   let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
   let results = (outs 1DTensorOf<[AnyType]>:$result);

@@ -44,9 +44,9 @@ struct UnitLayout {
   int64_t padding = 0;
 };
 
-/// Lays parameters out in one flat buffer of `shards` equal slices. The sizes
-/// add up to at most `kMaxUnitSize`.
-UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards);
+/// Lays parameters out in one flat buffer of `shards` equal slices, each of which can be cut
+/// into `parts` equal ones. The sizes add up to at most `kMaxUnitSize`.
+UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1);
 
 } // namespace fsdp
 } // namespace mlir

@@ -22,13 +22,15 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
       module around. Modules whose children are numbers alone are lists, never units;
     - with the policy `manual`: what a file lists;
     - what `fsdp.unit = "name"` on an argument says, whatever the policy;
-    - the **root** unit: everything else. It is never resharded after the forward;
+    - the **root** unit: everything else. It is kept from the forward to the backward unless told otherwise;
     - frozen parameters, and parameters of another element type, are split off
       into units of their own (`@"h.3.frozen"`, `@root.f32`).
 
     Within a unit, parameters with weight decay (rank 2 and more) come first. Every
     offset is a multiple of 32 elements. `shard_size` is the S-th part of the
     unit, rounded up to 64 elements (1024 in units above 64 Ki elements): any S works.
+
+    The strategy is a row of a table of placements (see `#fsdp.placement`).
 
     - Requires: one public function, as after Import; no mesh and no unit yet.
     - Ensures: every parameter lies in exactly one unit, used or not; the
@@ -39,7 +41,8 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"mesh", "mesh", "std::string", "\"shard=1\"",
            "Ranks per axis, 'replicate=2,shard=4'; an axis may be factored, 'shard=2x4'.">,
     Option<"strategy", "sharding-strategy", "std::string", "\"full_shard\"",
-           "Where parameters, gradients and optimizer state live: full_shard.">,
+           "Where parameters, gradients and optimizer state live: no_shard, zero1, zero2, shard_grad_op, full_shard, "
+           "hybrid_shard, hybrid_shard_zero2 or hfsdp.">,
     Option<"policy", "auto-wrap-policy", "std::string", "\"transformer\"",
            "How units are found: 'transformer' (a unit per layer), 'size' (modules of min-num-params elements), "
            "'manual' (those that wrap lists) or 'none' (one unit).">,
@@ -53,6 +56,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
            "layers until a unit has at least this many.">,
     Option<"reshard", "reshard-after-forward", "bool", "true",
            "Gather layers again in the backward instead of keeping them.">,
+    Option<"rootReshard", "reshard-root", "std::string", "\"backward\"",
+           "The root unit is gathered again in the backward (forward), kept until then (backward), "
+           "or gathered once per step (step).">,
     Option<"remarks", "remarks", "bool", "false", "Print one remark per unit.">
   ];
   let statistics = [
@@ -83,7 +89,10 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"gradAccum", "grad-accum", "int64_t", "1",
-           "Micro-batches per rank and step whose gradients are accumulated.">
+           "Micro-batches per rank and step whose gradients are accumulated.">,
+    Option<"gradSync", "grad-sync", "std::string", "\"auto\"",
+           "Gradients cross ranks with each micro-batch (each) or once per step (last, as no_sync does); "
+           "auto: each where they are kept in pieces.">
   ];
   let statistics = [
     Statistic<"numGathers", "gathers", "Gathers inserted in the step">

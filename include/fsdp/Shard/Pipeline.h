@@ -25,6 +25,8 @@ struct ShardOptions {
   std::string wrapFile;                ///< `--wrap`
   int64_t minNumParams = 0;            ///< `--min-num-params`
   bool reshardAfterForward = true;     ///< `--reshard-after-forward`
+  std::string reshardRoot = "backward"; ///< `--reshard-root`
+  std::string gradSync = "auto";       ///< `--grad-sync`
   int64_t gradAccum = 1;               ///< `--grad-accum`
   bool remarks = false;                ///< one remark per unit
 };

@@ -21,6 +21,9 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
     | `reference` | loop | loop | loop |
 
+    With `fsdp.no_sync` micro-batches come first, then the axes. A unit's optimizer
+    state says (`#fsdp.placement`) whether a reduction leaves pieces or the whole:
+    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. Programs add in the same order,
     so that all programs round alike. Levels of size 1 are left out. Sums of
     types narrower than f32 are in f32 and rounded at the end of a level.
 
@@ -84,6 +87,9 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     not finite changes nothing.
 
     - Requires: `fsdp-add-step-block`.
+    State is in the pieces that the unit's `#fsdp.placement` says. Where they are smaller than those of
+    the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the others.
+
     - Ensures: state arguments behind each trainable unit's parameters; every
       result updates an argument (`fsdp.updates`).
     - Keeps: loss and gradients.
@@ -95,7 +101,9 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     Option<"eps", "eps", "double", "1e-8", "Added to the root of the second moment (adamw).">,
     Option<"weightDecay", "weight-decay", "double", "0.01",
            "Weight decay: decoupled in adamw, added to the gradient in sgd.">,
-    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd).">
+    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd).">,
+    Option<"masters", "masters", "bool", "true",
+           "Parameters narrower than f32 have f32 masters, which the rule works on.">
   ];
   let statistics = [
     Statistic<"numUpdated", "updated-units", "Units updated, once per program">,

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 1u       /* raised when an old reader would misread the file */
+#define FSDPRT_ARTIFACT_VERSION 2u       /* raised when an old reader would misread the file */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u

@@ -49,7 +49,11 @@ private:
   static std::string text(const flatbuffers::String *string) { return string ? printable(string->str()) : ""; }
   static std::string slice(const fb::Slice *range) {
     std::string result = format("[%llu, +%llu)", (ull)range->offset(), (ull)range->bytes());
-    return range->stride() ? result + format(" by %llu", (ull)range->stride()) : result;
+    if (range->stride())
+      result += format(" by %llu", (ull)range->stride());
+    if (range->piece())
+      result += format(" piece %llu of %s", (ull)range->piece(), fb::EnumNameSplit(static_cast<fb::Split>(range->split())));
+    return result;
   }
   static std::string shape(const flatbuffers::Vector<uint64_t> *dims) {
     std::string result;
@@ -121,7 +125,7 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
     const fb::State &state = *layout.states()->Get(i);
     put(format("  state %u: %s of '%s', %llu x %s at %llu%s\n", i, fb::EnumNameStateRole(state.role()),
                text(manifest.units()->Get(state.unit())->name()).c_str(), (ull)state.elements(), nameOf(state.dtype()),
-               (ull)state.offset(), state.whole() ? ", whole" : ""));
+               (ull)state.offset(), (std::string(", ") + fb::EnumNameSplit(state.split())).c_str()));
   }
   for (uint32_t i = 0; i < count(layout.inputs()); ++i) {
     const fb::Input &input = *layout.inputs()->Get(i);

@@ -231,8 +231,12 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
     if (!seen.insert({state.unit(), state.role()}).second)
       refuse("%s: its unit has another state of this role", what.c_str());
     const fb::Unit &unit = *manifest.units()->Get(state.unit());
-    uint64_t elements = state.whole() ? unit.shards() * unit.shard_size() : unit.shard_size();
-    if (state.elements() != elements)
+    if (state.split() > fb::Split::shard_replicate)
+      refuse("%s: expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number %d", what.c_str(),
+             static_cast<int>(state.split()));
+    uint64_t pieces = mesh.pieces(static_cast<uint64_t>(state.split())), flat = unit.shards() * unit.shard_size();
+    uint64_t elements = flat / pieces;
+    if (state.elements() != elements || elements * pieces != flat)
       refuse("%s: expected the %llu elements of unit '%s', found %llu", what.c_str(), (ull)elements,
              printable(unit.name()->str()).c_str(), (ull)state.elements());
     claim(layout, state.offset(), elements * sizeOf(state.dtype()), what);
@@ -263,7 +267,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
 }
 
 void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
-  if (!slice || slice->bytes() < least || slice->stride() != 0)
+  if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
   claim(layout, slice->offset(), slice->bytes(), std::move(what));
 }

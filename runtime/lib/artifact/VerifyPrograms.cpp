@@ -6,11 +6,11 @@
 //
 // (V11) programs have distinct names and a layout; init, step and eval share one,
 //       reference and reference_init another, whose states are whole
-// (V12) every slice lies in the arena for every iteration of its loop; a stride only in a loop
+// (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only in a loop
 // (V13) a launch gives each binding, 64-aligned and large enough, and its layout
 //       has the scratch that the kernel needs
 // (V14) a collective is over distinct axes of the mesh, its slices have the sizes
-//       that its kind, count and group say, and do not overlap
+//       that its kind, count and group say, and do not overlap; a gather may be in place
 // (V15) a wait ends a start of the same block, each start has one, and in between
 //       nothing writes what it sends or touches what it receives
 // (V16) a copy has two slices of one size, the same or apart
@@ -72,6 +72,8 @@ private:
   void verifyInitialise(const fb::Initialise &initialise);
   void verifyLoop(const fb::Loop &loop);
   bool overlap(const fb::Slice &a, const fb::Slice &b) const;
+  bool isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const;
+  uint64_t spanOf(const fb::Slice &slice) const;
 
   const std::string &file;
   const fb::Manifest &manifest;
@@ -110,14 +112,27 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Whether two slices meet in some iteration of the loop around them.
+/// Whether `piece` is what this rank contributes to `whole` in a gather over `axes`, and lies in its place.
+bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const {
+  if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() || whole.piece() != 0)
+    return false;
+  uint64_t split = uint64_t(mesh.getAxes()[axes[0]].name == "shard" ? fb::Split::shard : fb::Split::replicate);
+  return piece.split() == split && piece.piece() == piece.bytes() && mesh.pieces(split) * piece.bytes() == whole.bytes();
+}
+
+/// Bytes from the start of a slice on the first rank to its end on the last.
+uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
+  return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
+}
+
+/// Whether two slices meet in some iteration of the loop around them, on some rank.
 bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   if (a.bytes() == 0 || b.bytes() == 0)
     return false;
   uint64_t times = a.stride() == b.stride() ? 1 : iterations;
   for (uint64_t k = 0; k < times; ++k) {
     uint64_t x = a.offset() + k * a.stride(), y = b.offset() + k * b.stride();
-    if (x < y + b.bytes() && y < x + a.bytes())
+    if (x < y + spanOf(b) && y < x + spanOf(a))
       return true;
   }
   return false;
@@ -128,16 +143,20 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   if (!slice)
     refuse(format("expected a %s", what));
   uint64_t sweep, end; // (V12)
+  if (slice->split() > uint64_t(fb::Split::replicate))
+    refuse(format("%s: expected a split below 4, found %llu", what, (ull)slice->split()));
+  uint64_t last = mesh.pieces(slice->split()) - 1, skip;
   bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
               !__builtin_add_overflow(sweep, slice->offset(), &end) &&
+              !__builtin_mul_overflow(slice->piece(), last, &skip) && !__builtin_add_overflow(end, skip, &end) &&
               isInside(end, slice->bytes(), layout.arena_bytes());
   if (!fits)
     refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times",
                   what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(),
                   iterations));
-  if (slice->offset() % alignment != 0 || slice->stride() % alignment != 0)
-    refuse(format("%s: expected an offset and stride in multiples of %llu, found %llu and %llu", what, (ull)alignment,
-                  (ull)slice->offset(), (ull)slice->stride()));
+  if (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 || slice->piece() % alignment != 0)
+    refuse(format("%s: expected offset, stride and piece in multiples of %llu, found %llu, %llu and %llu", what,
+                  (ull)alignment, (ull)slice->offset(), (ull)slice->stride(), (ull)slice->piece()));
   if (!inLoop && slice->stride() != 0)
     refuse(format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
   for (const Pending &start : pending) // (V15)
@@ -206,8 +225,9 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
         "and %llu",
         (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
         nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
-  bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received;
-  if (!same && overlap(source, target))
+  bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received &&
+              source.piece() == target.piece() && source.split() == target.split();
+  if (!same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
     refuse("its source and its target overlap");
   if (collective.root() >= group)
     refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group, collective.root()));
@@ -235,7 +255,8 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
   if (source.bytes() != target.bytes())
     refuse(format("expected a source and a target of one size, found %llu and %llu bytes", (ull)source.bytes(),
                   (ull)target.bytes()));
-  bool same = source.offset() == target.offset() && source.stride() == target.stride();
+  bool same = source.offset() == target.offset() && source.stride() == target.stride() &&
+              source.piece() == target.piece() && source.split() == target.split();
   if (!same && overlap(source, target))
     refuse("its source and its target overlap");
 }
@@ -249,7 +270,7 @@ void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V
     refuse("its state and its parameter are of different units");
   if (state.role() != fb::StateRole::parameter && state.role() != fb::StateRole::master)
     refuse("expected a state that holds parameters");
-  fb::Slice range(state.offset(), state.elements() * sizeOf(state.dtype()), 0);
+  fb::Slice range(state.offset(), state.elements() * sizeOf(state.dtype()), 0, 0, 0);
   verifySlice(&range, "state", 1, writes);
 }
 
@@ -291,8 +312,8 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
     layout = program.layout();
     const auto *states = manifest.layouts()->Get(program.layout())->states();
     for (uint32_t s = 0; reference && s < count(states); ++s)
-      if (!states->Get(s)->whole() && manifest.units()->Get(states->Get(s)->unit())->shards() != 1)
-        badInput("%s: program '%s': expected whole states, found a shard in state %u", file.c_str(), name.c_str(), s);
+      if (states->Get(s)->split() != fb::Split::whole)
+        badInput("%s: program '%s': expected whole states, found a piece in state %u", file.c_str(), name.c_str(), s);
   }
 }
 

@@ -40,6 +40,15 @@ uint64_t Mesh::indexOn(const std::string &name, uint64_t rank) const {
   return 0;
 }
 
+uint64_t Mesh::pieces(uint64_t split) const {
+  return (split == 1 || split == 2 ? sizeOf("shard") : 1) * (split == 2 || split == 3 ? sizeOf("replicate") : 1);
+}
+
+uint64_t Mesh::pieceOf(uint64_t split, uint64_t rank) const {
+  uint64_t shard = split == 1 || split == 2 ? indexOn("shard", rank) : 0;
+  return split == 2 || split == 3 ? shard * sizeOf("replicate") + indexOn("replicate", rank) : shard;
+}
+
 uint64_t Mesh::groupSize(const std::vector<uint32_t> &along) const {
   uint64_t product = 1;
   for (uint32_t axis : along)

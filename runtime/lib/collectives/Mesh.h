@@ -47,6 +47,11 @@ public:
   uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 when there is none
   uint64_t coordinate(size_t axis, uint64_t rank) const { return rank / strideOf(axis) % axes[axis].size; }
 
+  /// Of how many pieces, and which one, something is on this rank that is in pieces over the axes shard,
+  /// shard and replicate, or replicate. (The numbers of the schema's Split.)
+  uint64_t pieces(uint64_t split) const;
+  uint64_t pieceOf(uint64_t split, uint64_t rank) const;
+
   /// The members of the group of `rank` over `along` (strictly ascending), in order.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;

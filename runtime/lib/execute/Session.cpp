@@ -114,9 +114,9 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   const fb::Program *step = artifact.program("step");
   ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
   if (options.drop_gradient_of_rank) {
-    LocalSite *site = step ? ranks->firstReduceScatter(*step) : nullptr;
+    LocalSite *site = step ? ranks->gradientSite(*step) : nullptr;
     if (!site || options.drop_gradient_of_rank > ranks->ranks())
-      badInput("%s: has no reduce-scatter or no rank to drop a gradient of", artifact.getFile().c_str());
+      badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
     site->dropRank(options.drop_gradient_of_rank - 1);
   }
   if (!whole)

@@ -64,16 +64,18 @@ void World::stop() {
 
 //===- Decoding -----------------------------------------------------------===//
 
-static uint64_t endOf(const fb::Slice *slice, uint64_t iterations) {
-  return slice->offset() + slice->stride() * (iterations - 1) + slice->bytes();
+/// Of a slice on all ranks.
+static uint64_t endOf(const fb::Slice *slice, uint64_t iterations, const Mesh &mesh) {
+  uint64_t last = slice->piece() ? slice->piece() * (mesh.pieces(slice->split()) - 1) : 0;
+  return slice->offset() + last + slice->stride() * (iterations - 1) + slice->bytes();
 }
 
 /// The end of what is there before any command: states, inputs, blocks and scratch.
 uint64_t World::residentEnd() const {
-  uint64_t end = endOf(layout.block(), 1);
+  uint64_t end = endOf(layout.block(), 1, mesh);
   for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
     if (slice && slice->bytes())
-      end = std::max(end, endOf(slice, 1));
+      end = std::max(end, endOf(slice, 1, mesh));
   for (uint32_t i = 0; layout.states() && i < layout.states()->size(); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     end = std::max(end, state.offset() + state.elements() * sizeOf(state.dtype()));
@@ -109,17 +111,17 @@ bool World::isWanted(const fb::Command &command) const {
 }
 
 /// The end of the highest range that a command names.
-static uint64_t endOf(const fb::Command &command, uint64_t iterations) {
+static uint64_t endOf(const fb::Command &command, uint64_t iterations, const Mesh &mesh) {
   uint64_t end = 0;
   if (const fb::Launch *launch = command.body_as_Launch())
     for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
-      end = std::max(end, endOf(launch->bindings()->Get(i), iterations));
+      end = std::max(end, endOf(launch->bindings()->Get(i), iterations, mesh));
   else if (const fb::Collective *collective = command.body_as_Collective())
-    end = std::max(endOf(collective->source(), iterations), endOf(collective->target(), iterations));
+    end = std::max(endOf(collective->source(), iterations, mesh), endOf(collective->target(), iterations, mesh));
   else if (const fb::Copy *copy = command.body_as_Copy())
-    end = std::max(endOf(copy->source(), iterations), endOf(copy->target(), iterations));
+    end = std::max(endOf(copy->source(), iterations, mesh), endOf(copy->target(), iterations, mesh));
   else if (const fb::Fill *fill = command.body_as_Fill())
-    end = endOf(fill->target(), iterations);
+    end = endOf(fill->target(), iterations, mesh);
   return end;
 }
 
@@ -133,7 +135,7 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
       continue;
     }
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
-    into.end = std::max(into.end, endOf(command, iterations));
+    into.end = std::max(into.end, endOf(command, iterations, mesh));
     if (const fb::Collective *collective = command.body_as_Collective()) {
       std::vector<uint32_t> axes;
       if (collective->axes())
@@ -152,17 +154,22 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
   }
 }
 
-LocalSite *World::firstReduceScatter(const fb::Program &program) {
-  for (const Instruction &instruction : programs.at(&program).instructions)
-    if (instruction.kind == fb::Body::Collective &&
-        instruction.site->getKey().kind == fb::CollectiveKind::reduce_scatter)
+LocalSite *World::gradientSite(const fb::Program &program) {
+  LocalSite *largest = nullptr;
+  for (const Instruction &instruction : programs.at(&program).instructions) {
+    if (instruction.kind != fb::Body::Collective)
+      continue;
+    const CollectiveKey &key = instruction.site->getKey();
+    if (key.kind == fb::CollectiveKind::reduce_scatter)
       return instruction.site;
-  return nullptr;
+    if (key.kind == fb::CollectiveKind::all_reduce && (!largest || key.count > largest->getKey().count))
+      largest = instruction.site;
+  }
+  return largest;
 }
 
 uint64_t World::firstElement(const fb::State &state, uint32_t rank) const {
-  const fb::Unit &unit = *artifact.manifest().units()->Get(state.unit());
-  return state.whole() || unit.shards() == 1 ? 0 : mesh.indexOn("shard", rank) * unit.shard_size();
+  return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }
 
 //===- Ranks --------------------------------------------------------------===//
@@ -295,8 +302,9 @@ void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t
   profile->add(static_cast<size_t>(&instruction - current->data()), Profile::now() - start);
 }
 
-static uint64_t offsetOf(const fb::Slice &slice, uint64_t iteration) {
-  return slice.offset() + iteration * slice.stride();
+std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
+  uint64_t piece = slice.piece() ? mesh.pieceOf(slice.split(), rank) * slice.piece() : 0;
+  return members[rank]->arena.at(slice.offset() + piece + iteration * slice.stride());
 }
 
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
@@ -305,17 +313,17 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
   case fb::Body::Collective: {
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-    collectives.start(*instruction.site, index, rank.arena.at(offsetOf(*collective.source(), iteration)),
-                      rank.arena.at(offsetOf(*collective.target(), iteration)));
+    collectives.start(*instruction.site, index, at(index, *collective.source(), iteration),
+                      at(index, *collective.target(), iteration));
     if (collective.channel() == 0)
       collectives.complete(*instruction.site, index, rank.pool);
     return;
   }
   case fb::Body::Wait: return collectives.complete(*instruction.site, index, rank.pool);
-  case fb::Body::Copy: return copy(rank, *static_cast<const fb::Copy *>(instruction.body), iteration);
+  case fb::Body::Copy: return copy(index, *static_cast<const fb::Copy *>(instruction.body), iteration);
   case fb::Body::Fill: {
     const fb::Slice &target = *static_cast<const fb::Fill *>(instruction.body)->target();
-    std::memset(rank.arena.at(offsetOf(target, iteration)), 0, target.bytes());
+    std::memset(at(index, target, iteration), 0, target.bytes());
     return;
   }
   case fb::Body::Initialise: return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
@@ -326,7 +334,7 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
 void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index) {
   uint32_t count = launch.bindings() ? launch.bindings()->size() : 0;
   for (uint32_t i = 0; i < count; ++i)
-    rank.bindings[i] = rank.arena.at(offsetOf(*launch.bindings()->Get(i), iteration));
+    rank.bindings[i] = at(index, *launch.bindings()->Get(i), iteration);
   std::byte *workspace = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
   rank.bindings[count] = workspace;
   void *const *bindings = rank.bindings.data();
@@ -348,9 +356,10 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
   }
 }
 
-void World::copy(Rank &rank, const fb::Copy &copy, uint64_t iteration) {
-  const std::byte *from = rank.arena.at(offsetOf(*copy.source(), iteration));
-  std::byte *to = rank.arena.at(offsetOf(*copy.target(), iteration));
+void World::copy(uint32_t index, const fb::Copy &copy, uint64_t iteration) {
+  Rank &rank = *members[index];
+  const std::byte *from = at(index, *copy.source(), iteration);
+  std::byte *to = at(index, *copy.target(), iteration);
   uint64_t bytes = copy.source()->bytes();
   if (from == to)
     return;

@@ -63,8 +63,8 @@ public:
 
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// The reduce-scatters of `program` in order; for planting a fault.
-  LocalSite *firstReduceScatter(const fb::Program &program);
+  /// The first reduce-scatter of `program`, else its largest all-reduce; for planting a fault.
+  LocalSite *gradientSite(const fb::Program &program);
 
 private:
   struct Rank {
@@ -101,7 +101,8 @@ private:
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
-  void copy(Rank &rank, const fb::Copy &copy, uint64_t iteration);
+  void copy(uint32_t index, const fb::Copy &copy, uint64_t iteration);
+  std::byte *at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
   void initialise(uint32_t rank, const fb::Initialise &initialise);
 
   std::shared_ptr<const Artifact> owned; // a rank that hangs is in its code
