@@ -98,6 +98,7 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
 private:
   FailureOr<const Strategy *> readOptions(MeshSpec &spec);
   PlacementAttr getPlacement();
+  Type getStorageType(const Draft &draft);
   FailureOr<func::FuncOp> findLoss();
   LogicalResult collect(func::FuncOp loss);
   LogicalResult collect(func::FuncOp loss, BlockArgument arg);
@@ -142,6 +143,12 @@ FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
   if (row->needsGroups && llvm::product_of(spec.replicate) == 1) {
     emitError() << "sharding-strategy '" << strategy
                 << "' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh '" << mesh << "'";
+    return failure();
+  }
+  if (paramStorage != "master" && paramStorage != "both") {
+    emitError() << "param-storage: expected 'master' (f32, cast where they are gathered) or 'both' (as they are gathered, "
+                   "beside f32 masters), found '"
+                << paramStorage << "'";
     return failure();
   }
   if (rootReshard != "backward" && rootReshard != "forward" && rootReshard != "step") {
@@ -351,6 +358,13 @@ static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   return name;
 }
 
+/// Trained parameters that are computed with in less than f32 are kept in f32, or
+/// as they are beside masters (Update).
+Type FormUnitsPass::getStorageType(const Draft &draft) {
+  bool narrow = draft.dtype.getIntOrFloatBitWidth() < 32;
+  return narrow && !draft.frozen && paramStorage == "master" ? Type(Float32Type::get(&getContext())) : draft.dtype;
+}
+
 LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
                                          OpBuilder &builder, Location loc,
                                          StringRef name, const Draft &draft,
@@ -368,10 +382,11 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
                        return ParamExtent{p->type.getNumElements(), decays(p)};
                      }),
                  shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1);
+  Type storage = getStorageType(draft);
   SmallVector<Attribute> params;
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     const Parameter *p = draft.params[index];
-    params.push_back(ParamAttr::get(&getContext(), p->name, p->type, offset,
+    params.push_back(ParamAttr::get(&getContext(), p->name, RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
   // What is kept behind the forward anyway is gathered for all micro-batches
@@ -379,18 +394,18 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   bool again = draft.isRoot() ? rootReshard == "forward" : reshard && row->reshard;
   bool hoisted = draft.isRoot() ? rootReshard == "step" || !row->reshard : !again;
   auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
-                             draft.dtype, again && row->parameters > 0,
+                             storage, again && row->parameters > 0,
                              builder.getArrayAttr(params), getPlacement(),
                              hoisted && row->parameters > 0);
   symbols.insert(unit); // renames it when the name is taken
-  int64_t bits = draft.dtype.getIntOrFloatBitWidth();
+  int64_t bits = storage.getIntOrFloatBitWidth();
   numUnits += 1;
   numParams += params.size();
   numPadding += layout.padding * bits / 8;
   if (remarks)
     mlir::emitRemark(loc) << "unit '" << name << "': " << params.size()
                           << " parameters, " << shards << " x "
-                          << layout.shardSize << " elements of " << draft.dtype
+                          << layout.shardSize << " elements of " << storage
                           << ", " << layout.padding << " of them padding";
   return success();
 }

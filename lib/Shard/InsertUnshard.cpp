@@ -62,7 +62,9 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
     if (!name)
       continue;
     ++found;
-    if (declared.lookup(name) != arg.getType())
+    RankedTensorType stored = declared.lookup(name);
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!stored || !type || stored.getShape() != type.getShape())
       return mlir::emitError(arg.getLoc())
              << "expected parameter " << name << " of type " << arg.getType()
              << " in one unit; run fsdp-form-units on this module first";
@@ -97,7 +99,7 @@ bool InsertUnshardPass::insertUnshard(
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
     params.push_back(arguments.lookup(param.getName()));
-    types.push_back(param.getType());
+    types.push_back(params.back().getType()); // may be narrower than what is stored
   }
   Operation *first = findFirstUser(params, func.getBody().front());
   if (!first)

@@ -22,6 +22,7 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.minNumParams = options.minNumParams;
   form.reshard = options.reshardAfterForward;
   form.rootReshard = options.reshardRoot;
+  form.paramStorage = options.paramStorage;
   form.remarks = options.remarks;
   pm.addPass(createFormUnitsPass(form));
   InsertUnshardPassOptions insert;
@@ -55,6 +56,8 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
       llvm::cl::init(ShardOptions().reshardAfterForward)};
   Option<std::string> reshardRoot{*this, "reshard-root", llvm::cl::desc("When the root unit is dropped"),
                                   llvm::cl::init(ShardOptions().reshardRoot)};
+  Option<std::string> paramStorage{*this, "param-storage", llvm::cl::desc("How narrow parameters are kept"),
+                                   llvm::cl::init(ShardOptions().paramStorage)};
   Option<std::string> gradSync{*this, "grad-sync", llvm::cl::desc("When gradients cross ranks"),
                                llvm::cl::init(ShardOptions().gradSync)};
   Option<int64_t> gradAccum{*this, "grad-accum",
@@ -79,6 +82,7 @@ void fsdp::registerShardPipeline() {
         plain.reshardAfterForward = options.reshardAfterForward;
         plain.reshardRoot = options.reshardRoot;
         plain.gradSync = options.gradSync;
+        plain.paramStorage = options.paramStorage;
         plain.gradAccum = options.gradAccum;
         plain.remarks = options.remarks;
         buildShardPipeline(pm, plain);

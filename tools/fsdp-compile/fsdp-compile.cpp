@@ -81,6 +81,10 @@ struct CommandLine {
                                    cl::desc("The root unit: gathered again in the backward (forward), kept until then "
                                             "(backward, default), or gathered once per step (step)"),
                                    cl::init("backward"), cl::cat(sharding)};
+  cl::opt<std::string> paramStorage{"param-storage",
+                                    cl::desc("Trained parameters of less than f32: kept in f32 and cast where they are "
+                                             "gathered (master, default), or as they are beside f32 masters (both)"),
+                                    cl::init("master"), cl::cat(sharding)};
   cl::opt<std::string> gradSync{"grad-sync",
                                 cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
                                          "auto (default): each where they are sharded"),
@@ -140,6 +144,7 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.reshardAfterForward = line.reshard;
   options.shard.reshardRoot = line.reshardRoot;
   options.shard.gradSync = line.gradSync;
+  options.shard.paramStorage = line.paramStorage;
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;

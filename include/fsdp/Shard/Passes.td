@@ -56,6 +56,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
            "layers until a unit has at least this many.">,
     Option<"reshard", "reshard-after-forward", "bool", "true",
            "Gather layers again in the backward instead of keeping them.">,
+    Option<"paramStorage", "param-storage", "std::string", "\"master\"",
+           "How trained parameters narrower than f32 are kept: in f32 and cast where they are gathered (master), or as "
+           "they are beside f32 masters in the optimizer's state (both).">,
     Option<"rootReshard", "reshard-root", "std::string", "\"backward\"",
            "The root unit is gathered again in the backward (forward), kept until then (backward), "
            "or gathered once per step (step).">,

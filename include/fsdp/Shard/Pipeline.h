@@ -26,6 +26,7 @@ struct ShardOptions {
   int64_t minNumParams = 0;            ///< `--min-num-params`
   bool reshardAfterForward = true;     ///< `--reshard-after-forward`
   std::string reshardRoot = "backward"; ///< `--reshard-root`
+  std::string paramStorage = "master"; ///< `--param-storage`
   std::string gradSync = "auto";       ///< `--grad-sync`
   int64_t gradAccum = 1;               ///< `--grad-accum`
   bool remarks = false;                ///< one remark per unit
