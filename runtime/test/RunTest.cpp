@@ -115,7 +115,7 @@ TEST_F(Run, WritesMetrics) {
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 3);
   EXPECT_EQ(metrics.rfind("{\"step\":1,\"loss\":", 0), 0u) << metrics;
   for (const char *key :
-       {"\"grad_norm\":", "\"lr\":0.25,", "\"tokens_per_second\":", "\"peak_bytes\":2688,", "\"planned_bytes\":2688,", "\"cpu_ms\":"})
+       {"\"grad_norm\":", "\"lr\":0.25,", "\"tokens_per_second\":", "\"peak_bytes\":2688,", "\"planned_bytes\":2688,", "\"reduce_scatter_bytes\":", "\"cpu_ms\":"})
     EXPECT_NE(metrics.find(key), std::string::npos) << metrics;
   expect(0, "", "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 --threads-per-rank=3");
   std::string again = text("again.jsonl"); // the same but for the speed

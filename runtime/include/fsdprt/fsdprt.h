@@ -191,6 +191,8 @@ typedef struct fsdprt_session_info {
   uint64_t arena_bytes;           /* mapped per rank (rounded up to the page) */
   uint64_t reference_arena_bytes; /* mapped; 0: none */
   uint64_t peak_bytes;            /* the end of the highest range used so far on a rank */
+  uint64_t collective_bytes[4];   /* that rank 0 has exchanged so far: the larger of source and target of each all-gather,
+                                     reduce-scatter, all-reduce and broadcast */
 } fsdprt_session_info;
 
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,

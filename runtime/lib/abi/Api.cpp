@@ -164,6 +164,7 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   filled.arena_bytes = session.getRanks().arenaBytes();
   filled.reference_arena_bytes = session.getReference() ? session.getReference()->arenaBytes() : 0;
   filled.peak_bytes = session.getRanks().peakBytes();
+  std::copy_n(session.getRanks().collectiveBytes(), 4, filled.collective_bytes);
   giveStruct(filled, info);
 }
 

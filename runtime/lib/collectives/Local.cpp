@@ -152,6 +152,11 @@ void LocalCollectives::complete(LocalSite &site, uint32_t rank, WorkerPool &pool
   uint64_t base = seat.progress.load(std::memory_order_relaxed) / LocalSite::stages * LocalSite::stages;
   await(site, rank, base + 1);
   uint64_t count = site.key.count;
+  if (rank == 0) {
+    bool grows = site.key.kind == fb::CollectiveKind::all_gather || site.key.kind == fb::CollectiveKind::reduce_scatter;
+    exchanged[static_cast<size_t>(site.key.kind)] +=
+        count * sizeOf(site.key.dtype) * (grows ? seat.members.size() : 1);
+  }
   switch (site.key.kind) {
   case fb::CollectiveKind::all_gather:
   case fb::CollectiveKind::broadcast: gather(site, seat, pool); break;

@@ -71,6 +71,8 @@ public:
   void start(LocalSite &site, uint32_t rank, const std::byte *source, std::byte *target);
   /// Throws Error when a peer does not come, Abandoned when one has failed.
   void complete(LocalSite &site, uint32_t rank, WorkerPool &pool);
+  /// Of rank 0, by kind: the larger of source and target of what it completed.
+  const uint64_t *exchangedBytes() const { return exchanged; }
 
 private:
   using Seat = LocalSite::Seat;
@@ -83,6 +85,7 @@ private:
 
   Watch &watch;
   uint32_t spins;
+  uint64_t exchanged[4] = {};
 };
 
 } // namespace fsdprt

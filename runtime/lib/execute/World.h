@@ -57,6 +57,8 @@ public:
   bool hasHung() const { return hung; }
   /// The end of the highest range that what has run so far names, states and inputs included.
   uint64_t peakBytes() const { return peak; }
+  /// What rank 0 has exchanged, by the kind of the collective.
+  const uint64_t *collectiveBytes() const { return collectives.exchangedBytes(); }
 
   /// Null without the option.
   Profile *getProfile() const { return profile.get(); }

@@ -244,7 +244,7 @@ public:
 private:
   const char *comma() { return used == 0 ? "{" : ","; }
   size_t room() const { return sizeof text - 3 - used; }
-  char text[512];
+  char text[1024];
   size_t used = 0;
 };
 } // namespace
@@ -264,6 +264,10 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   line.add("peak_bytes", placed.peak_bytes);
   line.add("planned_bytes", info.arena_bytes);
   line.add("resident_bytes", residentBytes());
+  static constexpr const char *kinds[] = {"all_gather_bytes", "reduce_scatter_bytes", "all_reduce_bytes",
+                                          "broadcast_bytes"};
+  for (size_t kind = 0; kind < 4; ++kind)
+    line.add(kinds[kind], exchanged[kind]);
   line.add("step_ms", static_cast<float>(seconds * 1e3));
   line.add("cpu_ms", static_cast<float>(cpu * 1e3));
   if (validation)
@@ -277,10 +281,16 @@ void Trainer::train() {
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   countAllocations(options.assertNoAllocations);
   for (uint64_t number = 1; number <= options.steps && !differs; ++number) {
+    fsdprt_session_info before = {}, behind = {};
+    before.struct_size = behind.struct_size = sizeof before;
+    fsdprt_session_get_info(session.get(), &before);
     double start = monotonicSeconds(), startCpu = cpuSeconds();
     step(number);
     double seconds = std::max(monotonicSeconds() - start, 1e-9), cpu = cpuSeconds() - startCpu;
     trainingSeconds += seconds;
+    fsdprt_session_get_info(session.get(), &behind);
+    for (size_t kind = 0; kind < 4; ++kind)
+      exchanged[kind] = behind.collective_bytes[kind] - before.collective_bytes[kind];
     float block[FSDPRT_BLOCK_SIZE];
     std::memcpy(block, lastBlock, sizeof block);
     lastLoss = block[FSDPRT_BLOCK_LOSS];

@@ -63,6 +63,7 @@ private:
   LearningRate rate;
   SessionHandle session;
   OutputFile metrics;
+  uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
   uint64_t validationBatches = 0, tokensPerStep = 0;
   std::vector<float> savedBlocks;
 
