@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5" --split-input-file -verify-diagnostics | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5 param-storage=both" --split-input-file | FileCheck %s --check-prefix=BOTH
 
 // Frozen parameters and other element types have units of their own; the type
 // names the smaller one.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @layers.0 shards 5 x 64 : f32 reshard true [#fsdp.param<"layers.0.w", tensor<4x4xf32>, 0,
 // CHECK: fsdp.unit @layers.0.frozen shards 5 x 64 : f32 reshard true [#fsdp.param<"layers.0.rope", tensor<6xf32>, 0, trainable = false, decay = false,
-// CHECK: fsdp.unit @layers.0.bf16 shards 5 x 64 : bf16 reshard true [#fsdp.param<"layers.0.s", tensor<4xbf16>, 0, trainable = true,
+// CHECK: fsdp.unit @layers.0.bf16 shards 5 x 64 : f32 reshard true [#fsdp.param<"layers.0.s", tensor<4xf32>, 0, trainable = true,
+// BOTH:  fsdp.unit @layers.0.bf16 shards 5 x 64 : bf16 reshard true [#fsdp.param<"layers.0.s", tensor<4xbf16>, 0, trainable = true,
 // CHECK-NOT: fsdp.unit
 func.func @loss(
     %w: tensor<4x4xf32> {fsdp.param = "layers.0.w", fsdp.init = #fsdp.init<normal, 0.0, 0.02>},
