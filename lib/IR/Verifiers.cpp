@@ -46,6 +46,8 @@ LogicalResult UnitOp::verify() {
   }
   if (end > getFlatSize()) // (C2)
     return emitOpError("parameters end at ") << end << ", behind the flat buffer of " << getFlatSize();
+  if (getHoisted() && getReshard()) // (C5)
+    return emitOpError("is hoisted, so it cannot be gathered again in the backward");
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});

@@ -392,7 +392,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   // What is kept behind the forward anyway is gathered for all micro-batches
   // at once, but for the root: it waits for the first gradient to be reduced.
   bool again = draft.isRoot() ? rootReshard == "forward" : reshard && row->reshard;
-  bool hoisted = draft.isRoot() ? rootReshard == "step" || !row->reshard : !again;
+  bool hoisted = draft.isRoot() ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard) : !again;
   auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
                              storage, again && row->parameters > 0,
                              builder.getArrayAttr(params), getPlacement(),

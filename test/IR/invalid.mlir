@@ -163,6 +163,12 @@ func.func @f(%g: tensor<6xf32>) {
 
 // -----
 
+// unit (C5)
+// expected-error @below {{is hoisted, so it cannot be gathered again in the backward}}
+fsdp.unit @u shards 1 x 16 : f32 reshard true hoisted []
+
+// -----
+
 // unit (C4)
 // expected-error @below {{'placement' expected axes as ["shard", "replicate"] or a beginning of it, found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>

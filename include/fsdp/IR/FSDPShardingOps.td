@@ -48,7 +48,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
 
     Constraints: (C1) all parameters have the unit's dtype; (C2) they lie in the
     flat buffer, in order, without overlap; (C3) names are distinct; (C4) the lists of
-    `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next.
+    `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next;
+    (C5) a `hoisted` unit is not gathered again.
 
     `reshard`: gathered again in the backward (true) or kept from the forward. `hoisted`: not even
     gathered for each micro-batch, but once per step. Without a `placement` everything is in pieces

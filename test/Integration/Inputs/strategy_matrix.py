@@ -1,0 +1,155 @@
+"""Strategies x wrapping x precision x accumulation x meshes x models: every pair of choices in some run.
+
+Each run of three steps must equal the unsharded reference bit for bit, use the arena that was planned to the
+byte, allocate nothing, and exchange the bytes that --explain lists and that these formulas give (payloads of one
+rank, K micro-batches, of every unit u the gathered bytes P(u), the reduced bytes G(u), the stored bytes M(u)):
+
+  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped behind it;
+              M(u) when the optimizer's pieces are smaller than the parameters'
+  reductions  K·G(u) to pieces or in full, G(u) when only the last micro-batch crosses ranks
+
+usage: strategy_matrix.py FOLDER [--all]     (--all: every combination with at most two choices off the default)
+"""
+import itertools, json, os, re, subprocess, sys
+
+FACTORS = {
+    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
+    "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
+    "wrap": ["transformer", "none", "size", "manual"],
+    "precision": ["f32", "bf16", "bf16 both", "bf16 reduced", "f16"],
+    "accumulate": ["1", "3 each", "3 last"],
+    "root": ["backward", "forward", "step"],
+    "model": ["gpt2", "llama"],
+}
+OPTIONS = {
+    "transformer": [], "none": ["--auto-wrap-policy=none"],
+    "size": ["--auto-wrap-policy=size", "--min-num-params=8000"],
+    "manual": ["--auto-wrap-policy=manual", "--wrap=WRAP"],
+    "f32": [], "bf16": ["--param-dtype=bf16"], "bf16 both": ["--param-dtype=bf16", "--param-storage=both"],
+    "bf16 reduced": ["--param-dtype=bf16", "--reduce-dtype=bf16"], "f16": ["--param-dtype=f16"],
+    "1": [], "3 each": ["--grad-accum=3", "--grad-sync=each"], "3 last": ["--grad-accum=3", "--grad-sync=last"],
+}
+WIDTH = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2}
+NAMES = list(FACTORS)
+
+
+def is_possible(cell):
+    return not cell["strategy"].startswith("h") or cell["mesh"].startswith("replicate")
+
+
+def all_pairs():
+    """Greedy: each run takes the combination with most pairs that no run before had."""
+    cells = [dict(zip(NAMES, c)) for c in itertools.product(*FACTORS.values())]
+    cells = [c for c in cells if is_possible(c)]
+    pairs_of = [frozenset(itertools.combinations(c.items(), 2)) for c in cells]
+    missing = frozenset().union(*pairs_of)
+    chosen = []
+    while missing:
+        best = max(range(len(cells)), key=lambda i: len(pairs_of[i] & missing))
+        chosen.append(cells[best])
+        missing -= pairs_of[best]
+    return chosen
+
+
+def two_off():
+    default = {name: choices[0] for name, choices in FACTORS.items()} | {"mesh": "replicate=2,shard=2"}
+    for a, b in itertools.combinations(NAMES, 2):
+        for x, y in itertools.product(FACTORS[a], FACTORS[b]):
+            cell = default | {a: x, b: y}
+            if is_possible(cell):
+                yield cell
+
+
+def call(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def read_units(ir):
+    """Units of the step as Differentiate leaves it, with what crosses ranks for each."""
+    step = ir[ir.index("func.func @step"):ir.index("func.func @eval")]
+    units = []
+    for line in ir.splitlines():
+        match = re.match(r'\s*fsdp.unit (@"[^"]*"|@\S+) shards (\d+) x (\d+) : (\w+) reshard (\w+)( hoisted)? ', line)
+        if not match:
+            continue
+        name, shards, size, stored, reshard, hoisted = match.groups()
+        axes = dict(re.findall(r'(parameters|gradients|optimizer) = \[([^\]]*)\]', line[line.rindex("placement"):]))
+        gathers = re.findall(rf'fsdp.unshard \S+ {re.escape(name)} site (\d).*-> tensor<([^>]*)>', step)
+        reduced = re.findall(rf'fsdp.reduce_scatter {re.escape(name)}\s+avg .*-> tensor<\d+x(\w+)>', step)
+        units.append({"flat": int(shards) * int(size), "stored": stored, "hoisted": bool(hoisted),
+                      "sites": len(gathers), "gathered": gathers[0][1].split("x")[-1] if gathers else stored,
+                      "reduced": reduced[0] if reduced else None, "axes": axes})
+    return units
+
+
+def expected_bytes(units, shard, replicate, micro, last):
+    gather = scatter = reduce = 0
+    for u in units:
+        ranks = {"shard": shard, "replicate": replicate}
+        over = {kind: [a.strip(' "') for a in axes.split(",") if a.strip()] for kind, axes in u["axes"].items()}
+        if over["parameters"] and shard > 1:
+            times = 1 if u["hoisted"] else micro * u["sites"]
+            gather += times * u["flat"] * WIDTH[u["gathered"]]
+        if not u["reduced"]:
+            continue
+        size = u["flat"]
+        for axis in ("shard", "replicate"):
+            times = micro if axis == "shard" and not last else 1
+            if ranks[axis] == 1:
+                continue
+            payload = size * WIDTH[u["reduced"]]
+            if axis in over["optimizer"]:
+                scatter += times * payload
+                if axis not in over["parameters"]:
+                    gather += size * WIDTH[u["stored"]]
+                size //= ranks[axis]
+            else:
+                reduce += times * payload
+    return {"all_gather": gather, "reduce_scatter": scatter, "all_reduce": reduce}
+
+
+def check(cell, folder):
+    shard = int(re.search(r"shard=(\d)", cell["mesh"])[1])
+    replicate = 2 if "replicate" in cell["mesh"] else 1
+    wrap = f"{folder}/{cell['model']}.wrap.json"
+    options = [f"--mesh={cell['mesh']}", f"--sharding-strategy={cell['strategy']}", f"--reshard-root={cell['root']}",
+               "--clip-grad-norm=0.7"]
+    options += [o.replace("WRAP", wrap) for name in ("wrap", "precision", "accumulate") for o in OPTIONS[cell[name]]]
+    model, artifact, metrics = f"{folder}/{cell['model']}.mlir", f"{folder}/cell.fsdp", f"{folder}/cell.jsonl"
+    report = json.loads(call("fsdp-compile", model, *options, "--explain=json", "-o", artifact))
+    ir = call("fsdp-compile", model, *options, "--compile-to=differentiate", "-o", "-")
+    call("fsdp-run", artifact, f"--ranks={shard * replicate}", "--steps=3", "--check-against=unsharded",
+         "--assert-no-allocations", f"--metrics={metrics}")
+    expected = expected_bytes(read_units(ir), shard, replicate, 1 if cell["accumulate"] == "1" else 3,
+                              cell["accumulate"] == "3 last")
+    for line in open(metrics):
+        step = json.loads(line)
+        assert step["peak_bytes"] == step["planned_bytes"] == report["memory"]["peak"], (cell, step, report["memory"])
+        for kind, bytes in expected.items():
+            rows = [row for row in report["communication"] if row["kind"] == kind]
+            planned = sum(row["bytes"] for row in rows if not row["control"])
+            assert planned == bytes, f"{cell}: {kind} plans {planned} bytes, the formula gives {bytes}"
+            measured = step[kind + "_bytes"]
+            assert measured == sum(row["bytes"] for row in rows), f"{cell}: {kind} {measured} bytes, plans {rows}"
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    call("fsdp-modelgen", "gpt2", "--layers=2", "--hidden=48", "--heads=3", "--vocab=131", "--seq=13", "--batch=2",
+         "-o", f"{folder}/gpt2.mlir")
+    call("fsdp-modelgen", "llama", "--layers=2", "--hidden=48", "--heads=4", "--kv-heads=2", "--intermediate=80",
+         "--vocab=97", "--seq=11", "--batch=2", "-o", f"{folder}/llama.mlir")
+    json.dump(["h.*.mlp", "h.*.attn"], open(f"{folder}/gpt2.wrap.json", "w"))
+    json.dump(["model.layers.*.mlp", "model.layers.*.self_attn"], open(f"{folder}/llama.wrap.json", "w"))
+    cells = list(two_off()) if "--all" in sys.argv else all_pairs()
+    for cell in cells:
+        check(cell, folder)
+    print(f"{len(cells)} runs: bit for bit, bytes as planned")
+
+
+if __name__ == "__main__":
+    main()
