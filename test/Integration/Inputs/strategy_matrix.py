@@ -16,7 +16,7 @@ FACTORS = {
     "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
     "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
     "wrap": ["transformer", "none", "size", "manual"],
-    "precision": ["f32", "bf16", "bf16 both", "bf16 reduced", "f16"],
+    "precision": ["f32"],
     "accumulate": ["1", "3 each", "3 last"],
     "root": ["backward", "forward", "step"],
     "model": ["gpt2", "llama"],
