@@ -22,6 +22,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/MeshSpec.h"
+#include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/Passes.h"
 #include "fsdp/Shard/WrapPolicy.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -105,6 +106,7 @@ private:
   WrapOptions getWrapOptions() const {
     return {policy, layerPattern, wrapFile, minNumParams};
   }
+  LogicalResult freezeSelected(func::FuncOp loss);
   LogicalResult assignLayers(func::FuncOp loss, bool gathers);
   SmallVector<Draft> formDrafts();
   void mergeSmall(SmallVector<Draft> &drafts);
@@ -284,6 +286,25 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
+/// What `freeze` names is not trained; something has to be.
+LogicalResult FormUnitsPass::freezeSelected(func::FuncOp loss) {
+  auto names = llvm::map_to_vector(parameters,
+                                   [](const Parameter &p) { return p.name; });
+  auto selected = selectNames(names, freeze, "freeze", [&] {
+    return mlir::emitError(loss.getLoc());
+  });
+  if (failed(selected))
+    return failure();
+  for (unsigned index : selected->set_bits())
+    parameters[index].frozen = true;
+  if (!llvm::all_of(parameters, [](const Parameter &p) { return p.frozen; }))
+    return success();
+  return mlir::emitError(loss.getLoc())
+         << "all " << parameters.size()
+         << " parameters are frozen: there is nothing to train; narrow what "
+            "freeze, the sidecar or 'fsdp.frozen' says";
+}
+
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   auto named = llvm::map_to_vector(parameters, [](const Parameter &p) {
     int64_t bits = p.type.getElementType().getIntOrFloatBitWidth();
@@ -424,7 +445,9 @@ void FormUnitsPass::runOnOperation() {
     return signalPassFailure();
   row = *chosen;
   FailureOr<func::FuncOp> loss = findLoss();
-  if (failed(loss) || failed(collect(*loss)) || failed(assignLayers(*loss, /*gathers=*/row->parameters > 0 && llvm::product_of(spec.shard) > 1)))
+  bool gathers = row->parameters > 0 && llvm::product_of(spec.shard) > 1;
+  if (failed(loss) || failed(collect(*loss)) ||
+      failed(freezeSelected(*loss)) || failed(assignLayers(*loss, gathers)))
     return signalPassFailure();
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);

@@ -20,6 +20,7 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.layerPattern = options.layerPattern;
   form.wrapFile = options.wrapFile;
   form.minNumParams = options.minNumParams;
+  form.freeze = options.freeze;
   form.reshard = options.reshardAfterForward;
   form.rootReshard = options.reshardRoot;
   form.paramStorage = options.paramStorage;
@@ -50,6 +51,7 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
   Option<int64_t> minNumParams{*this, "min-num-params",
                                llvm::cl::desc("Elements of the smallest unit"),
                                llvm::cl::init(ShardOptions().minNumParams)};
+  Option<std::string> freeze{*this, "freeze", llvm::cl::desc("Parameters that are not trained")};
   Option<bool> reshardAfterForward{
       *this, "reshard-after-forward",
       llvm::cl::desc("Gather again in the backward"),
@@ -79,6 +81,7 @@ void fsdp::registerShardPipeline() {
         plain.layerPattern = options.layerPattern;
         plain.wrapFile = options.wrapFile;
         plain.minNumParams = options.minNumParams;
+        plain.freeze = options.freeze;
         plain.reshardAfterForward = options.reshardAfterForward;
         plain.reshardRoot = options.reshardRoot;
         plain.gradSync = options.gradSync;

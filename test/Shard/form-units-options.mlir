@@ -38,6 +38,15 @@
 // LIST: error: auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json, or mark parameters with {fsdp.unit = "name"}
 // RUN: not fsdp-opt %s --fsdp-form-units --fsdp-insert-unshard="grad-accum=0" 2>&1 | FileCheck %s --check-prefix=ACCUM
 // ACCUM: error: grad-accum: expected a number in [1, 1048576], found 0
+// RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.*" 2>&1 | FileCheck %s --check-prefix=FROZEN
+// FROZEN: error: all 2 parameters are frozen: there is nothing to train; narrow what freeze, the sidecar or 'fsdp.frozen' says
+// RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0.b,h.1" 2>&1 | FileCheck %s --check-prefix=UNFROZEN
+// UNFROZEN: error: freeze: pattern 'h.0.b' matches no parameter; names look like 'h.0.w' and 'h.1.w'
+// RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0,,h.1" 2>&1 | FileCheck %s --check-prefix=NOPATTERN
+// NOPATTERN: error: freeze: pattern '' cannot be read: it is empty
+// RUN: fsdp-opt %s --fsdp-form-units="freeze=*.0.w" 2>&1 | FileCheck %s --check-prefix=HALF
+// HALF: fsdp.unit @h.0.frozen {{.*}}"h.0.w", {{.*}}trainable = false
+// HALF: fsdp.unit @h.1 {{.*}}"h.1.w", {{.*}}trainable = true
 func.func @loss(
     %a: tensor<4x4xf32> {fsdp.param = "h.0.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
     %b: tensor<4x4xf32> {fsdp.param = "h.1.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {

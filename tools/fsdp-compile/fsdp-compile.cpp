@@ -74,8 +74,9 @@ struct CommandLine {
                                 cl::desc("size: elements of the smallest unit (default 100000000); transformer:"
                                          " merge layers up to this many"),
                                 cl::init(0), cl::cat(sharding)};
-  cl::opt<bool> reshard{"reshard-after-forward", cl::desc("Gather parameters again in the backward (default true)"),
-                        cl::init(true), cl::cat(sharding)};
+  cl::opt<std::string> reshard{"reshard-after-forward",
+                               cl::desc("Gather parameters again in the backward: true (default) or false"),
+                               cl::ValueOptional, cl::init("true"), cl::cat(sharding)};
 
   cl::opt<std::string> reshardRoot{"reshard-root",
                                    cl::desc("The root unit: gathered again in the backward (forward), kept until then "
@@ -89,6 +90,8 @@ struct CommandLine {
                                 cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
                                          "auto (default): each where they are sharded"),
                                 cl::init("auto"), cl::cat(training)};
+  cl::opt<std::string> freeze{"freeze", cl::desc("Parameters that are not trained: patterns, e.g. h.0,*.bias"),
+                              cl::value_desc("PATTERNS"), cl::cat(training)};
   cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
   cl::opt<double> lr{"lr", cl::desc("Learning rate that fsdp-run starts from (default 3e-4)"), cl::init(3e-4),
                      cl::cat(training)};
@@ -126,6 +129,14 @@ struct CommandLine {
 };
 } // namespace
 
+/// As cl::opt<bool> reads it.
+static std::optional<bool> readBool(StringRef text) {
+  return llvm::StringSwitch<std::optional<bool>>(text)
+      .Cases({"", "true", "TRUE", "True", "1"}, true)
+      .Cases({"false", "FALSE", "False", "0"}, false)
+      .Default(std::nullopt);
+}
+
 static CompileOptions fill(const CommandLine &line) {
   CompileOptions options;
   options.import.entry = line.entry;
@@ -141,10 +152,11 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.minNumParams = line.minNumParams;
   if (!line.wrapFile.empty() && !line.policy.getNumOccurrences())
     options.shard.policy = "manual";
-  options.shard.reshardAfterForward = line.reshard;
   options.shard.reshardRoot = line.reshardRoot;
   options.shard.gradSync = line.gradSync;
   options.shard.paramStorage = line.paramStorage;
+  options.shard.freeze = line.freeze;
+  options.shard.reshardAfterForward = readBool(line.reshard).value_or(true);
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;
@@ -206,6 +218,8 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
     return "--explain=" + line.explain + ": expected text or json";
   if (line.target != "cpu" && line.target != "reference")
     return "--target=" + line.target + ": expected cpu or reference";
+  if (!readBool(line.reshard))
+    return "--reshard-after-forward=" + line.reshard + ": expected true or false, found " + line.reshard;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.threads < 1 || line.threads > 1024)

@@ -54,6 +54,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"minNumParams", "min-num-params", "int64_t", "0",
            "With 'size': elements of the smallest unit (0: 100000000). With 'transformer': merge neighbouring "
            "layers until a unit has at least this many.">,
+    Option<"freeze", "freeze", "std::string", "\"\"",
+           "Parameters that are not trained: patterns over names or their beginnings, 'h.0,*.bias'. "
+           "They have no gradient and no optimizer state.">,
     Option<"reshard", "reshard-after-forward", "bool", "true",
            "Gather layers again in the backward instead of keeping them.">,
     Option<"paramStorage", "param-storage", "std::string", "\"master\"",

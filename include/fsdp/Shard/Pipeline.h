@@ -24,6 +24,7 @@ struct ShardOptions {
   std::string layerPattern;            ///< `--transformer-layer`
   std::string wrapFile;                ///< `--wrap`
   int64_t minNumParams = 0;            ///< `--min-num-params`
+  std::string freeze;                  ///< `--freeze`
   bool reshardAfterForward = true;     ///< `--reshard-after-forward`
   std::string reshardRoot = "backward"; ///< `--reshard-root`
   std::string paramStorage = "master"; ///< `--param-storage`
