@@ -70,6 +70,8 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
       return failure();
     if (!options.dumpDirectory.empty() && failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
       return failure();
+    if (phase.mnemonic == "import" && options.afterImport && failed(options.afterImport(module)))
+      return failure();
     if (phase.mnemonic == last)
       break;
   }

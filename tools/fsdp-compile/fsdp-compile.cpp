@@ -7,7 +7,9 @@
 #include "fsdp/Analysis/Explain.h"
 #include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Pipelines/Config.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -17,7 +19,38 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
-namespace cl = llvm::cl;
+
+/// The options of LLVM, which say what they take.
+namespace cl {
+using namespace llvm::cl;
+
+static std::vector<ConfigOption> &kinds() {
+  static std::vector<ConfigOption> kinds;
+  return kinds;
+}
+
+template <typename T>
+struct opt : llvm::cl::opt<T> {
+  template <typename... Modifiers>
+  explicit opt(const Modifiers &...modifiers) : llvm::cl::opt<T>(modifiers...) {
+    constexpr ConfigKind kind = std::is_same_v<T, bool>           ? ConfigKind::flag
+                                : std::is_integral_v<T>           ? ConfigKind::integer
+                                : std::is_floating_point_v<T>     ? ConfigKind::number
+                                                                  : ConfigKind::word;
+    if (this->hasArgStr())
+      kinds().push_back({this->ArgStr.str(), kind});
+  }
+  using llvm::cl::opt<T>::operator=;
+};
+
+template <typename T>
+struct list : llvm::cl::list<T> {
+  template <typename... Modifiers>
+  explicit list(const Modifiers &...modifiers) : llvm::cl::list<T>(modifiers...) {
+    kinds().push_back({this->ArgStr.str(), ConfigKind::list});
+  }
+};
+} // namespace cl
 
 static constexpr int badUsage = 2;
 
@@ -36,6 +69,9 @@ EXAMPLES
   A foreign module that returns logits and holds a mask of unknown content:
     fsdp-compile gpt2.mlir --attach-loss=cross_entropy --buffer=0=causal --mesh=shard=2 -o gpt2.fsdp
 
+  The options in a file, or those of Hugging Face or DeepSpeed (docs/Configuration.md):
+    fsdp-compile gpt.mlir --config=config.json -o gpt.fsdp
+
   The IR after a phase:
     fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
 )";
@@ -46,6 +82,12 @@ struct CommandLine {
   cl::OptionCategory model{"Model"}, sharding{"Sharding"}, training{"Training"}, output{"Output"};
 
   cl::opt<std::string> input{cl::Positional, cl::desc("IN.mlir"), cl::init("-"), cl::cat(model)};
+  cl::opt<std::string> config{"config",
+                              cl::desc("JSON file of options, of a Hugging Face fsdp_config, or of DeepSpeed;"
+                                       " the command line wins"),
+                              cl::value_desc("FILE.json"), cl::cat(model)};
+  cl::opt<bool> configKeys{"config-keys", cl::desc("Print the keys that --config understands"), cl::Hidden,
+                           cl::cat(output)};
   cl::opt<std::string> entry{"entry", cl::desc("Function to train (default: the only public one)"), cl::cat(model)};
   cl::opt<std::string> params{
       "params", cl::desc("Which arguments are parameters: positions and names, e.g. 0-148,150,h.*"), cl::cat(model)};
@@ -189,12 +231,15 @@ static void printLocation(Location loc, llvm::raw_ostream &os) {
     printLocation(call.getCallee(), os);
 }
 
+static void noteOrigin(StringRef message);
+
 static void printDiagnostic(Diagnostic &diag, bool remarks) {
   if (diag.getSeverity() == DiagnosticSeverity::Remark && !remarks)
     return;
   static constexpr StringLiteral names[] = {"note", "warning", "error", "remark"};
   printLocation(diag.getLocation(), llvm::errs());
   llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": " << diag << "\n";
+  noteOrigin(diag.str());
   for (Diagnostic &note : diag.getNotes()) {
     printLocation(note.getLocation(), llvm::errs());
     llvm::errs() << "note: " << note << "\n";
@@ -203,6 +248,7 @@ static void printDiagnostic(Diagnostic &diag, bool remarks) {
 
 static int usageError(const Twine &message) {
   llvm::errs() << "fsdp-compile: " << message << "\n";
+  noteOrigin(message.str());
   return badUsage;
 }
 
@@ -247,6 +293,97 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// The file of options
+//===----------------------------------------------------------------------===//
+
+/// Where options come from that the command line does not give.
+static Config fileOptions;
+static std::string fileName;
+
+static void printPlace(const ConfigOrigin &place, StringRef severity) {
+  llvm::errs() << fileName << ":";
+  if (place.line)
+    llvm::errs() << place.line << ":" << place.column << ":";
+  llvm::errs() << " " << severity << ": ";
+}
+
+/// Says which key an error about an option is due to: its text begins with the option's name.
+static void noteOrigin(StringRef message) {
+  message.consume_front("--");
+  for (const ConfigSetting &setting : fileOptions.settings) {
+    StringRef rest = message;
+    if (rest.consume_front(setting.option) && !rest.empty() && !llvm::isAlnum(rest.front()) && rest.front() != '-') {
+      printPlace(setting.origin, "note");
+      llvm::errs() << "\"" << setting.origin.key << "\" says --" << setting.option << "="
+                   << llvm::join(setting.values, ",") << "\n";
+    }
+  }
+}
+
+/// Sets what the file says and the command line does not. False when an error was printed.
+static bool readFileOptions(CommandLine &line) {
+  auto report = [&](bool isError, const ConfigOrigin &place, const Twine &message) {
+    if (!isError && !line.remarks)
+      return;
+    printPlace(place, isError ? "error" : "remark");
+    llvm::errs() << (place.key.empty() ? "" : "\"" + place.key + "\": ") << message << "\n";
+  };
+  fileName = line.config;
+  std::optional<Config> config = readConfig(line.config, cl::kinds(), report);
+  if (!config)
+    return false;
+  fileOptions.batch = config->batch;
+  fileOptions.ranks = config->ranks;
+  fileOptions.totalBatch = config->totalBatch;
+  auto &registered = cl::getRegisteredOptions();
+  for (ConfigSetting &setting : config->settings) {
+    cl::Option *option = registered.lookup(setting.option);
+    if (!option || option->getNumOccurrences() > 0) {
+      report(false, setting.origin, "the command line wins with --" + setting.option);
+      continue;
+    }
+    for (auto [index, value] : llvm::enumerate(setting.values))
+      if (option->addOccurrence(index + 1, setting.option, value)) { // has said why
+        report(true, setting.origin, "expected a value of --" + setting.option + ", found " + value);
+        return false;
+      }
+    fileOptions.settings.push_back(std::move(setting));
+  }
+  return true;
+}
+
+/// Ranks of a mesh in words; what is no mesh is refused by Shard.
+static int64_t countRanks(StringRef mesh) {
+  int64_t ranks = 1;
+  SmallVector<StringRef> axes, factors;
+  mesh.split(axes, ',');
+  for (StringRef axis : axes)
+    axis.split('=').second.split(factors, 'x');
+  for (StringRef factor : factors)
+    if (int64_t size = 0; !factor.getAsInteger(10, size) && size > 0 && ranks < (1 << 20))
+      ranks *= std::min<int64_t>(size, 1 << 20);
+  return ranks;
+}
+
+/// What the file says about batches and ranks against the model and the mesh.
+static LogicalResult checkFileBatch(ModuleOp imported, CompileOptions &options, bool accumulationGiven) {
+  auto report = [](bool, const ConfigOrigin &place, const Twine &message) {
+    printPlace(place, "error");
+    llvm::errs() << "\"" << place.key << "\": " << message << "\n";
+  };
+  int64_t batch = 0, accumulation = accumulationGiven ? options.shard.gradAccum : 0;
+  for (auto func : imported.getOps<func::FuncOp>())
+    for (BlockArgument argument : func.isPublic() ? func.getArguments() : ArrayRef<BlockArgument>())
+      if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+          type && type.getRank() > 0 && !batch && func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr))
+        batch = type.getDimSize(0);
+  if (!checkBatch(fileOptions, countRanks(options.shard.mesh), batch, accumulation, report))
+    return failure();
+  options.shard.gradAccum = std::max<int64_t>(accumulation, 1);
+  return success();
+}
+
 static int compile(const CommandLine &line) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -266,6 +403,10 @@ static int compile(const CommandLine &line) {
   const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json";
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
+  if (!line.config.empty())
+    options.afterImport = [&, given = line.accum.getNumOccurrences() > 0](ModuleOp imported) {
+      return checkFileBatch(imported, options, given);
+    };
   if (failed(runPhases(*module, options, compileTo)))
     return badUsage;
   if (!compileTo.empty() && compileTo != "codegen") // IR
@@ -294,6 +435,15 @@ int main(int argc, char **argv) {
     llvm::errs() << errors;
     return badUsage;
   }
+  if (line.configKeys) {
+    printConfigKeys(llvm::outs());
+    for (const std::string &target : getConfigTargets())
+      if (!llvm::is_contained({"batch", "ranks", "total-batch"}, target) && !cl::getRegisteredOptions().count(target))
+        llvm::errs() << "fsdp-compile: no such option: --" << target << "\n";
+    return 0;
+  }
+  if (!line.config.empty() && !readFileOptions(line))
+    return badUsage;
   if (std::optional<std::string> problem = checkUsage(line))
     return usageError(*problem);
   return compile(line);

@@ -20,6 +20,7 @@
 #include "fsdp/Shard/Pipeline.h"
 #include "fsdp/Update/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <functional>
 
 namespace mlir::fsdp {
 
@@ -39,6 +40,8 @@ struct CompileOptions {
   double learningRate = 3e-4;    ///< default of fsdp-run
   std::string dumpDirectory;     ///< IR after each phase; empty: none
   bool timing = false;           ///< time of each phase and pass on stderr
+  /// Called with the imported model; may still change the options of later phases.
+  std::function<LogicalResult(ModuleOp)> afterImport = nullptr;
 };
 
 /// One entry of Phases.def.
