@@ -51,7 +51,7 @@ struct Strategy {
 };
 constexpr StringLiteral kAxes[] = {"shard", "replicate"};
 constexpr Strategy kStrategies[] = {
-    {"no_shard", 0, 0, 0, false, false},
+    {"no_shard", 0, 0, 0, false, false}, // first: of ignored parameters, too
     {"zero1", 0, 0, 1, false, false},
     {"zero2", 0, 1, 1, false, false},
     {"shard_grad_op", 1, 1, 1, false, false},
@@ -69,12 +69,13 @@ struct Parameter {
   int64_t firstUse; ///< number of the op; the maximum when there is none
   StringRef layer;  ///< empty: root
   std::optional<StringRef> unit; ///< that the IR asks for
+  bool ignored = false; ///< by the strategy: whole on every rank
 };
 
 /// A unit that is about to be.
 struct Draft {
   StringRef layer;
-  bool frozen;
+  bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
   unsigned number = 0; ///< in the order of the arguments
@@ -90,7 +91,8 @@ struct Draft {
 };
 
 /// What distinguishes units; empty parts are left out of the name.
-using DraftKey = std::tuple<StringRef, /*frozen=*/unsigned, Type>;
+using DraftKey =
+    std::tuple<StringRef, /*frozen=*/unsigned, /*ignored=*/unsigned, Type>;
 
 struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
   using FormUnitsPassBase::FormUnitsPassBase;
@@ -98,7 +100,7 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
 
 private:
   FailureOr<const Strategy *> readOptions(MeshSpec &spec);
-  PlacementAttr getPlacement();
+  PlacementAttr getPlacement(const Strategy &row);
   Type getStorageType(const Draft &draft);
   FailureOr<func::FuncOp> findLoss();
   LogicalResult collect(func::FuncOp loss);
@@ -106,7 +108,7 @@ private:
   WrapOptions getWrapOptions() const {
     return {policy, layerPattern, wrapFile, minNumParams};
   }
-  LogicalResult freezeSelected(func::FuncOp loss);
+  LogicalResult readPatterns(func::FuncOp loss);
   LogicalResult assignLayers(func::FuncOp loss, bool gathers);
   SmallVector<Draft> formDrafts();
   void mergeSmall(SmallVector<Draft> &drafts);
@@ -162,12 +164,12 @@ FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
   return row;
 }
 
-PlacementAttr FormUnitsPass::getPlacement() {
+PlacementAttr FormUnitsPass::getPlacement(const Strategy &row) {
   Builder builder(&getContext());
   auto axes = [&](int count) {
     return builder.getStrArrayAttr(SmallVector<StringRef>(std::begin(kAxes), std::begin(kAxes) + count));
   };
-  return PlacementAttr::get(&getContext(), axes(row->parameters), axes(row->gradients), axes(row->state));
+  return PlacementAttr::get(&getContext(), axes(row.parameters), axes(row.gradients), axes(row.state));
 }
 
 /// The function to shard, in a module that is not sharded yet.
@@ -286,17 +288,25 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
-/// What `freeze` names is not trained; something has to be.
-LogicalResult FormUnitsPass::freezeSelected(func::FuncOp loss) {
+/// What `freeze` names is not trained, what `ignore` names is not sharded;
+/// something has to be trained.
+LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   auto names = llvm::map_to_vector(parameters,
                                    [](const Parameter &p) { return p.name; });
-  auto selected = selectNames(names, freeze, "freeze", [&] {
-    return mlir::emitError(loss.getLoc());
-  });
-  if (failed(selected))
+  auto mark = [&](StringRef patterns, StringRef option,
+                  bool Parameter::*flag) -> LogicalResult {
+    auto selected = selectNames(names, patterns, option, [&] {
+      return mlir::emitError(loss.getLoc());
+    });
+    if (failed(selected))
+      return failure();
+    for (unsigned index : selected->set_bits())
+      parameters[index].*flag = true;
+    return success();
+  };
+  if (failed(mark(freeze, "freeze", &Parameter::frozen)) ||
+      failed(mark(ignore, "ignore-params", &Parameter::ignored)))
     return failure();
-  for (unsigned index : selected->set_bits())
-    parameters[index].frozen = true;
   if (!llvm::all_of(parameters, [](const Parameter &p) { return p.frozen; }))
     return success();
   return mlir::emitError(loss.getLoc())
@@ -308,7 +318,7 @@ LogicalResult FormUnitsPass::freezeSelected(func::FuncOp loss) {
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   auto named = llvm::map_to_vector(parameters, [](const Parameter &p) {
     int64_t bits = p.type.getElementType().getIntOrFloatBitWidth();
-    int64_t elements = p.type.getNumElements();
+    int64_t elements = p.ignored ? 0 : p.type.getNumElements();
     return NamedParam{p.name, p.type.getRank(), elements, elements * bits / 8,
                       p.unit};
   });
@@ -324,10 +334,12 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
   llvm::MapVector<DraftKey, Draft> byKey;
   for (const Parameter &param : parameters) {
     Type dtype = param.type.getElementType();
-    auto [it, isNew] = byKey.try_emplace({param.layer, param.frozen, dtype});
+    auto [it, isNew] = byKey.try_emplace(
+        {param.layer, param.frozen, param.ignored, dtype});
     if (isNew) {
       it->second.layer = param.layer;
       it->second.frozen = param.frozen;
+      it->second.ignored = param.ignored;
       it->second.dtype = dtype;
       it->second.number = byKey.size();
     }
@@ -348,7 +360,8 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   for (Draft &draft : drafts) {
     // The open unit of this kind, if there is one.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
-      return !d.isRoot() && d.frozen == draft.frozen && d.dtype == draft.dtype;
+      return !d.isRoot() && d.frozen == draft.frozen &&
+             d.ignored == draft.ignored && d.dtype == draft.dtype;
     });
     if (draft.isRoot() || open == merged.rend() || policy != "transformer" ||
         open->size >= minNumParams) {
@@ -367,9 +380,11 @@ static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   std::string name = draft.isRoot() ? "root" : draft.layer.str();
   if (draft.frozen)
     name += ".frozen";
+  if (draft.ignored)
+    name += ".ignored";
   for (const Draft &other : drafts) {
     if (&other == &draft || other.layer != draft.layer ||
-        other.frozen != draft.frozen)
+        other.frozen != draft.frozen || other.ignored != draft.ignored)
       continue;
     if (std::tuple(other.size, &draft) > std::tuple(draft.size, &other)) {
       llvm::raw_string_ostream(name) << "." << draft.dtype;
@@ -395,6 +410,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
            << "unit '" << name << "': expected at most 2^48 elements, found "
            << draft.size;
   auto decays = [](const Parameter *p) { return p->type.getRank() >= 2; };
+  const Strategy *row = draft.ignored ? &kStrategies[0] : this->row;
   int64_t shards = llvm::product_of(spec.shard);
   UnitLayout layout =
       layOutUnit(llvm::map_to_vector(
@@ -416,7 +432,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   bool hoisted = draft.isRoot() ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard) : !again;
   auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
                              storage, again && row->parameters > 0,
-                             builder.getArrayAttr(params), getPlacement(),
+                             builder.getArrayAttr(params), getPlacement(*row),
                              hoisted && row->parameters > 0);
   symbols.insert(unit); // renames it when the name is taken
   int64_t bits = storage.getIntOrFloatBitWidth();
@@ -447,7 +463,7 @@ void FormUnitsPass::runOnOperation() {
   FailureOr<func::FuncOp> loss = findLoss();
   bool gathers = row->parameters > 0 && llvm::product_of(spec.shard) > 1;
   if (failed(loss) || failed(collect(*loss)) ||
-      failed(freezeSelected(*loss)) || failed(assignLayers(*loss, gathers)))
+      failed(readPatterns(*loss)) || failed(assignLayers(*loss, gathers)))
     return signalPassFailure();
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);

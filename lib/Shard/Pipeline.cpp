@@ -21,6 +21,7 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.wrapFile = options.wrapFile;
   form.minNumParams = options.minNumParams;
   form.freeze = options.freeze;
+  form.ignore = options.ignore;
   form.reshard = options.reshardAfterForward;
   form.rootReshard = options.reshardRoot;
   form.paramStorage = options.paramStorage;
@@ -52,6 +53,7 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
                                llvm::cl::desc("Elements of the smallest unit"),
                                llvm::cl::init(ShardOptions().minNumParams)};
   Option<std::string> freeze{*this, "freeze", llvm::cl::desc("Parameters that are not trained")};
+  Option<std::string> ignore{*this, "ignore-params", llvm::cl::desc("Parameters that are not sharded")};
   Option<bool> reshardAfterForward{
       *this, "reshard-after-forward",
       llvm::cl::desc("Gather again in the backward"),
@@ -82,6 +84,7 @@ void fsdp::registerShardPipeline() {
         plain.wrapFile = options.wrapFile;
         plain.minNumParams = options.minNumParams;
         plain.freeze = options.freeze;
+        plain.ignore = options.ignore;
         plain.reshardAfterForward = options.reshardAfterForward;
         plain.reshardRoot = options.reshardRoot;
         plain.gradSync = options.gradSync;

@@ -129,7 +129,7 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
 }
 
 /// Where decay changes in the unit's flat buffer. Neighbours of one kind are
-/// one span; what lies between parameters belongs to the span before.
+/// one span; what lies between parameters belongs to the span before. At least one.
 static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   SmallVector<DecaySpan> spans;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -140,6 +140,8 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
       spans.push_back({end, param.getDecay()});
     spans.back().end = end;
   }
+  if (spans.empty()) // parameters without elements: padding alone
+    spans.push_back({0, false});
   return spans;
 }
 

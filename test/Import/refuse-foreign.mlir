@@ -53,9 +53,9 @@ func.func @branches(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
 
 // -----
 
-// expected-error @+1 {{argument 0 of '@empty' has no elements: 'tensor<0x4xf32>'}}
-func.func @empty(%x: tensor<0x4xf32>) {
-  return
+// expected-error @+1 {{argument 0 of '@empty' has no elements, yet is used: 'tensor<0x4xf32>'}}
+func.func @empty(%x: tensor<0x4xf32>, %unused: tensor<0xf32>) -> tensor<0x4xf32> {
+  return %x : tensor<0x4xf32>
 }
 
 // -----

@@ -132,6 +132,9 @@ struct CommandLine {
                                 cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
                                          "auto (default): each where they are sharded"),
                                 cl::init("auto"), cl::cat(training)};
+  cl::opt<std::string> ignore{"ignore-params",
+                              cl::desc("Parameters that every rank keeps whole, whatever the strategy: patterns"),
+                              cl::value_desc("PATTERNS"), cl::cat(sharding)};
   cl::opt<std::string> freeze{"freeze", cl::desc("Parameters that are not trained: patterns, e.g. h.0,*.bias"),
                               cl::value_desc("PATTERNS"), cl::cat(training)};
   cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
@@ -198,6 +201,7 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.gradSync = line.gradSync;
   options.shard.paramStorage = line.paramStorage;
   options.shard.freeze = line.freeze;
+  options.shard.ignore = line.ignore;
   options.shard.reshardAfterForward = readBool(line.reshard).value_or(true);
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;

@@ -23,8 +23,8 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     - with the policy `manual`: what a file lists;
     - what `fsdp.unit = "name"` on an argument says, whatever the policy;
     - the **root** unit: everything else. It is kept from the forward to the backward unless told otherwise;
-    - frozen parameters, and parameters of another element type, are split off
-      into units of their own (`@"h.3.frozen"`, `@root.f32`).
+    - frozen parameters, ignored ones, and parameters of another element type, are split
+      off into units of their own (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
 
     Within a unit, parameters with weight decay (rank 2 and more) come first. Every
     offset is a multiple of 32 elements. `shard_size` is the S-th part of the
@@ -57,6 +57,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"freeze", "freeze", "std::string", "\"\"",
            "Parameters that are not trained: patterns over names or their beginnings, 'h.0,*.bias'. "
            "They have no gradient and no optimizer state.">,
+    Option<"ignore", "ignore-params", "std::string", "\"\"",
+           "Parameters that are not sharded, whatever the strategy: patterns as of freeze. Every rank keeps "
+           "them whole; they are trained, and their gradients are reduced over all ranks.">,
     Option<"reshard", "reshard-after-forward", "bool", "true",
            "Gather layers again in the backward instead of keeping them.">,
     Option<"paramStorage", "param-storage", "std::string", "\"master\"",
