@@ -47,8 +47,10 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
 
 /// The positions of [begin, end) of a flat extent, begin a multiple of the tile:
 /// whole vectors in a loop, the rest of the extent for whoever has its end.
-void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body) {
-  int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes, split = whole * lanes;
+void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body,
+                            int64_t lanes) {
+  lanes = lanes ? lanes : vectorLanes(virtualLanes);
+  int64_t whole = size / lanes, split = whole * lanes;
   OpBuilder::InsertionGuard guard(builder);
   if (whole > 0) {
     Value first = arith::DivUIOp::create(builder, loc, phase.begin, index(lanes));
@@ -127,7 +129,7 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     AffineExpr row = inner.addDim(loop.getInductionVar(), 0, loops.count - 1);
     Values sums;
     for (auto [step, sum] : llvm::zip_equal(segment, loop.getRegionIterArgs()))
-      sums.push_back(accumulate(step, inner, loops.position(step, inner.subscripts(), column, row), sum));
+      sums.push_back(inner.advance(step.op, step.result, sum, loops.position(step, inner.subscripts(), column, row)));
     scf::YieldOp::create(builder, loc, sums);
     return Values(loop.getResults());
   };

@@ -9,6 +9,7 @@
 //
 //   the same for all lanes     768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
+//   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   neither                    768 lane + row       -> vector.gather
 //
 // An index that depends on data is a vector of index, or, where the lanes agree on
@@ -178,31 +179,95 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
+//  Rows of 4 in memory: a b c d  a b c d ..   A round of taking the even and the odd
+//  lanes of neighbours moves the lowest bit of an element's number to the top; after two
+//  rounds vector i holds column i. Interleaving is the way back.
+
+static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
+  int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
+  SmallVector<int64_t> even, odd;
+  for (int64_t i = 0; i < lanes; ++i) {
+    even.push_back(2 * i);
+    odd.push_back(2 * i + 1);
+  }
+  for (int64_t round = 1; round < count; round *= 2) {
+    SmallVector<Value> next(count);
+    for (int64_t i = 0; i < count / 2; ++i) {
+      next[i] = vector::ShuffleOp::create(b, loc, vectors[2 * i], vectors[2 * i + 1], even);
+      next[i + count / 2] = vector::ShuffleOp::create(b, loc, vectors[2 * i], vectors[2 * i + 1], odd);
+    }
+    vectors = next;
+  }
+}
+
+void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
+  int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), half = vectors.size() / 2;
+  SmallVector<int64_t> low, high;
+  for (int64_t i = 0; i < lanes / 2; ++i) {
+    low.append({i, lanes + i});
+    high.append({lanes / 2 + i, lanes + lanes / 2 + i});
+  }
+  for (int64_t round = 1; round < 2 * half; round *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < half; ++i) {
+      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + half], low));
+      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + half], high));
+    }
+    vectors = next;
+  }
+}
+
+/// Lanes that lie 2, 4 or 8 apart: whole vectors and shuffles, shared by the columns.
+Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
+  for (int64_t stride : {2, 4, 8}) {
+    AffineExpr base = simplify(offset - lane() * stride);
+    if (hasLane(base) || cast<MemRefType>(memory.getType()).getNumElements() % stride != 0)
+      continue;
+    AffineExpr column = subscripts().mod(base, stride);
+    if (!isa<AffineConstantExpr>(column) || lanes < 2)
+      return {};
+    AffineExpr first = simplify(base - column);
+    Key key{memory.getAsOpaquePointer(), {first.getAsOpaquePointer(), constant(stride).getAsOpaquePointer()}};
+    SmallVector<Value> &columns = strided[key];
+    if (columns.empty()) {
+      auto type = VectorType::get({lanes}, storage);
+      for (int64_t i = 0; i < stride; ++i)
+        columns.push_back(vector::LoadOp::create(builder, loc, type, memory, materialise(first + i * lanes)));
+      deinterleave(builder, loc, columns);
+    }
+    return columns[cast<AffineConstantExpr>(column).getValue()];
+  }
+  return {};
+}
+
+Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value laneOffset) {
+  ++state.gathers;
+  auto type = VectorType::get({lanes}, storage);
+  Value positions = materialiseLanes(offset);
+  if (laneOffset)
+    positions = arith::AddIOp::create(builder, loc, positions, laneOffset);
+  Value zeroIndex = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto maskType = VectorType::get({lanes}, builder.getI1Type());
+  Value mask = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(maskType, true));
+  Value pass = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  return vector::GatherOp::create(builder, loc, type, memory, ValueRange(zeroIndex), positions, mask, pass);
+}
+
 Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset) {
   Type storage = getStorageType(element);
   offset = simplify(offset);
-  Value loaded;
   if (lanes == 1)
     offset = simplify(offset.replace(lane(), constant(0)));
-  if (!laneOffset && !hasLane(offset)) {
+  AffineExpr base = simplify(offset - lane());
+  Value loaded;
+  if (laneOffset)
+    loaded = gather(memory, storage, offset, laneOffset);
+  else if (!hasLane(offset))
     loaded = memref::LoadOp::create(builder, loc, memory, materialise(offset));
-  } else {
-    auto type = VectorType::get({lanes}, storage);
-    AffineExpr base = simplify(offset - lane());
-    if (!laneOffset && !hasLane(base)) {
-      loaded = vector::LoadOp::create(builder, loc, type, memory, materialise(base));
-    } else {
-      ++state.gathers;
-      Value positions = materialiseLanes(offset);
-      if (laneOffset)
-        positions = arith::AddIOp::create(builder, loc, positions, laneOffset);
-      Value zeroIndex = arith::ConstantIndexOp::create(builder, loc, 0);
-      auto maskType = VectorType::get({lanes}, builder.getI1Type());
-      Value mask = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(maskType, true));
-      Value pass = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-      loaded = vector::GatherOp::create(builder, loc, type, memory, ValueRange(zeroIndex), positions, mask, pass);
-    }
-  }
+  else if (!hasLane(base))
+    loaded = vector::LoadOp::create(builder, loc, VectorType::get({lanes}, storage), memory, materialise(base));
+  else if (!(loaded = loadStrided(memory, storage, offset)))
+    loaded = gather(memory, storage, offset, {});
   return fromStorage(builder, loc, loaded, element);
 }
 

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Evaluator.h"
+#include "fsdp/Codegen/KernelSteps.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -43,6 +44,7 @@ Evaluator Evaluator::withLanes(int64_t count) const {
   // Vectors of the other width are of no use; scalars are.
   for (auto it = copy.known.begin(); it != copy.known.end();)
     it = isa<VectorType>(it->second.getType()) ? copy.known.erase(it) : std::next(it);
+  copy.strided.clear();
   return copy;
 }
 
@@ -188,7 +190,7 @@ Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(
           [&](auto reshape) { return evaluateReshape(reshape.getSrc(), type, indices); })
       .Case([&](tensor::ExtractSliceOp slice) { return evaluateSlice(slice, indices); })
-      .Case([&](tensor::InsertSliceOp insert) { return evaluateInsert(insert, indices); })
+      .Case<tensor::InsertSliceOp, tensor::InsertOp>([&](auto insert) { return evaluateInsert(insert, indices); })
       .Case([&](tensor::ConcatOp concat) { return evaluateConcat(concat, indices); })
       .Case([&](tensor::PadOp pad) { return evaluatePad(pad, indices); })
       .Case([&](GatherRowsOp gather) {
@@ -269,11 +271,15 @@ Value Evaluator::evaluateGeneric(linalg::GenericOp op, unsigned result, ArrayRef
   return evaluateBody(op, op.getBody()->getTerminator()->getOperand(result), loops);
 }
 
-Value Evaluator::evaluateInBody(linalg::GenericOp op, Value value, ArrayRef<AffineExpr> loops) {
+Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before, ArrayRef<AffineExpr> loops) {
   SmallVector<Subscript> subscripts;
   for (AffineExpr loop : loops)
     subscripts.push_back({simplify(loop), {}});
-  return evaluateBody(op, value, subscripts);
+  BlockArgument result = op.getRegionOutputArgs()[number];
+  state.carried[result] = before;
+  Value after = evaluateBody(op, op.getBody()->getTerminator()->getOperand(number), subscripts);
+  state.carried.erase(result);
+  return broadcast(after);
 }
 
 /// A value of index that is an affine function of the loops.
@@ -309,16 +315,22 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.expr.getAsOpaquePointer());
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
-  if (auto found = known.find(key); found != known.end())
+  // What depends on the result so far is another value each time.
+  bool carries = !state.carried.empty() && state.carried.begin()->first.getParentBlock() == op.getBody() &&
+                 dependsOnOutput(op, value);
+  if (auto found = known.find(key); found != known.end() && !carries)
     return found->second;
   Value result = isa<BlockArgument>(value) ? evaluateOperand(op, cast<BlockArgument>(value), loops)
                                            : evaluateInner(op, value, loops);
-  known[key] = result;
+  if (!carries)
+    known[key] = result;
   return result;
 }
 
 /// An argument of the body: the operand's element at the loop position.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument, ArrayRef<Subscript> loops) {
+  if (Value value = state.carried.lookup(argument))
+    return value;
   OpOperand &operand = op->getOpOperand(argument.getArgNumber());
   if (!isa<RankedTensorType>(operand.get().getType()))
     return evaluateScalar(operand.get());
@@ -353,7 +365,7 @@ Value Evaluator::evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subsc
     }
     return evaluate(extract.getTensor(), indices);
   }
-  if (!isElementwise(definition))
+  if (!isElementwise(definition) && !isa<arith::ConstantOp>(definition))
     return refuse("the op '" + definition->getName().getStringRef() + "'", value.getType());
   SmallVector<Value> operands;
   for (Value operand : definition->getOperands())
@@ -408,6 +420,28 @@ Value Evaluator::evaluateInsert(tensor::InsertSliceOp op, ArrayRef<Subscript> in
   if (!condition)
     return inner;
   return choose(builder, loc, *this, condition, inner, evaluate(op.getDest(), indices));
+}
+
+Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices) {
+  Value condition;
+  for (auto [given, value] : llvm::zip_equal(indices, op.getIndices())) {
+    Value here;
+    if (std::optional<int64_t> fixed = getConstantIntValue(value)) {
+      Subscript index = given;
+      bool always = false;
+      here = inside(index, *fixed, *fixed + 1, always);
+      if (!here && !always)
+        return evaluate(op.getDest(), indices);
+    } else {
+      Value at = toValue(given), position = evaluateScalar(value);
+      if (isa<VectorType>(at.getType()))
+        position = broadcast(position);
+      here = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, at, position);
+    }
+    condition = conjunction(builder, loc, *this, condition, here);
+  }
+  Value scalar = evaluateScalar(op.getScalar());
+  return condition ? choose(builder, loc, *this, condition, scalar, evaluate(op.getDest(), indices)) : scalar;
 }
 
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {

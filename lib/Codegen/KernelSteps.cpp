@@ -22,9 +22,20 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// The name of the op that combines partial results of `op`; none when its order
+/// cannot be changed.
+static StringRef getCombination(Operation *op) {
+  return TypeSwitch<Operation *, StringRef>(op)
+      .Case<arith::AddFOp, arith::SubFOp, math::FmaOp>([](auto) { return "arith.addf"; })
+      .Case<arith::AddIOp, arith::SubIOp>([](auto) { return "arith.addi"; })
+      .Case<arith::MulFOp, arith::MulIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp, arith::MinNumFOp,
+            arith::OrIOp, arith::XOrIOp, arith::AndIOp, arith::MaxUIOp, arith::MinUIOp, arith::MaxSIOp, arith::MinSIOp>(
+          [](Operation *same) { return same->getName().getStringRef(); })
+      .Default([](Operation *) { return StringRef(); });
+}
+
 Value fsdp::combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c) {
-  OperationState state(loc, isa<math::FmaOp>(combiner) ? StringRef("arith.addf") : combiner->getName().getStringRef(),
-                       {a, c}, a.getType());
+  OperationState state(loc, getCombination(combiner), {a, c}, a.getType());
   return b.create(state)->getResult(0);
 }
 
@@ -38,7 +49,7 @@ TypedAttr fsdp::getIdentity(Operation *combiner, Type element) {
     return b.getIntegerAttr(element, pick(width));
   };
   return TypeSwitch<Operation *, TypedAttr>(combiner)
-      .Case<arith::AddFOp, math::FmaOp, arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
+      .Case<arith::AddFOp, arith::SubFOp, math::FmaOp, arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
           [&](auto) { return b.getZeroAttr(element); })
       .Case<arith::MulFOp, arith::MulIOp>([&](auto) { return b.getOneAttr(element); })
       .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return infinity(true); })
@@ -61,25 +72,43 @@ static bool dependsOnOutput(linalg::GenericOp op, Value value, llvm::SmallPtrSet
          });
 }
 
-/// Result = combiner(result, contribution), the contribution free of results.
+bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
+  llvm::SmallPtrSet<void *, 8> seen;
+  return ::dependsOnOutput(op, value, seen);
+}
+
+/// Whether `value` is the result so far, combined with what is free of results: by one
+/// kind of op, several times perhaps, or by choice (a masked sum). `combiner` is the
+/// op found, null before.
+static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state, Operation *&combiner) {
+  if (value == state)
+    return true;
+  Operation *definition = value.getDefiningOp();
+  if (!definition || definition->getBlock() != op.getBody())
+    return false;
+  if (auto select = dyn_cast<arith::SelectOp>(definition))
+    return !dependsOnOutput(op, select.getCondition()) && matchCombined(op, select.getTrueValue(), state, combiner) &&
+           matchCombined(op, select.getFalseValue(), state, combiner);
+  StringRef name = getCombination(definition);
+  if (name.empty() || (combiner && getCombination(combiner) != name))
+    return false;
+  combiner = definition;
+  // The operand that carries the result; of a difference the first, of an fma the sum.
+  SmallVector<unsigned> carriers;
+  for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
+    if (dependsOnOutput(op, operand))
+      carriers.push_back(i);
+  if (carriers.size() != 1 || (isa<arith::SubFOp, arith::SubIOp>(definition) && carriers[0] != 0) ||
+      (isa<math::FmaOp>(definition) && carriers[0] != 2))
+    return false;
+  return matchCombined(op, definition->getOperand(carriers[0]), state, combiner);
+}
+
 static bool matchCombiner(Step &step) {
   Value yielded = step.op.getBody()->getTerminator()->getOperand(step.result);
   BlockArgument state = step.op.getRegionOutputArgs()[step.result];
-  Operation *combiner = yielded.getDefiningOp();
-  if (!combiner || !state.hasOneUse() || *state.getUsers().begin() != combiner ||
-      !getIdentity(combiner, state.getType()))
-    return false;
-  step.combiner = combiner;
-  llvm::SmallPtrSet<void *, 8> seen;
-  if (isa<math::FmaOp>(combiner)) {
-    if (combiner->getOperand(2) != state)
-      return false;
-    step.contribution = yielded;
-    return !dependsOnOutput(step.op, combiner->getOperand(0), seen) &&
-           !dependsOnOutput(step.op, combiner->getOperand(1), seen);
-  }
-  step.contribution = combiner->getOperand(0) == state ? combiner->getOperand(1) : combiner->getOperand(0);
-  return !dependsOnOutput(step.op, step.contribution, seen);
+  return matchCombined(step.op, yielded, state, step.combiner) && step.combiner &&
+         getIdentity(step.combiner, state.getType());
 }
 
 /// Along which loop neighbours in memory are read: a reduced one makes it a row

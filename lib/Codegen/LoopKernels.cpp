@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Any kernel, as it stands, for one worker: what no other lowering takes comes
-// here. Nothing is fused or reordered.
+// Any kernel, as it stands: what no other lowering takes comes here. Nothing is fused
+// or reordered.
 //
 //  1. Write ops of the project and composite upstream ones as loops or generics.
 //  2. Bufferise: results go to their destinations; where the kernel still reads
 //     an in-place operand behind its update, a copy appears by itself.
-//  3. Buffers that are left move to the shared scratch (one worker runs, so the
-//     scratch is not multiplied by the number of workers). Copies become loops.
+//  3. Buffers that are left move to the scratch that the workers share. Copies become
+//     structured ops.
+//  4. Large ops are split over the workers (LoopPhases.cpp).
 //
 // Time: linear in the ops. Space: the sum of all intermediates of the kernel.
 //
@@ -286,17 +287,13 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
   cleanUp(work);
 
   info.sharedBytes = *size;
-  info.phases.push_back({info.name, 1, 1});
   for (unsigned i = 0; i < bindings; ++i)
     work.removeArgAttr(i, "bufferization.writable");
   for (StringRef name : {kernelAttr, kindAttr})
     work->removeAttr(name);
-  work->setAttr(extentAttr, b.getI64IntegerAttr(1));
-  work->setAttr(tileAttr, b.getI64IntegerAttr(1));
 
   // Constants of tensors have become globals beside the function; give them the
   // kernel's name, so that kernels of one module do not clash.
-  ModuleOp parent = kernel->getParentOfType<ModuleOp>();
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));
@@ -304,8 +301,8 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
     global.setSymName(name);
     global->moveBefore(kernel);
   }
-  work->moveBefore(kernel);
+  for (func::FuncOp phase : splitLoopPhases(work, info))
+    phase->moveBefore(kernel);
   kernel.erase();
-  (void)parent;
   return success();
 }

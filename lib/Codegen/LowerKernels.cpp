@@ -9,7 +9,7 @@
 //
 //   a contraction              -> packed panels, register tiles    Gemm.cpp
 //   maps, reductions, scatters -> nests of vector loops            NestKernels.cpp
-//   any other kernel           -> plain loops, one worker          LoopKernels.cpp
+//   any other kernel           -> plain loops                      LoopKernels.cpp
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +26,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  speculateBranches(kernel);
   if (handlesContractKernel(kernel, target))
     return lowerContractKernel(kernel, target, info);
   if (lowerNestKernel(kernel, target, info))

@@ -8,7 +8,9 @@
 //
 //   rows      every step has the same leading dimensions, and reads the others only
 //             in its own row: one loop over rows, all steps inside (RowNests.cpp)
+//             the same with lanes along short rows (ShortRows.cpp)
 //   flat      maps of one shape: one loop over all elements (RowNests.cpp)
+//   squares   maps that read along another dimension than they write (TransposedNests.cpp)
 //   columns   a reduction over rows: lanes along columns (ColumnNests.cpp)
 //   scatter   lanes along columns, tokens in order (ColumnNests.cpp)
 //
@@ -166,16 +168,6 @@ bool NestBuilder::isSafeInPlace() {
   return true;
 }
 
-/// sum + contribution at a loop position.
-Value NestBuilder::accumulate(const Step &step, Evaluator &at, ArrayRef<AffineExpr> loops, Value sum) {
-  if (auto fma = dyn_cast<math::FmaOp>(step.combiner)) {
-    Value x = at.broadcast(at.evaluateInBody(step.op, fma.getA(), loops));
-    Value y = at.broadcast(at.evaluateInBody(step.op, fma.getB(), loops));
-    return math::FmaOp::create(builder, loc, x, y, sum);
-  }
-  return combine(builder, loc, step.combiner, sum, at.broadcast(at.evaluateInBody(step.op, step.contribution, loops)));
-}
-
 bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
   if (!phase.state.refusal.empty() || !isSafeInPlace()) {
     discard(phase);
@@ -209,9 +201,9 @@ bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
       SmallVector<int64_t> rows(reduction->getType().getShape());
       while (!rows.empty() && rows.back() == 1)
         rows.pop_back();
-      built = buildRows(segment, rows);
+      built = buildShortRows(segment, rows) || buildRows(segment, rows);
     } else {
-      built = buildFlat(segment);
+      built = buildTransposed(segment) || buildFlat(segment);
       if (!built && first.getType().getRank() > 0)
         built = buildRows(segment, first.getType().getShape().drop_back());
     }
@@ -288,6 +280,7 @@ static void generalise(func::FuncOp kernel) {
 
 bool fsdp::lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
   generalise(kernel);
+  splitArgReductions(kernel);
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;

@@ -53,8 +53,7 @@ std::optional<SmallVector<int64_t>> NestBuilder::getColumnShape(const Step &step
   return columns;
 }
 
-/// Indices of the value: of the row, then of the column; the rest is one element.
-static SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
+SmallVector<AffineExpr> fsdp::valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
                                             AffineExpr zero) {
   SmallVector<AffineExpr> indices(row);
   if (!step.isReduction())
@@ -63,8 +62,7 @@ static SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExp
   return indices;
 }
 
-/// The loop position of a reduction at a row and a column.
-static SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
+SmallVector<AffineExpr> fsdp::loopIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
                                            AffineExpr zero) {
   linalg::GenericOp op = step.op;
   SmallVector<AffineExpr> loops(op.getNumLoops());
@@ -119,15 +117,15 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRe
     int64_t width = type ? type.getDimSize(0) : 1, offset = first % width, lanes = at.getLanes();
     Value &sum = (&head)[first / width];
     if (lanes == width) {
-      sum = accumulate(*step, at, loops, sum);
+      sum = at.advance(step->op, step->result, sum, loops);
     } else if (lanes == 1) {
       Value part = vector::ExtractOp::create(builder, loc, sum, offset);
-      part = accumulate(*step, at, loops, part);
+      part = at.advance(step->op, step->result, part, loops);
       sum = vector::InsertOp::create(builder, loc, part, sum, offset);
     } else {
       Value part = vector::ExtractStridedSliceOp::create(builder, loc, sum, ArrayRef<int64_t>{offset},
                                                          ArrayRef<int64_t>{lanes}, ArrayRef<int64_t>{1});
-      part = accumulate(*step, at, loops, part);
+      part = at.advance(step->op, step->result, part, loops);
       sum = vector::InsertStridedSliceOp::create(builder, loc, part, sum, ArrayRef<int64_t>{offset},
                                                  ArrayRef<int64_t>{1});
     }
@@ -140,24 +138,35 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRe
 // Loops over columns
 //===----------------------------------------------------------------------===//
 
+/// What emitting something costs, and where it would like to be split; what is emitted
+/// is thrown away.
+NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
+  EvaluationState saved = phase.state;
+  std::vector<Access> savedAccesses = accesses;
+  phase.state.gathers = 0;
+  phase.state.splits.clear();
+  phase.state.onRead = nullptr;
+  emit();
+  Trial trial{phase.state.gathers, phase.state.splits};
+  // Tables that have become known stay, the code does not.
+  auto tables = phase.state.stored;
+  phase.state = saved;
+  for (auto [value, place] : tables)
+    if (value.getDefiningOp<arith::ConstantOp>())
+      phase.state.stored[value] = place;
+  accesses = savedAccesses;
+  block->erase();
+  return trial;
+}
+
 /// Flat or nested, and where the inner loop is split: by emitting the body once
-/// each way into a block that is thrown away.
+/// each way.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
                                                 ArrayRef<AffineExpr> rowIndices, ArrayRef<int64_t> shape,
                                                 Evaluator &at) {
-  auto attempt = [&](bool flat, Columns &columns) -> int64_t {
-    columns.shape.assign(shape.begin(), shape.end());
-    columns.outer.clear();
-    if (!flat)
-      columns.outer.assign(shape.begin(), shape.end() - 1);
-    columns.inner = flat ? product(shape) : shape.back();
-    OpBuilder::InsertionGuard guard(builder);
-    Block *trial = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
-    EvaluationState saved = phase.state;
-    std::vector<Access> savedAccesses = accesses;
-    phase.state.gathers = 0;
-    phase.state.splits.clear();
-    phase.state.onRead = nullptr;
+  auto emitOnce = [&](bool flat, const Columns &columns) {
     int64_t lanes = std::min<int64_t>(virtualLanes, llvm::bit_floor(uint64_t(columns.inner)));
     Evaluator inner = at.withLanes(lanes);
     SmallVector<AffineExpr> indices;
@@ -175,28 +184,26 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
       if (step->isReduction())
         carried.push_back(constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
     emitBody(phase, members, rowIndices, indices, inner, 0, carried, 1);
-    int64_t cost = phase.state.gathers;
+  };
+  auto choose = [&](bool flat, Columns &columns) -> int64_t {
+    columns.shape.assign(shape.begin(), shape.end());
+    if (!flat)
+      columns.outer.assign(shape.begin(), shape.end() - 1);
+    columns.inner = flat ? product(shape) : shape.back();
+    Trial trial = attempt(phase, [&] { emitOnce(flat, columns); });
     columns.borders = {0, columns.inner};
-    for (int64_t split : phase.state.splits)
+    for (int64_t split : trial.splits)
       if (split > 0 && split < columns.inner)
         columns.borders.push_back(split);
     llvm::sort(columns.borders);
     columns.borders.erase(llvm::unique(columns.borders), columns.borders.end());
-    // Reads and globals that the trial made known stay, its code does not.
-    auto tables = phase.state.stored;
-    phase.state = saved;
-    for (auto [value, place] : tables)
-      if (value.getDefiningOp<arith::ConstantOp>())
-        phase.state.stored[value] = place;
-    accesses = savedAccesses;
-    trial->erase();
-    return cost;
+    return trial.gathers;
   };
   Columns flat, nested;
-  int64_t flatCost = attempt(true, flat);
+  int64_t flatCost = choose(true, flat);
   if (shape.size() == 1 || flatCost == 0)
     return flat;
-  return attempt(false, nested) < flatCost ? nested : flat;
+  return choose(false, nested) < flatCost ? nested : flat;
 }
 
 /// Loops of `columns` from `level` on; `body` gets the indices of a column and the
@@ -374,26 +381,32 @@ static SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment,
   return groups;
 }
 
+/// Refuses reads of the segment's values in other rows, and notes those of arguments.
+void NestBuilder::watchRow(Phase &phase, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices) {
+  llvm::SmallPtrSet<void *, 8> own;
+  for (const Step &step : segment)
+    if (!isa<BlockArgument>(step.value))
+      own.insert(step.value.getAsOpaquePointer());
+  EvaluationState *state = &phase.state;
+  phase.state.onRead = [this, state, own, rowIndices](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
+    bool sameRow = precise && indices.size() >= rowIndices.size();
+    for (size_t i = 0; sameRow && i < rowIndices.size(); ++i)
+      sameRow = indices[i] == rowIndices[i];
+    if (own.contains(tensor.getAsOpaquePointer())) {
+      if (!sameRow && state->refusal.empty())
+        state->refusal = "a value of another row";
+    } else if (isa<BlockArgument>(tensor)) {
+      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, sameRow, stage, body});
+    }
+  };
+}
+
 void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
                           AffineExpr row) {
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  llvm::SmallPtrSet<void *, 8> own;
-  for (const Step &step : segment)
-    if (!isa<BlockArgument>(step.value))
-      own.insert(step.value.getAsOpaquePointer());
-  phase.state.onRead = [&](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
-    bool sameRow = precise && indices.size() >= rows.size();
-    for (size_t i = 0; sameRow && i < rows.size(); ++i)
-      sameRow = indices[i] == rowIndices[i];
-    if (own.contains(tensor.getAsOpaquePointer())) {
-      if (!sameRow && phase.state.refusal.empty())
-        phase.state.refusal = "a value of another row";
-    } else if (isa<BlockArgument>(tensor)) {
-      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, sameRow, stage, body});
-    }
-  };
+  watchRow(phase, segment, rowIndices);
   auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
   for (ArrayRef<Step> group : formGroups(segment, shapeOf, steps))
     emitGroup(phase, group, rows, at, rowIndices);

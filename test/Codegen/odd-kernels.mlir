@@ -1,5 +1,4 @@
-// Types and bodies off the beaten track: the general lowering takes what the nests
-// refuse (branches, two results that choose together), and nothing stays undefined.
+// Types and bodies off the beaten track; nothing stays undefined.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 // CHECK: @tr_bf16: {{.*}} ok

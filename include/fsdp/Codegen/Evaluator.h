@@ -41,6 +41,8 @@ struct EvaluationState {
   DenseMap<Value, Stored> stored;
   /// Values of the current row that are held in registers.
   DenseMap<Value, Value> rowValues;
+  /// While a body is evaluated: what arguments of it that carry results hold.
+  DenseMap<Value, Value> carried;
   /// Called when a tensor is read from memory or registers.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
   /// Loads whose lanes are apart in memory, and selects between parts of a view.
@@ -74,8 +76,9 @@ public:
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
   /// A scalar of the kernel's top level.
   Value evaluateScalar(Value value);
-  /// The value of `value` inside the body of `op` at the loop position `loops`.
-  Value evaluateInBody(linalg::GenericOp op, Value value, ArrayRef<AffineExpr> loops);
+  /// What the body of `op` makes of its result `number` at the loop position `loops`,
+  /// when that was `before`.
+  Value advance(linalg::GenericOp op, unsigned number, Value before, ArrayRef<AffineExpr> loops);
   /// Writes all lanes of `value` to a flat memref, from `offset` on.
   void store(Value value, Value memory, AffineExpr offset);
   /// Reads all lanes of a flat memref, from `offset` on.
@@ -95,6 +98,7 @@ private:
   Value evaluateReshape(Value source, RankedTensorType type, ArrayRef<Subscript> indices);
   Value evaluateSlice(tensor::ExtractSliceOp op, ArrayRef<Subscript> indices);
   Value evaluateInsert(tensor::InsertSliceOp op, ArrayRef<Subscript> indices);
+  Value evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices);
   Value evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices);
   Value evaluatePad(tensor::PadOp op, ArrayRef<Subscript> indices);
   Value evaluateElements(tensor::FromElementsOp op, ArrayRef<Subscript> indices);
@@ -106,6 +110,8 @@ private:
   // ElementAddress.cpp
   Value load(Stored source, RankedTensorType type, ArrayRef<Subscript> indices);
   Value loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset);
+  Value loadStrided(Value memory, Type storage, AffineExpr offset);
+  Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
   /// i1 of lo <= index < hi; null when the range of the index decides it, then
   /// `always` says how. Clamps `index` into [lo, hi).
@@ -127,7 +133,14 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
+  /// By memory, place of the first and distance: the columns of what lies interleaved.
+  std::map<Key, SmallVector<Value>> strided;
 };
+
+/// Lane l of vector v becomes element v of group l, over all vectors in order (their
+/// number and that of the lanes are powers of two). As many vectors as lanes: the
+/// block is transposed.
+void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp
 

@@ -25,11 +25,11 @@ struct Step {
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// Of reductions: the op, and in its body what one position contributes.
+  /// Of reductions: the op, and an op of its body that says how partial results
+  /// combine.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;
-  Value contribution;
   /// Arguments that the value is returned in.
   SmallVector<BlockArgument> destinations;
 
@@ -45,8 +45,11 @@ std::optional<SmallVector<Step>> collectSteps(func::FuncOp kernel);
 /// in place.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);
 
-/// The combination of two partial results; fma combines by addition.
+/// The combination of two partial results; fma and differences combine by addition.
 Value combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c);
+/// Whether `value`, in the body of `op`, depends on one of its results.
+bool dependsOnOutput(linalg::GenericOp op, Value value);
+
 /// What leaves a partial result as it is.
 TypedAttr getIdentity(Operation *combiner, Type element);
 

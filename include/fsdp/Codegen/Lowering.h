@@ -30,8 +30,17 @@ func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symb
 /// No fast-math flag on any op; counts the ops that could have one.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
-/// The general lowering: bufferise as it stands, one worker, plain loops.
+/// Runs both sides of branches in bodies where nothing forbids it: see
+/// SpeculateBranches.cpp.
+void speculateBranches(func::FuncOp kernel);
+/// Writes a reduction to a value and its position as two reductions: see
+/// ArgReductions.cpp.
+void splitArgReductions(func::FuncOp kernel);
+
+/// The general lowering: bufferise as it stands, plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
+/// Cuts its phase into several, large ops split over the workers; fills info.phases.
+SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
 /// Own math: see ExpandMath.cpp.
 void populateExpandMathPatterns(RewritePatternSet &patterns);

@@ -56,6 +56,11 @@ private:
     int64_t inner = 1;
     SmallVector<int64_t> borders; // 0, places to split the inner loop at, inner
   };
+  /// What emitting code once, to throw it away, has shown.
+  struct Trial {
+    int64_t gathers;
+    SmallVector<int64_t> splits;
+  };
   using Values = SmallVector<Value>;
 
   // NestKernels.cpp
@@ -67,7 +72,6 @@ private:
   bool isSafeInPlace();
   void watchReads(Phase &phase);
   void recordStores(const Step &step, ArrayRef<AffineExpr> indices);
-  Value accumulate(const Step &step, Evaluator &at, ArrayRef<AffineExpr> loops, Value sum);
   Value view(Value bytes, int64_t offset, int64_t elements, Type element);
   SmallVector<Value> getTargets(Phase &phase, const Step &step);
   bool isReadLater(const Step &step, ArrayRef<Step> segment);
@@ -77,6 +81,7 @@ private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   // RowNests.cpp
+  void watchRow(Phase &phase, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildFlat(ArrayRef<Step> segment);
   void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
@@ -85,6 +90,7 @@ private:
   void emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
                 ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried, int64_t pieces);
   void emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices, Value value);
+  Trial attempt(Phase &phase, function_ref<void()> emit);
   Columns chooseColumns(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
                         ArrayRef<int64_t> shape, Evaluator &at);
   Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at, int64_t chunk,
@@ -92,10 +98,21 @@ private:
   Value reduceLanes(const Step &step, ArrayRef<Value> parts);
   std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
 
+  // ShortRows.cpp
+  bool buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  void emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
+
+  // TransposedNests.cpp
+  bool buildTransposed(ArrayRef<Step> segment);
+  void emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at, SmallVector<AffineExpr> indices, unsigned across,
+                  AffineExpr row, AffineExpr column);
+  void emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across);
+
   // ColumnNests.cpp
   bool buildColumnReduction(ArrayRef<Step> segment);
   bool buildScatter(const Step &step);
-  void emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+  void emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body,
+                 int64_t lanes = 0);
   void emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
   void emitPieces(int64_t begin, int64_t end, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
 
@@ -118,6 +135,13 @@ private:
   /// Stores into arguments by earlier phases.
   llvm::SmallPtrSet<void *, 4> overwritten;
 };
+
+/// Indices of a step's value: of the row, then of the column; the rest is one element.
+SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
+                                     AffineExpr zero);
+/// The loop position of a reduction at a row and a column.
+SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
+                                    AffineExpr zero);
 
 /// Lowers a kernel of maps, row and column reductions and scatters; false, with
 /// the kernel as it was, when it holds something else.
