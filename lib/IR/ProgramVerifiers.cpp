@@ -137,6 +137,10 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getMicroBatches() > 1 &&
       (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
     return emitOpError("expected a leading dimension of ") << getMicroBatches() << " micro-batches, found " << type;
+  int64_t limit = getLimit();
+  for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
+    if (limit <= 0 || (id >= 0 && id < limit))
+      return emitOpError("expected extra ids outside of [0, ") << limit << "), the limit, found " << id;
   return success();
 }
 

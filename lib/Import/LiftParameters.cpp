@@ -244,6 +244,10 @@ void LiftParametersPass::runOnOperation() {
         << "--params-file=FILE.json";
     return signalPassFailure();
   }
+  if (auto given = getOperation()->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr))
+    for (NamedAttribute attr : given)
+      if (llvm::none_of(values, [&](NamedAttribute own) { return own.getName() == attr.getName(); }))
+        values.push_back(attr);
   if (!values.empty())
     getOperation()->setAttr(FSDPDialect::valuesAttr, DictionaryAttr::get(&getContext(), values));
 }

@@ -6,7 +6,7 @@
 //
 // What no longer occurs behind Import (docs/Pipeline.md §1), each with what to do:
 //
-//   module      anything but one function
+//   module      anything but one function; a seed that is no i64; values that fit no parameter
 //   arguments   one that is neither parameter nor batch, dynamic shapes, equal names
 //   result      anything but the loss, one rank-0 float
 //   top level   ops outside the vocabulary; tensors of complex or index elements
@@ -22,6 +22,7 @@
 #include "Structured.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -40,6 +41,7 @@ struct VerifyImportedPass : public fsdp::impl::VerifyImportedPassBase<VerifyImpo
 
 private:
   LogicalResult verifyModule();
+  LogicalResult verifyValues();
   LogicalResult verifyArguments();
   LogicalResult verifyResult();
   LogicalResult verifyOp(Operation *op);
@@ -61,6 +63,50 @@ LogicalResult VerifyImportedPass::verifyModule() {
   if (!llvm::hasSingleElement(func.getBody()))
     return emitError(func.getLoc(), "expected straight-line code; ") << adviceForOp("cf.br");
   return success();
+}
+
+/// Initial values and the seed that came with the model.
+LogicalResult VerifyImportedPass::verifyValues() {
+  Location loc = getOperation().getLoc();
+  LogicalResult result = success();
+  Attribute seed = getOperation()->getAttr(FSDPDialect::seedAttr);
+  if (auto number = dyn_cast_or_null<IntegerAttr>(seed); seed && !(number && number.getType().isInteger(64)))
+    result = emitError(loc) << "expected 'fsdp.seed' of type i64, found " << seed;
+  Attribute attr = getOperation()->getAttr(FSDPDialect::valuesAttr);
+  auto values = dyn_cast_or_null<DictionaryAttr>(attr);
+  if (attr && !values)
+    return emitError(loc) << "expected a dictionary 'fsdp.values', found " << attr;
+  llvm::StringMap<BlockArgument> params;
+  for (BlockArgument arg : func.getArguments())
+    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr))
+      params[name.getValue()] = arg;
+  for (NamedAttribute named : values ? values.getValue() : ArrayRef<NamedAttribute>()) {
+    BlockArgument arg = params.lookup(named.getName());
+    if (!arg) {
+      result = emitError(loc) << "'fsdp.values' has values for " << named.getName()
+                              << ", which is no parameter of '@" << func.getSymName() << "'";
+      continue;
+    }
+    auto value = dyn_cast<ElementsAttr>(named.getValue());
+    ShapedType type = value ? value.getShapedType() : ShapedType();
+    if (!type || !isa<FloatType>(type.getElementType()) || type.getShape() != cast<ShapedType>(arg.getType()).getShape()) {
+      InFlightDiagnostic diag = emitError(arg.getLoc()) << "parameter " << named.getName()
+                                                        << " expected float values of its shape, " << arg.getType();
+      if (type)
+        diag << ", found " << type;
+      result = diag;
+    } else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
+      AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+      size_t expected = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      if (!blob)
+        result = emitError(arg.getLoc()) << "the values of parameter " << named.getName()
+                                         << " are missing: the text was printed without them";
+      else if (blob->getData().size() != expected)
+        result = emitError(arg.getLoc()) << "the values of parameter " << named.getName() << " expected " << expected
+                                         << " bytes, found " << blob->getData().size();
+    }
+  }
+  return result;
 }
 
 LogicalResult VerifyImportedPass::verifyArguments() {
@@ -87,6 +133,11 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     if (Attribute limit = func.getArgAttr(i, FSDPDialect::limitAttr))
       if (auto number = dyn_cast<IntegerAttr>(limit); !number || number.getInt() < 1)
         result = emitError(arg.getLoc()) << "argument " << i << " expected 'fsdp.limit' of at least 1, found " << limit;
+    if (Attribute extra = func.getArgAttr(i, FSDPDialect::extraIdsAttr))
+      if (!isa<DenseI64ArrayAttr>(extra) || !func.getArgAttr(i, FSDPDialect::limitAttr))
+        result = emitError(arg.getLoc()) << "argument " << i
+                                         << " expected 'fsdp.extra_ids' as array<i64: ..> beside 'fsdp.limit', found "
+                                         << extra;
     StringRef name = param ? param.getValue() : batch.getValue();
     auto [it, fresh] = names.try_emplace(name, arg);
     if (!fresh) {
@@ -186,7 +237,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
 void VerifyImportedPass::runOnOperation() {
   if (failed(verifyModule()))
     return signalPassFailure();
-  bool failedAny = failed(verifyArguments());
+  bool failedAny = failed(verifyArguments()) || failed(verifyValues());
   failedAny |= failed(verifyResult());
   llvm::StringMap<unsigned> reported;
   for (Operation &op : func.getBody().front()) {

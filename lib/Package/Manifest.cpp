@@ -33,8 +33,8 @@ namespace {
 
 class ManifestBuilder {
 public:
-  ManifestBuilder(ModuleOp module, const Image &image, const PackageOptions &options)
-      : module(module), image(image), options(options) {}
+  ManifestBuilder(ModuleOp module, const Image &image, const Values &values, const PackageOptions &options)
+      : module(module), image(image), values(values), options(options) {}
 
   FailureOr<std::vector<char>> build();
 
@@ -45,6 +45,7 @@ private:
   FailureOr<fb::DType> getDType(Type type, Location loc);
   std::vector<Offset<fb::Axis>> addMesh();
   LogicalResult addUnits();
+  FailureOr<Offset<fb::Value>> addValue(StringRef param, Location loc);
   FailureOr<Offset<fb::Layout>> addLayout(LayoutOp layout);
   LogicalResult addSlots(LayoutOp layout, std::vector<Offset<fb::State>> &states,
                          std::vector<Offset<fb::Input>> &inputs);
@@ -85,6 +86,7 @@ private:
 
   ModuleOp module;
   const Image &image;
+  const Values &values;
   const PackageOptions &options;
   SymbolTableCollection tables;
   flatbuffers::FlatBufferBuilder builder;
@@ -167,6 +169,17 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
+/// Where a parameter's values are; null when there are none.
+FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
+  auto place = values.places.find(param);
+  if (place == values.places.end())
+    return Offset<fb::Value>();
+  FailureOr<fb::DType> dtype = getDType(place->second.element, loc);
+  if (failed(dtype))
+    return failure();
+  return fb::CreateValue(builder, *dtype, place->second.offset, place->second.bytes);
+}
+
 LogicalResult ManifestBuilder::addUnits() {
   for (auto unit : module.getOps<UnitOp>()) {
     FailureOr<fb::DType> dtype = getDType(unit.getDtype(), unit.getLoc());
@@ -175,11 +188,14 @@ LogicalResult ManifestBuilder::addUnits() {
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
       std::vector<uint64_t> shape(param.getType().getShape().begin(), param.getType().getShape().end());
       InitAttr init = param.getInit();
+      FailureOr<Offset<fb::Value>> value = addValue(param.getName(), unit.getLoc());
+      if (failed(value))
+        return failure();
       auto shapeVector = builder.CreateVector(shape);
       params.push_back(fb::CreateParam(builder, addString(param.getName()), units.size(), param.getOffset(),
                                        shapeVector, *dtype, param.getTrainable(), param.getDecay(),
                                        static_cast<fb::InitKind>(init.getKind()), init.getA().convertToDouble(),
-                                       init.getB().convertToDouble()));
+                                       init.getB().convertToDouble(), *value));
     }
     units.push_back(
         fb::CreateUnit(builder, addString(unit.getSymName()), unit.getShards(), unit.getShardSize(), *dtype));
@@ -211,9 +227,13 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     BufferOp buffer = getBuffer(layout, input.getBufferAttr());
     std::vector<uint64_t> shape(input.getTensorType().getShape().begin(), input.getTensorType().getShape().end());
     auto shapeVector = builder.CreateVector(shape);
+    ArrayRef<int64_t> extra = input.getExtraIds().value_or(ArrayRef<int64_t>());
+    Offset<flatbuffers::Vector<int64_t>> extraVector;
+    if (!extra.empty())
+      extraVector = builder.CreateVector(extra.data(), extra.size());
     inputs.push_back(fb::CreateInput(builder, addString(input.getName()), role, *dtype, shapeVector,
-                                     *buffer.getOffset(), buffer.getBytes(), input.getMicroBatches(),
-                                     input.getLimit()));
+                                     *buffer.getOffset(), buffer.getBytes(), input.getMicroBatches(), input.getLimit(),
+                                     extraVector));
   }
   return success();
 }
@@ -402,6 +422,7 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   std::vector<Offset<flatbuffers::String>> isa;
   for (const std::string &feature : image.isa)
     isa.push_back(addString(feature));
+  auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
   auto compiler = addString(options.compiler), source = addString(options.source), target = addString(options.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);
@@ -412,11 +433,13 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto isaVector = builder.CreateVector(isa);
   fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
                                                        paramsVector, layoutsVector, programsVector, kernelsVector,
-                                                       optimizer, isaVector, countTokens(), options.threadsPerRank));
+                                                       optimizer, isaVector, countTokens(), options.threadsPerRank,
+                                                       seed ? seed.getValue().getZExtValue() : 0));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }
 
-FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const Image &image, const PackageOptions &options) {
-  return ManifestBuilder(module, image, options).build();
+FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const Image &image, const Values &values,
+                                                 const PackageOptions &options) {
+  return ManifestBuilder(module, image, values, options).build();
 }

@@ -7,12 +7,14 @@
 #ifndef FSDP_LIB_PACKAGE_MANIFEST_H
 #define FSDP_LIB_PACKAGE_MANIFEST_H
 
+#include "Values.h"
 #include "fsdp/Package/Package.h"
 
 namespace mlir::fsdp {
 
 /// The FlatBuffer of runtime/schema/artifact.fbs, finished with its identifier.
-FailureOr<std::vector<char>> buildManifest(ModuleOp module, const Image &image, const PackageOptions &options);
+FailureOr<std::vector<char>> buildManifest(ModuleOp module, const Image &image, const Values &values,
+                                           const PackageOptions &options);
 
 } // namespace mlir::fsdp
 

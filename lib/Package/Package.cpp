@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     0        128 (64-byte aligned)          (4096-byte aligned)
-//     | header | manifest: FlatBuffer "FSDP" | zeros | image: ELF .so |
+//     0        128 (64-byte aligned)         (4096)            (4096)
+//     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 //  1. The workspace goes behind the buffers of each layout, once the kernels are known:
 //     the shared scratch of the launch that needs most, and per worker the same.
 //  2. The manifest (Manifest.cpp), then the image on a page of its own.
-//  3. The header with the hash of everything, its own field as zero.
+//  3. The values of parameters that came with the model (Values.cpp), from where they are in memory.
+//  4. The header with the hash of everything, its own field as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,34 +64,56 @@ void fsdp::addWorkspace(ModuleOp module, const Image &image, unsigned workers) {
   }
 }
 
-FailureOr<std::vector<char>> fsdp::buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options) {
-  FailureOr<std::vector<char>> manifest = buildManifest(module, image, options);
-  if (failed(manifest))
-    return failure();
+/// The header up to its hash; the values lie behind the rest.
+static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize, uint64_t valuesSize) {
   fsdprt_artifact_header header = {};
   std::memcpy(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof(header.magic));
-  header.version = FSDPRT_ARTIFACT_VERSION;
+  header.version = valuesSize ? FSDPRT_ARTIFACT_VERSION : FSDPRT_ARTIFACT_PLAIN_VERSION;
   header.header_size = FSDPRT_ARTIFACT_HEADER_SIZE;
   header.manifest_offset = llvm::alignTo(FSDPRT_ARTIFACT_HEADER_SIZE, FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT);
-  header.manifest_size = manifest->size();
+  header.manifest_size = manifestSize;
   header.file_size = header.manifest_offset + header.manifest_size;
-  if (!image.elf.empty()) {
+  if (imageSize) {
     header.image_offset = llvm::alignTo(header.file_size, FSDPRT_ARTIFACT_IMAGE_ALIGNMENT);
-    header.image_size = image.elf.size();
+    header.image_size = imageSize;
     header.file_size = header.image_offset + header.image_size;
   }
-  std::vector<char> file(header.file_size, 0);
-  llvm::copy(*manifest, file.begin() + header.manifest_offset);
-  llvm::copy(image.elf, file.begin() + header.image_offset);
-  std::memcpy(file.data(), &header, sizeof(header));
+  if (valuesSize) {
+    header.values_offset = llvm::alignTo(header.file_size, FSDPRT_ARTIFACT_VALUES_ALIGNMENT);
+    header.values_size = valuesSize;
+    header.file_size = header.values_offset + header.values_size;
+  }
+  return header;
+}
+
+FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options) {
+  FailureOr<Values> values = collectValues(module);
+  if (failed(values))
+    return failure();
+  FailureOr<std::vector<char>> manifest = buildManifest(module, image, *values, options);
+  if (failed(manifest))
+    return failure();
+  fsdprt_artifact_header header = layOut(manifest->size(), image.elf.size(), values->size);
+  ArtifactPieces file;
+  file.values = std::move(values->pieces);
+  file.head.assign(header.file_size - header.values_size, 0);
+  std::vector<char> &head = file.head;
+  llvm::copy(*manifest, head.begin() + header.manifest_offset);
+  llvm::copy(image.elf, head.begin() + header.image_offset);
+  std::memcpy(head.data(), &header, sizeof(header));
+  fsdprt_sha256 hash; // its own field is still zero
+  fsdprt_sha256_begin(&hash);
+  fsdprt_sha256_update(&hash, head.data(), head.size());
+  for (ArrayRef<char> piece : file.values)
+    fsdprt_sha256_update(&hash, piece.data(), piece.size());
   uint8_t digest[FSDPRT_ARTIFACT_HASH_SIZE];
-  fsdprt_sha256_artifact(file.data(), file.size(), digest);
-  std::memcpy(file.data() + FSDPRT_ARTIFACT_HASH_OFFSET, digest, sizeof(digest));
+  fsdprt_sha256_end(&hash, digest);
+  std::memcpy(head.data() + FSDPRT_ARTIFACT_HASH_OFFSET, digest, sizeof(digest));
   return file;
 }
 
 LogicalResult fsdp::packArtifact(ModuleOp module, const Image &image, const PackageOptions &options, StringRef path) {
   addWorkspace(module, image, options.threadsPerRank);
-  FailureOr<std::vector<char>> file = buildArtifact(module, image, options);
+  FailureOr<ArtifactPieces> file = buildArtifact(module, image, options);
   return failed(file) ? failure() : writeFile(path, *file, module.getLoc());
 }

@@ -17,9 +17,10 @@ static LogicalResult emitCannotWrite(Location loc, StringRef path, const Twine &
 }
 
 /// Writes and, for a file, waits until the disk has it. The descriptor stays open.
-static std::error_code writeAll(int descriptor, ArrayRef<char> bytes) {
+static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces) {
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false, /*unbuffered=*/true);
-  os.write(bytes.data(), bytes.size());
+  for (ArrayRef<char> piece : pieces)
+    os.write(piece.data(), piece.size());
   std::error_code error = os.error();
   os.clear_error(); // Else the stream's destructor ends the process.
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) // Devices and pipes have no disk.
@@ -28,31 +29,32 @@ static std::error_code writeAll(int descriptor, ArrayRef<char> bytes) {
 }
 
 /// To a device or a pipe.
-static LogicalResult writeInPlace(StringRef path, ArrayRef<char> bytes, Location loc) {
+static LogicalResult writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
   std::error_code error;
   llvm::raw_fd_ostream os(path, error, llvm::sys::fs::CD_OpenExisting);
   if (error)
     return emitCannotWrite(loc, path, error.message());
   os.SetUnbuffered();
-  os.write(bytes.data(), bytes.size());
+  for (ArrayRef<char> piece : pieces)
+    os.write(piece.data(), piece.size());
   os.close();
   error = os.error();
   os.clear_error();
   return error ? emitCannotWrite(loc, path, error.message()) : success();
 }
 
-LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc) {
+static LogicalResult writePieces(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
   llvm::sys::fs::file_status status;
   if (!llvm::sys::fs::status(path, status)) {
     if (llvm::sys::fs::is_directory(status))
       return emitCannotWrite(loc, path, "it is a directory; give the name of a file");
     if (!llvm::sys::fs::is_regular_file(status))
-      return writeInPlace(path, bytes, loc);
+      return writeInPlace(path, pieces, loc);
   }
   llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
   if (!file)
     return emitCannotWrite(loc, path, llvm::toString(file.takeError()));
-  if (std::error_code error = writeAll(file->FD, bytes)) {
+  if (std::error_code error = writeAll(file->FD, pieces)) {
     llvm::consumeError(file->discard());
     return emitCannotWrite(loc, path, error.message());
   }
@@ -61,4 +63,14 @@ LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc
     return emitCannotWrite(loc, path, llvm::toString(std::move(error)));
   }
   return success();
+}
+
+LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc) {
+  return writePieces(path, ArrayRef<ArrayRef<char>>{bytes}, loc);
+}
+
+LogicalResult fsdp::writeFile(StringRef path, const ArtifactPieces &pieces, Location loc) {
+  SmallVector<ArrayRef<char>> all{pieces.head};
+  llvm::append_range(all, pieces.values);
+  return writePieces(path, all, loc);
 }

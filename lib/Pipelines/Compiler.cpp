@@ -101,10 +101,10 @@ LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const Co
   const UpdateOptions &update = options.update;
   package.optimizer = {update.optimizer, options.learningRate, update.beta1,    update.beta2,
                        update.eps,       update.weightDecay,   update.momentum, update.clipGradNorm};
-  FailureOr<std::vector<char>> bytes = buildArtifact(planned, image, package);
-  if (failed(bytes))
+  FailureOr<ArtifactPieces> file = buildArtifact(planned, image, package);
+  if (failed(file))
     return failure();
-  return writeFile(path, *bytes, planned.getLoc());
+  return writeFile(path, *file, planned.getLoc());
 }
 
 LogicalResult fsdp::lowerKernels(ModuleOp planned, const CompileOptions &options) {

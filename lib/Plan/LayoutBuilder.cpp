@@ -104,6 +104,7 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
 FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) {
   auto name = function.getArgAttrOfType<StringAttr>(index, FSDPDialect::batchAttr);
   auto limit = function.getArgAttrOfType<IntegerAttr>(index, FSDPDialect::limitAttr);
+  auto extra = function.getArgAttrOfType<DenseI64ArrayAttr>(index, FSDPDialect::extraIdsAttr);
   auto count = function->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
   for (auto slot : layout.getOps<InputSlotOp>()) {
@@ -129,7 +130,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
   Location loc = function.getArgument(index).getLoc();
   Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(), Category::inputs, type, loc);
   InputSlotOp::create(builder, loc, name, FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()), TypeAttr::get(type),
-                      builder.getI64IntegerAttr(limit ? limit.getInt() : 0), builder.getI64IntegerAttr(microBatches));
+                      builder.getI64IntegerAttr(limit ? limit.getInt() : 0), extra, builder.getI64IntegerAttr(microBatches));
   return place;
 }
 

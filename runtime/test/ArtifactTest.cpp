@@ -22,6 +22,13 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
+/// A file with every part.
+static std::vector<std::byte> packWhole() {
+  ToyOptions options;
+  options.values = true;
+  return pack(toyManifest(options));
+}
+
 static std::string refusal(const std::vector<std::byte> &file) {
   try {
     Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
@@ -80,7 +87,7 @@ TEST(Artifact, OpensWhatIsWhole) {
 }
 
 TEST(Artifact, CutAtEveryLength) {
-  auto whole = pack(toyManifest({}));
+  auto whole = packWhole();
   for (size_t size = 0; size < whole.size(); size += size < 512 ? 1 : strideOf()) {
     std::vector<std::byte> file(whole.begin(), whole.begin() + size);
     ASSERT_NE(refusal(file), "") << size;
@@ -95,7 +102,7 @@ TEST(Artifact, CutAtEveryLength) {
 }
 
 TEST(Artifact, EveryByteChanged) {
-  auto whole = pack(toyManifest({}));
+  auto whole = packWhole();
   auto file = whole;
   for (size_t at = 0; at < whole.size(); at += at < 128 ? 1 : strideOf()) {
     file[at] ^= std::byte(0xff);
@@ -105,7 +112,7 @@ TEST(Artifact, EveryByteChanged) {
 }
 
 TEST(Artifact, EveryByteChangedUnderANewHash) {
-  auto whole = pack(toyManifest({}));
+  auto whole = packWhole();
   size_t refused = 0;
   for (size_t at = 0; at < whole.size(); at += at < 128 ? 1 : strideOf()) {
     auto file = whole;
@@ -117,7 +124,7 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
 }
 
 TEST(Artifact, RandomDamageUnderANewHash) { // words as they come: offsets, lengths, kinds
-  auto whole = pack(toyManifest({}));
+  auto whole = packWhole();
   std::mt19937_64 random(1);
   const uint64_t words[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, ~uint64_t(0), uint64_t(1) << 63, 64, 4096};
   int rounds = std::getenv("FSDP_TEST_ALL") ? 200000 : 2000;
@@ -139,10 +146,32 @@ TEST(Artifact, RefusesOtherFiles) {
   std::memcpy(elf.data(), "\177ELF", 4);
   EXPECT_NE(refusal(elf).find("expected an artifact of fsdp-compile"), std::string::npos);
   auto file = pack(toyManifest({}));
-  file[8] = std::byte{3};
-  EXPECT_NE(refusal(file).find("expected format version 2, found 3"), std::string::npos);
+  file[8] = std::byte{4};
+  EXPECT_NE(refusal(file).find("expected format version 2 or 3, found 4"), std::string::npos);
   EXPECT_THROW(Artifact::open("/no/such/file.fsdp"), Error);
   EXPECT_THROW(Artifact::open("/"), Error);
+}
+
+TEST(Artifact, OldVersionsAndValues) {
+  auto broken = [](void (*change)(fsdprt_artifact_header &)) {
+    auto file = packWhole();
+    fsdprt_artifact_header header;
+    std::memcpy(&header, file.data(), sizeof header);
+    EXPECT_EQ(header.version, 3u);
+    change(header);
+    std::memcpy(file.data(), &header, sizeof header);
+    seal(file);
+    return refusal(file);
+  };
+  EXPECT_EQ(broken([](auto &) {}), "");
+  for (auto change : {+[](fsdprt_artifact_header &h) { h.version = 2; }, // whose readers would miss the values
+                      +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
+                      +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
+                      +[](fsdprt_artifact_header &h) { h.values_size += 1; },
+                      +[](fsdprt_artifact_header &h) { h.values_size = ~uint64_t(0); },
+                      +[](fsdprt_artifact_header &h) { h.values_size = 0; }})
+    EXPECT_NE(broken(change).find("are not an aligned part of the file's"), std::string::npos) << broken(change);
+  EXPECT_NE(broken([](auto &h) { h.values_size -= 64; }).find("parameter 'b': expected its values"), std::string::npos);
 }
 
 //===- Images -------------------------------------------------------------===//
@@ -179,6 +208,8 @@ fb::Slice moved(const fb::Slice &s, uint64_t offset) { return {offset, s.bytes()
 fb::Slice sized(const fb::Slice &s, uint64_t bytes) { return {s.offset(), bytes, s.stride(), 0, 0}; }
 fb::Slice strided(const fb::Slice &s, uint64_t stride) { return {s.offset(), s.bytes(), stride, 0, 0}; }
 
+fb::ValueT &value(fb::ManifestT &m, size_t i) { return *m.params[i]->value; }
+
 constexpr uint64_t huge = ~uint64_t(0) - 63;
 
 const Rule rules[] = {
@@ -198,6 +229,14 @@ const Rule rules[] = {
     {"V3Overlap", "parameters 'w' and 'b' overlap", [](auto &m) { m.params[1]->offset = 34; }},
     {"V3Twice", "two parameters are called 'w'", [](auto &m) { m.params[1]->name = "w"; }},
     {"V3Init", "kind of initial values", [](auto &m) { m.params[1]->init = static_cast<fb::InitKind>(9); }},
+    {"V3ValueType", "expected values of a float dtype, found number 4",
+     [](auto &m) { value(m, 1).dtype = fb::DType::i64; }},
+    {"V3ValueTypeNumber", "expected values of a float dtype", [](auto &m) { value(m, 1).dtype = fb::DType(200); }},
+    {"V3ValueBytes", "expected the bytes of one or of 11 values of dtype bf16, found 20",
+     [](auto &m) { value(m, 1).bytes = 20; }},
+    {"V3ValueAlign", "expected its values at a multiple of 64", [](auto &m) { value(m, 1).offset = 66; }},
+    {"V3ValueBounds", "within the file's 150 bytes of values", [](auto &m) { value(m, 1).offset = 192; }},
+    {"V3ValueOverflow", "within the file's 150 bytes of values", [](auto &m) { value(m, 1).offset = huge; }},
     {"V4Phases", "expected 1 to 64 phases", [](auto &m) { m.kernels[0]->phases.clear(); }},
     {"V4Tile", "expected an extent and a tile", [](auto &m) { m.kernels[0]->phases[0]->tile = 0; }},
     {"V4Writes", "expected 'writes' for each", [](auto &m) { m.kernels[0]->writes.pop_back(); }},
@@ -221,6 +260,10 @@ const Rule rules[] = {
     {"V8Micro", "leading dimension of its 3", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 3; }},
     {"V8NoMicro", "leading dimension of its 0", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 0; }},
     {"V8Limit", "expected a limit of at most", [](auto &m) { m.layouts[0]->inputs[0]->limit = huge; }},
+    {"V8Extra", "expected extra ids outside of a limit, found 3 with limit 256",
+     [](auto &m) { m.layouts[0]->inputs[1]->extra_ids = {-100, 3}; }},
+    {"V8ExtraNoLimit", "expected extra ids outside of a limit", [](auto &m) { m.layouts[0]->inputs[1]->limit = 0; }},
+    {"V8ExtraMany", "at most 64 extra ids", [](auto &m) { m.layouts[0]->inputs[1]->extra_ids.assign(65, -1); }},
     {"V9Workers", "expected 1 to 4096 workers", [](auto &m) { m.layouts[0]->workers = 0; }},
     {"V9Scratch", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = 1 << 20; }},
     {"V9Overflow", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = huge; }},
@@ -302,7 +345,9 @@ const Rule rules[] = {
 
 class VerifierRule : public testing::TestWithParam<Rule> {};
 TEST_P(VerifierRule, IsChecked) {
-  auto manifest = toyManifest({});
+  ToyOptions options;
+  options.values = true;
+  auto manifest = toyManifest(options);
   GetParam().breakIt(manifest);
   EXPECT_NE(refusal(pack(manifest)).find(GetParam().words), std::string::npos) << refusal(pack(manifest));
 }

@@ -153,6 +153,55 @@ TEST_F(Run, WeightsInAndOut) {
   EXPECT_EQ(file.getTensors().at("w").shape, (std::vector<uint64_t>{13, 7}));
 }
 
+TEST_F(Run, ValuesOfTheModel) {
+  for (int shards : {1, 2, 3}) {
+    ToyOptions options;
+    options.shards = shards;
+    options.values = true;
+    fb::ManifestT manifest = toyManifest(options);
+    auto all = pack(manifest);
+    writeFile(at("all" + std::to_string(shards) + ".fsdp"), all.data(), all.size());
+    manifest.params[0]->value.reset();
+    auto some = pack(manifest);
+    writeFile(at("some" + std::to_string(shards) + ".fsdp"), some.data(), some.size());
+  }
+  const std::string still = " --steps=1 --lr=0 --export=";
+  for (const char *ranks : {"1", "2", "3"}) {
+    expect(0, "weights: 2 parameters from the model's own values\n", "all" + std::string(ranks) + ".fsdp" + still + ranks);
+    EXPECT_EQ(text(ranks), text("1"));
+    expect(0, "check against unsharded passed", "all" + std::string(ranks) + ".fsdp --steps=3 --check-against=unsharded");
+  }
+  // The model's seed, unless the run has one.
+  expect(0, "weights: 1 parameter from the model's own values, 1 from their distributions with seed 7\n",
+         "some2.fsdp" + still + "a");
+  expect(0, "with seed 7\n", "some2.fsdp --seed=7" + still + "b");
+  expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
+  EXPECT_EQ(text("a"), text("b"));
+  EXPECT_NE(text("a"), text("c"));
+  // --init first, then the model's values; what has neither may not be missing.
+  float ones[91];
+  std::fill_n(ones, 91, 1.0f);
+  auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {
+    std::vector<SafetensorsWriter::Entry> entries = {{name, "F32", shape}};
+    SafetensorsWriter writer(at(file), entries);
+    writer.write(ones, size * 4);
+    writer.commit();
+  };
+  write("w.safetensors", "w", {13, 7}, 91);
+  write("b.safetensors", "b", {11}, 11);
+  expect(0, "weights: 1 parameter from w.safetensors, 1 from the model's own values\n",
+         "some3.fsdp --init=w.safetensors" + still + "out.safetensors");
+  SafetensorsFile out(at("out.safetensors"));
+  float w, b;
+  std::memcpy(&w, out.data(out.getTensors().at("w")) + 90 * 4, 4);
+  std::memcpy(&b, out.data(out.getTensors().at("b")) + 4, 4);
+  EXPECT_EQ(w, 1.0f);
+  EXPECT_EQ(b, 1.0f + 0x1p-7f);
+  expect(0, "weights: 1 parameter from b.safetensors, 1 from the model's own values",
+         "all2.fsdp --init=b.safetensors --steps=2 --check-against=unsharded");
+  expect(2, "missing: 'w'", "some3.fsdp --init=b.safetensors");
+}
+
 TEST_F(Run, WeightsWithOtherNamesAndTypes) {
   std::vector<uint16_t> data(91 + 11 + 9, 0x3f80);
   std::vector<SafetensorsWriter::Entry> entries = {

@@ -137,6 +137,42 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
     EXPECT_NE(first[i], 0);
 }
 
+TEST(Session, ValuesOfTheFileForAnyNumberOfRanks) {
+  std::vector<float> expected(91, static_cast<float>(toyValue)); // of one f64
+  for (uint16_t i = 0; i < 11; ++i)
+    expected.push_back(bf16ToF32(static_cast<uint16_t>(0x3f80 + i)));
+  for (uint64_t shards = 1; shards <= 5; ++shards) {
+    ToyOptions options;
+    options.shards = shards;
+    options.values = true;
+    Session session(toy(options), sessionOptions(2));
+    EXPECT_EQ(train(session, shards, 0, true), expected) << shards;
+    fsdprt_comparison result = {};
+    session.compare(result);
+    EXPECT_TRUE(result.equal);
+  }
+}
+
+TEST(Session, ExtraIds) {
+  ToyOptions options;
+  int64_t ids[8] = {1, 2, -100, 4, 5, 6, 7, 8};
+  auto write = [&](uint64_t input) -> std::string {
+    Session session(toy(options), sessionOptions());
+    try {
+      session.writeInput(0, input, 0, ids, sizeof ids);
+    } catch (const Error &error) {
+      return error.message;
+    }
+    return "";
+  };
+  EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
+  options.values = true; // the targets have an extra id then
+  EXPECT_EQ(write(1), "");
+  EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
+  ids[2] = -99;
+  EXPECT_NE(write(1).find("expected ids in [0, 256) or -100, found -99 at element 2"), std::string::npos);
+}
+
 TEST(Session, EvaluationChangesNoParameter) {
   auto artifact = toy({});
   Session session(artifact, sessionOptions(1, false));
@@ -332,6 +368,30 @@ TEST(Initialise, NarrowTypesAreRoundedMasters) {
   initialValues({fb::InitKind::normal, 0, 1}, 9, 4, 0, 64, DType::bf16, narrow.data());
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(narrow[i], f32ToBf16(wide[i]));
+}
+
+TEST(Initialise, StoredValuesAreConverted) {
+  const double wide[3] = {0.1, -1.0 - 0x1p-9, 3e300};
+  auto convert = [&](DType to, void *into, uint64_t first = 0, uint64_t count = 3, bool same = false) {
+    storedValues({reinterpret_cast<const std::byte *>(wide), DType::f64, same}, first, count, to, into);
+  };
+  float narrow[3];
+  convert(DType::f32, narrow);
+  EXPECT_EQ(narrow[0], 0.1f);
+  EXPECT_TRUE(std::isinf(narrow[2]));
+  convert(DType::f32, narrow, 1, 1);
+  EXPECT_EQ(narrow[0], -1.0f - 0x1p-9f);
+  convert(DType::f32, narrow, 7, 3, /*same=*/true);
+  EXPECT_EQ(narrow[2], 0.1f);
+  uint16_t bits[3];
+  convert(DType::bf16, bits);
+  EXPECT_EQ(bits[0], 0x3dcd); // to nearest
+  EXPECT_EQ(bits[1], 0xbf80); // the tie goes to even
+  double back[3];
+  convert(DType::f64, back);
+  EXPECT_EQ(std::memcmp(back, wide, sizeof wide), 0);
+  storedValues({reinterpret_cast<const std::byte *>(bits), DType::bf16, false}, 0, 2, DType::f64, back);
+  EXPECT_EQ(back[1], -1.0);
 }
 
 TEST(DType, Rounding) {

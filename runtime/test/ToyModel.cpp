@@ -317,7 +317,24 @@ private:
 };
 } // namespace
 
-fb::ManifestT test::toyManifest(const ToyOptions &options) { return Builder(options).build(); }
+static void addToyValues(fb::ManifestT &manifest) {
+  manifest.seed = 7;
+  for (auto &layout : manifest.layouts)
+    layout->inputs[1]->extra_ids = {-100};
+  for (size_t i = 0; i < manifest.params.size(); ++i) {
+    auto &value = manifest.params[i]->value = std::make_unique<fb::ValueT>();
+    value->dtype = i == 0 ? fb::DType::f64 : fb::DType::bf16;
+    value->offset = 64 + 64 * i;
+    value->bytes = i == 0 ? 8 : 2 * 11;
+  }
+}
+
+fb::ManifestT test::toyManifest(const ToyOptions &options) {
+  fb::ManifestT manifest = Builder(options).build();
+  if (options.values)
+    addToyValues(manifest);
+  return manifest;
+}
 
 std::vector<std::byte> test::readFile(const std::string &path) {
   std::vector<std::byte> result;
@@ -347,28 +364,53 @@ void test::seal(std::vector<std::byte> &file) {
                            reinterpret_cast<uint8_t *>(file.data()) + FSDPRT_ARTIFACT_HASH_OFFSET);
 }
 
-std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image) {
+std::vector<std::byte> test::toyValues() {
+  std::vector<std::byte> values(128 + 2 * 11);
+  std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
+  for (uint16_t i = 0; i < 11; ++i) { // 1, and so on in steps of the last bit
+    uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
+    std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
+  }
+  return values;
+}
+
+static uint64_t alignTo(uint64_t size, uint64_t alignment) { return (size + alignment - 1) / alignment * alignment; }
+
+std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
+                                  const std::vector<std::byte> &values) {
   flatbuffers::FlatBufferBuilder builder;
   fb::FinishManifestBuffer(builder, fb::Manifest::Pack(builder, &manifest));
   fsdprt_artifact_header header = {};
   std::memcpy(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic);
-  header.version = FSDPRT_ARTIFACT_VERSION;
+  header.version = values.empty() ? FSDPRT_ARTIFACT_PLAIN_VERSION : FSDPRT_ARTIFACT_VERSION;
   header.header_size = sizeof header;
   header.manifest_offset = sizeof header;
   header.manifest_size = builder.GetSize();
+  header.file_size = header.manifest_offset + header.manifest_size;
   if (!image.empty()) {
-    header.image_offset = (header.manifest_offset + header.manifest_size + 4095) / 4096 * 4096;
+    header.image_offset = alignTo(header.file_size, FSDPRT_ARTIFACT_IMAGE_ALIGNMENT);
     header.image_size = image.size();
+    header.file_size = header.image_offset + header.image_size;
   }
-  header.file_size =
-      image.empty() ? header.manifest_offset + header.manifest_size : header.image_offset + header.image_size;
+  if (!values.empty()) {
+    header.values_offset = alignTo(header.file_size, FSDPRT_ARTIFACT_VALUES_ALIGNMENT);
+    header.values_size = values.size();
+    header.file_size = header.values_offset + header.values_size;
+  }
   std::vector<std::byte> file(header.file_size);
   std::memcpy(file.data(), &header, sizeof header);
   std::memcpy(file.data() + header.manifest_offset, builder.GetBufferPointer(), builder.GetSize());
   if (!image.empty())
     std::memcpy(file.data() + header.image_offset, image.data(), image.size());
+  if (!values.empty())
+    std::memcpy(file.data() + header.values_offset, values.data(), values.size());
   seal(file);
   return file;
 }
 
-std::vector<std::byte> test::pack(const fb::ManifestT &manifest) { return pack(manifest, toyImage()); }
+std::vector<std::byte> test::pack(const fb::ManifestT &manifest) {
+  bool any = false;
+  for (const auto &param : manifest.params)
+    any |= param->value != nullptr;
+  return pack(manifest, toyImage(), any ? toyValues() : std::vector<std::byte>());
+}

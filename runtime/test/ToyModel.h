@@ -25,13 +25,20 @@ struct ToyOptions {
   uint64_t replicas = 1, shards = 2;
   bool asynchronous = true; // start and wait forms
   uint32_t workers = 4;
+  bool values = false; // 'w' starts from one f64, 'b' from values in bf16, extra id -100, seed 7
 };
 
 /// A manifest that passes every check.
 fb::ManifestT toyManifest(const ToyOptions &options);
 
-/// The bytes of a file: header, manifest, image, hash.
-std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image);
+/// The values behind the manifest of ToyOptions::values.
+constexpr double toyValue = 0.1;
+std::vector<std::byte> toyValues();
+
+/// The bytes of a file: header, manifest, image, values, hash.
+std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
+                            const std::vector<std::byte> &values = {});
+/// With the toy's image, and its values when a parameter has any.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
 /// Computes the hash again after a change.
 void seal(std::vector<std::byte> &file);

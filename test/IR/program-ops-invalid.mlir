@@ -242,6 +242,19 @@ fsdp.layout @arena arena 512 {
 
 // -----
 
+// (input_slot C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" inputs 64
+  // expected-error @below {{expected extra ids outside of [0, 7), the limit, found 3}}
+  fsdp.input_slot "x" @b : tensor<8xi64> limit 7 or [-100, 3]
+}
+
+// -----
+
 // (program C1)
 // expected-error @below {{expected @nowhere to be an 'fsdp.layout'}}
 fsdp.program @step layout @nowhere {

@@ -25,8 +25,8 @@ fsdp.layout @arena arena 4096 block @block rank @rank attributes {
   fsdp.buffer @block "step block" control 64 at 64
   fsdp.buffer @rank "rank block" control 32 at 128
   fsdp.buffer @i "ids" inputs 256 at 192
-  // CHECK: fsdp.input_slot "tokens" @i : tensor<2x16xi64> limit 7 micro_batches 2
-  fsdp.input_slot "tokens" @i : tensor<2x16xi64> limit 7 micro_batches 2
+  // CHECK: fsdp.input_slot "tokens" @i : tensor<2x16xi64> limit 7 or [-100] micro_batches 2
+  fsdp.input_slot "tokens" @i : tensor<2x16xi64> limit 7 or [-100] micro_batches 2
   // CHECK: fsdp.buffer @g "gathered u" gathered 128 at 448 in @step from 0 to 8
   fsdp.buffer @g "gathered u" gathered 128 at 448 in @step from 0 to 8
   // CHECK: fsdp.buffer @m "mask" activations 4

@@ -80,6 +80,15 @@ protected:
   }
   void TearDown() override { llvm::sys::fs::remove_directories(directory); }
 
+  /// All bytes of the artifact.
+  FailureOr<std::vector<char>> build() {
+    FailureOr<ArtifactPieces> pieces = buildArtifact(*module, image, options);
+    if (failed(pieces))
+      return failure();
+    for (ArrayRef<char> piece : pieces->values)
+      llvm::append_range(pieces->head, piece);
+    return pieces->head;
+  }
   std::string at(StringRef name) { return (directory + "/" + name).str(); }
   unsigned countFiles() {
     std::error_code error;
@@ -101,12 +110,13 @@ protected:
 
 TEST_F(PackageTest, HeaderNamesTheParts) {
   addWorkspace(*module, image, 3);
-  FailureOr<std::vector<char>> file = buildArtifact(*module, image, options);
+  FailureOr<std::vector<char>> file = build();
   ASSERT_TRUE(succeeded(file)) << errors;
   fsdprt_artifact_header header;
   std::memcpy(&header, file->data(), sizeof(header));
   EXPECT_EQ(std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, 8), 0);
-  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_VERSION);
+  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_PLAIN_VERSION); // older readers take it
+  EXPECT_EQ(header.values_size, 0u);
   EXPECT_EQ(header.file_size, file->size());
   EXPECT_EQ(header.manifest_offset, 128u);
   EXPECT_EQ(header.image_offset % 4096, 0u);
@@ -120,7 +130,7 @@ TEST_F(PackageTest, HeaderNamesTheParts) {
 
 TEST_F(PackageTest, ManifestIsTheModule) {
   addWorkspace(*module, image, 3);
-  FailureOr<std::vector<char>> file = buildArtifact(*module, image, options);
+  FailureOr<std::vector<char>> file = build();
   ASSERT_TRUE(succeeded(file)) << errors;
   const auto *bytes = reinterpret_cast<const uint8_t *>(file->data()) + 128;
   flatbuffers::Verifier verifier(bytes, file->size() - 128);
@@ -163,6 +173,54 @@ TEST_F(PackageTest, ManifestIsTheModule) {
   EXPECT_EQ(loop.body()->Get(1)->body_as_Copy()->source()->stride(), 128u);
   const fb::Program &init = *manifest.programs()->Get(1);
   EXPECT_EQ(init.commands()->Get(1)->body_as_Initialise()->param(), 1u);
+}
+
+TEST_F(PackageTest, ValuesAreStoredOnce) {
+  Builder b(&context);
+  float numbers[16], less[4] = {1, 2, 3, 4};
+  for (int i = 0; i < 16; ++i)
+    numbers[i] = i;
+  auto square = RankedTensorType::get({4, 4}, b.getF32Type());
+  auto set = [&](Attribute w, Attribute other) {
+    (*module)->setAttr(FSDPDialect::valuesAttr, b.getDictionaryAttr({b.getNamedAttr("w", w), b.getNamedAttr("b", other)}));
+  };
+  auto values = [&](const fsdprt_artifact_header &header, const std::vector<char> &file, unsigned i) {
+    return fb::GetManifest(file.data() + header.manifest_offset)->params()->Get(i)->value();
+  };
+  addWorkspace(*module, image, 3);
+  fsdprt_artifact_header header;
+  set(DenseElementsAttr::get(square, ArrayRef<float>(numbers)),
+      DenseElementsAttr::get(RankedTensorType::get({4}, b.getF32Type()), ArrayRef<float>(less)));
+  FailureOr<std::vector<char>> file = build();
+  ASSERT_TRUE(succeeded(file)) << errors;
+  std::memcpy(&header, file->data(), sizeof(header));
+  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_VERSION);
+  EXPECT_EQ(header.file_size, file->size());
+  EXPECT_EQ(header.values_offset % 4096, 0u);
+  EXPECT_GE(header.values_offset, header.image_offset + header.image_size);
+  EXPECT_EQ(header.values_size, 64u + 16); // w is 64 bytes
+  EXPECT_EQ(values(header, *file, 0)->offset(), 0u);
+  EXPECT_EQ(values(header, *file, 1)->offset(), 64u);
+  EXPECT_EQ(std::memcmp(file->data() + header.values_offset + 64, less, sizeof(less)), 0);
+  uint8_t digest[32];
+  fsdprt_sha256_artifact(file->data(), file->size(), digest);
+  EXPECT_EQ(std::memcmp(header.sha256, digest, 32), 0);
+  // One element for all; the same bytes once, whatever their type.
+  APFloat half(APFloat::BFloat(), "0.5");
+  set(DenseElementsAttr::get(RankedTensorType::get({4, 4}, b.getBF16Type()), half),
+      DenseElementsAttr::get(RankedTensorType::get({4}, b.getBF16Type()), half));
+  file = build();
+  ASSERT_TRUE(succeeded(file)) << errors;
+  std::memcpy(&header, file->data(), sizeof(header));
+  EXPECT_EQ(header.values_size, 2u);
+  EXPECT_EQ(values(header, *file, 1)->offset(), 0u);
+  EXPECT_EQ(values(header, *file, 1)->dtype(), fb::DType::bf16);
+  // Of another shape, or no floats.
+  set(DenseElementsAttr::get(RankedTensorType::get({2, 8}, b.getF32Type()), 1.0f), b.getUnitAttr());
+  EXPECT_TRUE(failed(build()));
+  EXPECT_NE(errors.find("parameter 'w': expected values in f64, f32, f16 or bf16 for 'tensor<4x4xf32>', found"),
+            std::string::npos)
+      << errors;
 }
 
 TEST_F(PackageTest, SameInputSameBytes) {

@@ -39,6 +39,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.values = {name = dense_resource<...>}` | module | initial values that came with the model, by parameter |
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
+    | `fsdp.extra_ids = array<i64: -100>` | the same | or one of these, which the model keeps from its lookups |
     | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
     | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
     | `fsdp.block` | argument (after Update) | the step block |
@@ -51,7 +52,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
     | `fsdp.no_sync` | function (after Shard) | they are summed before they cross ranks |
-    | `fsdp.seed = N` | module | seed of initial values, where a run gives none |
+    | `fsdp.seed = N` | module | seed of initial values and samples, where a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -64,6 +65,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral valuesAttr = "fsdp.values";
     static constexpr ::llvm::StringLiteral batchAttr = "fsdp.batch";
     static constexpr ::llvm::StringLiteral limitAttr = "fsdp.limit";
+    static constexpr ::llvm::StringLiteral extraIdsAttr = "fsdp.extra_ids";
     static constexpr ::llvm::StringLiteral unitAttr = "fsdp.unit";
     static constexpr ::llvm::StringLiteral stateAttr = "fsdp.state";
     static constexpr ::llvm::StringLiteral blockAttr = "fsdp.block";

@@ -120,14 +120,19 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a batch input";
   let description = [{
-    With `micro_batches` > 1 the type has it as leading dimension; `limit` > 0: ids are below it.
+    With `micro_batches` > 1 the type has it as leading dimension; `limit` > 0: ids are in [0, `limit`)
+    or among `extra_ids`, which the model handles itself.
 
     Constraints: (C1) `buffer` is a buffer of the layout, of the type's bytes, without
-    a program; (C2) with `micro_batches` > 1 it is the leading dimension.
+    a program; (C2) with `micro_batches` > 1 it is the leading dimension; (C3) `extra_ids`
+    come with a `limit` and are not below it.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
-                       DefaultValuedAttr<I64Attr, "0">:$limit, DefaultValuedAttr<I64Attr, "1">:$micro_batches);
-  let assemblyFormat = "$name $buffer `:` $type (`limit` $limit^)? (`micro_batches` $micro_batches^)? attr-dict";
+                       DefaultValuedAttr<I64Attr, "0">:$limit, OptionalAttr<DenseI64ArrayAttr>:$extra_ids,
+                       DefaultValuedAttr<I64Attr, "1">:$micro_batches);
+  let assemblyFormat = [{
+    $name $buffer `:` $type (`limit` $limit^)? (`or` $extra_ids^)? (`micro_batches` $micro_batches^)? attr-dict
+  }];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
   }];

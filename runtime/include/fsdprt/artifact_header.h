@@ -8,14 +8,16 @@
 // runtime, which checks them, share this file and the schema of the manifest
 // (runtime/schema/artifact.fbs), nothing else.
 //
-//     0        128 (64-byte aligned)          (4096-byte aligned)     file_size
-//     | header | manifest: FlatBuffer "FSDP" | zeros | image: ELF .so |
+//     0        128 (64-byte aligned)         (4096)            (4096)    file_size
+//     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 // All integers are little-endian. Offsets and sizes are in bytes from the
 // beginning of the file. The image is a position-independent ELF shared object
 // without undefined symbols, needed libraries, thread-local storage or
 // initialisers; it may be absent (offset and size 0) when no program launches
-// a kernel. The hash is of the whole file with the 32 bytes of the hash itself
+// a kernel. Values are initial values of parameters, at the places that the manifest
+// names; a file without them has offset and size 0 and version 2, which older
+// readers take. Between the parts are zeros. The hash is of the whole file with the 32 bytes of the hash itself
 // taken as zero: write zeros there, hash the file, fill them in.
 //
 //===----------------------------------------------------------------------===*/
@@ -26,12 +28,15 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 2u       /* raised when an old reader would misread the file */
+#define FSDPRT_ARTIFACT_VERSION 3u       /* raised when an old reader would misread the file */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* the oldest that is read: files without values */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u
 #define FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT 64u
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
+#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section */
+#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
 
 typedef struct fsdprt_artifact_header {
   char magic[8];
@@ -43,7 +48,9 @@ typedef struct fsdprt_artifact_header {
   uint64_t image_offset;
   uint64_t image_size;
   uint8_t sha256[32];
-  uint8_t reserved[40]; /* zero */
+  uint64_t values_offset; /* from version 3 on; zero before */
+  uint64_t values_size;
+  uint8_t reserved[24]; /* zero */
 } fsdprt_artifact_header;
 
 #ifdef __cplusplus

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 1
+#define FSDPRT_ABI_MINOR 2
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -116,6 +116,7 @@ typedef struct fsdprt_artifact_info {
   uint32_t workers;          /* the most threads per rank that there is scratch for */
   double lr;
   uint8_t sha256[32];
+  uint64_t seed; /* of initial values and samples, where a run gives none */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -126,6 +127,7 @@ typedef struct fsdprt_param_info {
   const uint64_t *shape;
   uint64_t elements;
   int32_t trainable;
+  int32_t has_values; /* 'init' takes its values from the artifact */
 } fsdprt_param_info;
 
 /* With micro_batches > 1 `shape` has that as its leading dimension. */
@@ -139,6 +141,8 @@ typedef struct fsdprt_input_info {
   uint64_t bytes;
   uint32_t micro_batches;
   uint64_t limit; /* ids are in [0, limit); 0: no limit */
+  const int64_t *extra_ids; /* or among these; with NULL and 0 there are none */
+  uint64_t num_extra_ids;
 } fsdprt_input_info;
 
 /* Reads and checks `path`; the memory form keeps a copy, `name` is for messages. */

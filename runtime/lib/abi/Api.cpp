@@ -90,6 +90,7 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
     if (!reference)
       filled.workers = layout.workers();
   }
+  filled.seed = manifest.seed();
   std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);
   giveStruct(filled, info);
 }
@@ -111,6 +112,7 @@ fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t 
   filled.shape = param.shape() ? param.shape()->data() : nullptr;
   filled.elements = elementsOf(param);
   filled.trainable = param.trainable();
+  filled.has_values = param.value() != nullptr;
   giveStruct(filled, info);
   return FSDPRT_OK;
 }
@@ -131,6 +133,8 @@ fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const cha
   filled.bytes = input.bytes();
   filled.micro_batches = input.micro_batches();
   filled.limit = input.limit();
+  filled.extra_ids = input.extra_ids() ? input.extra_ids()->data() : nullptr;
+  filled.num_extra_ids = input.extra_ids() ? input.extra_ids()->size() : 0;
   giveStruct(filled, info);
   return FSDPRT_OK;
 }

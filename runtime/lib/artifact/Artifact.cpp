@@ -15,6 +15,7 @@
 #include "artifact/Verifier.h"
 #include "core/Error.h"
 #include "fsdprt/sha256.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -90,9 +91,9 @@ void Artifact::checkHeader() {
   if (std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic) != 0)
     badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC "\", found \"%s\"",
              name, printable(header.magic, sizeof header.magic).c_str());
-  if (header.version != FSDPRT_ARTIFACT_VERSION)
-    badInput("%s: expected format version %u, found %u; compile the model again with this release", name,
-             FSDPRT_ARTIFACT_VERSION, header.version);
+  if (header.version < FSDPRT_ARTIFACT_PLAIN_VERSION || header.version > FSDPRT_ARTIFACT_VERSION)
+    badInput("%s: expected format version %u or %u, found %u; compile the model again with this release", name,
+             FSDPRT_ARTIFACT_PLAIN_VERSION, FSDPRT_ARTIFACT_VERSION, header.version);
   if (header.header_size != sizeof header)
     badInput("%s: expected a header of %zu bytes, found %u", name, sizeof header, header.header_size);
   if (header.file_size != size)
@@ -111,6 +112,13 @@ void Artifact::checkHeader() {
                   !inside(header.image_offset, header.image_size, size)))
     badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes behind the manifest", name,
              (unsigned long long)header.image_offset, (unsigned long long)header.image_size, size);
+  bool plain = header.values_offset == 0 && header.values_size == 0;
+  uint64_t before = std::max(header.manifest_offset + header.manifest_size, header.image_offset + header.image_size);
+  if (!plain && (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0 ||
+                 header.values_offset % FSDPRT_ARTIFACT_VALUES_ALIGNMENT != 0 || header.values_offset < before ||
+                 !inside(header.values_offset, header.values_size, size)))
+    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes behind the image", name,
+             (unsigned long long)header.values_offset, (unsigned long long)header.values_size, size);
   uint8_t digest[32];
   fsdprt_sha256_artifact(bytes.get(), size, digest);
   if (std::memcmp(digest, header.sha256, sizeof digest) != 0)
@@ -148,7 +156,7 @@ void Artifact::check() {
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema", file.c_str());
   root = fb::GetManifest(manifestBytes);
-  mesh = verifyManifest(file, *root);
+  mesh = verifyManifest(file, *root, header.values_size);
   resolveKernels();
 }
 

@@ -41,6 +41,10 @@ public:
   const Mesh &getMesh() const { return mesh; }
   /// The phases of kernel i.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
+  /// The values of a parameter; 64-byte aligned.
+  const std::byte *values(const fb::Value &value) const {
+    return bytes.get() + header.values_offset + value.offset();
+  }
   /// Null when there is none.
   const fb::Program *program(const char *name) const;
 

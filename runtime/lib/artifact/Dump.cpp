@@ -61,6 +61,12 @@ private:
       result += std::to_string(dims->Get(i)) + "x";
     return result;
   }
+  /// How a parameter starts.
+  static std::string start(const fb::Param &param) {
+    if (const fb::Value *value = param.value())
+      return format("values [%llu, +%llu) %s", (ull)value->offset(), (ull)value->bytes(), nameOf(value->dtype()));
+    return format("%s(%g, %g)", fb::EnumNameInitKind(param.init()), param.a(), param.b());
+  }
   void put(const std::string &piece) { good = good && write(piece); }
 
   void header();
@@ -84,10 +90,10 @@ void Dumper::header() {
   std::string hash;
   for (uint8_t byte : head.sha256)
     hash += format("%02x", byte);
-  put(format("artifact '%s', format %u, %llu bytes (manifest %llu, image %llu)\nsha256 %s\ncompiler '%s', source '%s', "
+  put(format("artifact '%s', format %u, %llu bytes (manifest %llu, image %llu, values %llu)\nsha256 %s\ncompiler '%s', source '%s', "
              "target '%s'\n",
              artifact.getFile().c_str(), head.version, (ull)head.file_size, (ull)head.manifest_size,
-             (ull)head.image_size, hash.c_str(), text(manifest.compiler()).c_str(), text(manifest.source()).c_str(),
+             (ull)head.image_size, (ull)head.values_size, hash.c_str(), text(manifest.compiler()).c_str(), text(manifest.source()).c_str(),
              text(manifest.target()).c_str()));
   std::string isa;
   for (uint32_t i = 0; i < count(manifest.isa()); ++i)
@@ -109,9 +115,9 @@ void Dumper::units() {
     for (uint32_t p = 0; p < count(manifest.params()); ++p) {
       const fb::Param &param = *manifest.params()->Get(p);
       if (param.unit() == u)
-        put(format("  %8llu  '%s' %s%s%s%s  %s(%g, %g)\n", (ull)param.offset(), text(param.name()).c_str(),
+        put(format("  %8llu  '%s' %s%s%s%s  %s\n", (ull)param.offset(), text(param.name()).c_str(),
                    shape(param.shape()).c_str(), nameOf(param.dtype()), param.trainable() ? "" : " frozen",
-                   param.decay() ? " decay" : "", fb::EnumNameInitKind(param.init()), param.a(), param.b()));
+                   param.decay() ? " decay" : "", start(param).c_str()));
     }
   }
 }
@@ -131,7 +137,10 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
     const fb::Input &input = *layout.inputs()->Get(i);
     put(format("  input %u: %s '%s', %s%s at %llu", i, fb::EnumNameInputRole(input.role()), text(input.name()).c_str(),
                shape(input.shape()).c_str(), nameOf(input.dtype()), (ull)input.offset()));
-    put(input.limit() ? format(", ids below %llu\n", (ull)input.limit()) : "\n");
+    put(input.limit() ? format(", ids below %llu", (ull)input.limit()) : "");
+    for (uint32_t k = 0; k < count(input.extra_ids()); ++k)
+      put(format(" or %lld", (long long)input.extra_ids()->Get(k)));
+    put("\n");
   }
   for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);

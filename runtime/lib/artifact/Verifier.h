@@ -20,8 +20,9 @@
 
 namespace fsdprt {
 
-/// Throws Error with the file, the place, what was expected and what was found.
-Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest);
+/// Throws Error with the file, the place, what was expected and what was found. `valuesBytes`: the size of
+/// the file's section of values.
+Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes);
 
 /// The part over programs, called by verifyManifest once the rest has passed.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh);

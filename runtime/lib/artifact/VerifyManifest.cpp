@@ -6,13 +6,15 @@
 //
 // (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks
 // (V2)  a unit has a float dtype, 1 or S shards (S: the axis "shard"), a size without overflow
-// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own
+// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its values, where
+//       the file has them, are floats for all elements or one, aligned to 64, within the section of values
 // (V4)  a kernel has 1..64 phases of extent, tile >= 1, and a size per binding
 // (V5)  the processor has every feature that the image needs
 // (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
 //       arena, aligned to 64, apart from each other
 // (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
-// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids
+// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids;
+//       extra ids are for ids with a limit and outside of it
 // (V9)  the workspace holds the shared and every worker's scratch, workers >= 1
 // (V10) threads_per_rank is between 1 and the workers of each layout
 //
@@ -22,6 +24,7 @@
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "fsdprt/artifact_header.h"
 #include <algorithm>
 #include <set>
 
@@ -44,7 +47,8 @@ using ull = unsigned long long;
 
 class ManifestVerifier {
 public:
-  ManifestVerifier(const std::string &file, const fb::Manifest &manifest) : file(file), manifest(manifest) {}
+  ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes)
+      : file(file), manifest(manifest), valuesBytes(valuesBytes) {}
 
   Mesh verify() {
     verifyMesh();
@@ -86,6 +90,7 @@ private:
   void verifyMesh();
   void verifyUnits();
   void verifyParams();
+  void verifyValue(const fb::Value &value, const std::string &name, uint64_t elements);
   void verifyKernels();
   void verifyFeatures();
   void verifyLayout(const fb::Layout &layout, uint32_t index);
@@ -96,6 +101,7 @@ private:
 
   const std::string &file;
   const fb::Manifest &manifest;
+  const uint64_t valuesBytes;
   Mesh mesh;
   std::vector<Range> ranges;
 };
@@ -164,6 +170,8 @@ void ManifestVerifier::verifyParams() { // (V3)
     if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
       refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'", name.c_str(),
              (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
+    if (param.value())
+      verifyValue(*param.value(), name, elements);
     if (elements)
       used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
   }
@@ -173,6 +181,20 @@ void ManifestVerifier::verifyParams() { // (V3)
       if (unit[i].begin < unit[i - 1].end)
         refuse("parameters '%s' and '%s' overlap", unit[i - 1].what.c_str(), unit[i].what.c_str());
   }
+}
+
+void ManifestVerifier::verifyValue(const fb::Value &value, const std::string &name, uint64_t elements) { // (V3)
+  if (value.dtype() > DType::bf16)
+    refuse("parameter '%s': expected values of a float dtype, found number %d", name.c_str(),
+           static_cast<int>(value.dtype()));
+  uint64_t each = sizeOf(value.dtype());
+  if (elements == 0 || (value.bytes() != each && value.bytes() != elements * each))
+    refuse("parameter '%s': expected the bytes of one or of %llu values of dtype %s, found %llu", name.c_str(),
+           (ull)elements, nameOf(value.dtype()), (ull)value.bytes());
+  if (value.offset() % FSDPRT_ARTIFACT_VALUE_ALIGNMENT != 0 || !isInside(value.offset(), value.bytes(), valuesBytes))
+    refuse("parameter '%s': expected its values at a multiple of 64 within the file's %llu bytes of values, found "
+           "[%llu, +%llu)",
+           name.c_str(), (ull)valuesBytes, (ull)value.offset(), (ull)value.bytes());
 }
 
 void ManifestVerifier::verifyKernels() { // (V4)
@@ -262,6 +284,14 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
     if (input.limit() > most)
       refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(), (ull)most,
              nameOf(input.dtype()), (ull)input.limit());
+    if (!isAligned(input.extra_ids()) || count(input.extra_ids()) > 64)
+      refuse("%s: expected at most 64 extra ids, aligned, found %u", what.c_str(), count(input.extra_ids()));
+    for (uint32_t k = 0; k < count(input.extra_ids()); ++k) {
+      int64_t id = input.extra_ids()->Get(k);
+      if (input.limit() == 0 || (id >= 0 && static_cast<uint64_t>(id) < input.limit()))
+        refuse("%s: expected extra ids outside of a limit, found %lld with limit %llu", what.c_str(), (long long)id,
+               (ull)input.limit());
+    }
     claim(layout, input.offset(), input.bytes(), what);
   }
 }
@@ -306,8 +336,8 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   }
 }
 
-Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest) {
-  Mesh mesh = ManifestVerifier(file, manifest).verify();
+Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes) {
+  Mesh mesh = ManifestVerifier(file, manifest, valuesBytes).verify();
   verifyPrograms(file, manifest, mesh);
   return mesh;
 }

@@ -12,6 +12,7 @@
 #include "execute/Initialise.h"
 #include "execute/Philox.h"
 #include <cmath>
+#include <cstring>
 
 using namespace fsdprt;
 
@@ -39,4 +40,15 @@ void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint
       pairOf(distribution, philox(seed, stream, i / 2), pair);
     storeElement(type, pair[i % 2], target);
   }
+}
+
+void fsdprt::storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type, void *to) {
+  uint64_t from = sizeOf(values.type), size = sizeOf(type);
+  if (values.type == type && !values.same) {
+    std::memcpy(to, values.data + first * from, count * size);
+    return;
+  }
+  auto *target = static_cast<std::byte *>(to);
+  for (uint64_t i = 0; i < count; ++i, target += size)
+    storeElement(type, loadElement(values.type, values.data + (values.same ? 0 : first + i) * from), target);
 }

@@ -181,13 +181,27 @@ float *Session::block(uint32_t rank) const {
 
 //===- Inputs -------------------------------------------------------------===//
 
+/// One of the values that the model keeps from its lookups itself.
+static bool isExtraId(const fb::Input &input, int64_t id) {
+  const auto *extra = input.extra_ids();
+  return extra && std::find(extra->begin(), extra->end(), id) != extra->end();
+}
+
+static std::string extraIdsText(const fb::Input &input) {
+  std::string text;
+  for (uint32_t i = 0; input.extra_ids() && i < input.extra_ids()->size(); ++i)
+    text += " or " + std::to_string(input.extra_ids()->Get(i));
+  return text;
+}
+
 template <typename Id>
 static void checkIds(const fb::Input &input, const void *data, size_t size) {
   const auto *ids = static_cast<const Id *>(data);
   for (size_t i = 0; i < size / sizeof(Id); ++i)
-    if (ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= input.limit())
-      badInput("input '%s': expected ids in [0, %llu), found %lld at element %zu",
-               printable(input.name()->str()).c_str(), (ull)input.limit(), (long long)ids[i], i);
+    if ((ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= input.limit()) && !isExtraId(input, ids[i]))
+      badInput("input '%s': expected ids in [0, %llu)%s, found %lld at element %zu",
+               printable(input.name()->str()).c_str(), (ull)input.limit(), extraIdsText(input).c_str(),
+               (long long)ids[i], i);
 }
 
 void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size) {

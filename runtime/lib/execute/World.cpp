@@ -387,14 +387,22 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
   if (begin >= end)
     return;
   Distribution distribution = {param.init(), param.a(), param.b()};
+  const fb::Value *value = param.value();
+  StoredValues stored = {};
+  if (value)
+    stored = {artifact.values(*value), value->dtype(), value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
   std::byte *to = memory(index, state.offset()) + (begin - held) * size;
   WorkerPool &pool = members[index]->pool;
   pool.run([&](uint32_t worker) {
     uint64_t first, last;
     WorkerPool::split(end - begin, 4096, pool.size(), worker, first, last);
-    if (first < last)
-      initialValues(distribution, options.seed, stream, begin - param.offset() + first, last - first, state.dtype(),
-                    to + first * size);
+    if (first >= last)
+      return;
+    uint64_t element = begin - param.offset() + first;
+    if (value)
+      storedValues(stored, element, last - first, state.dtype(), to + first * size);
+    else
+      initialValues(distribution, options.seed, stream, element, last - first, state.dtype(), to + first * size);
   });
 }

@@ -91,9 +91,13 @@ void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {
   uint64_t stream = streamOf(plan.window ? "tokens" : plan.info.name);
   if (isFloat(type))
     return initialValues({fb::InitKind::normal, 0, 1}, key, stream, 0, plan.each, type, to);
-  for (uint64_t j = 0; j < plan.each; ++j, to += size)
-    storeId(plan.info.dtype, plan.info.limit ? below(plan.info.limit, firstWord(philox(key, stream, j + shift))) : 0,
-            to);
+  for (uint64_t j = 0; j < plan.each; ++j, to += size) {
+    PhiloxBlock block = philox(key, stream, j + shift);
+    if (plan.info.num_extra_ids && unitInterval(secondWord(block)) < options.extraIds)
+      storeId(plan.info.dtype, static_cast<uint64_t>(plan.info.extra_ids[0]), to);
+    else
+      storeId(plan.info.dtype, plan.info.limit ? below(plan.info.limit, firstWord(block)) : 0, to);
+  }
 }
 
 const void *Batches::fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index, bool validating) {

@@ -29,6 +29,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; // step 0's samples every time
   double validationFraction = 0.1;
+  double extraIds = 0; // part of random ids that are the first extra one, where the input has any
 };
 
 class Batches {

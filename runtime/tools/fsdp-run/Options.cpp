@@ -67,9 +67,10 @@ static void addTraining(CLI::App &app, Options &options) {
   app.add_option("--min-lr", options.minimumLr, "Rate after the decay")
       ->check(CLI::NonNegativeNumber)
       ->type_name("RATE");
-  app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks")
+  app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks (default: the model's, else 0)")
       ->type_name("N");
-  app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several")
+  app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several; what it lacks comes from the "
+                 "model's own values, if it has any")
       ->type_name("FILE");
   app.add_option("--export", options.exportTo, "Write the trained parameters as .safetensors")->type_name("FILE");
 }
@@ -108,6 +109,11 @@ static void addReports(CLI::App &app, Options &options) {
                  "Run only the launches of these kinds of kernels, such as contract: times, not results")
       ->type_name("KIND,...")
       ->group(""); // for benchmarks
+  app.add_option("--random-extra-ids", options.extraIds,
+                 "Part of random ids that are one that the model ignores, where it has any")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("PART")
+      ->group(""); // for tests
   app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},

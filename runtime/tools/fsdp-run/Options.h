@@ -30,11 +30,11 @@ struct Options {
   uint64_t steps = 100;
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   std::string init, exportTo, metrics;
   bool check = false, dump = false, assertNoAllocations = false, profile = false;
   std::string onlyKinds;
-  double validationFraction = 0.1;
+  double validationFraction = 0.1, extraIds = 0;
   uint64_t validateEvery = 0;
   std::optional<uint64_t> validationBatches;
   double timeoutSeconds = 60;

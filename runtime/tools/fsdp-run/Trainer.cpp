@@ -72,8 +72,9 @@ void Trainer::openTokens() {
   else if (!options.data.empty())
     tokens = std::make_unique<TokenFile>(options.data, options.tokenType, limit);
   BatchOptions batch;
-  batch.seed = options.seed;
+  batch.seed = options.seed.value_or(info.seed);
   batch.overfit = options.overfit;
+  batch.extraIds = options.extraIds;
   batch.validationFraction = options.overfit ? 0 : options.validationFraction;
   batches = std::make_unique<Batches>(inputs, tokens.get(), info.ranks, batch);
   bool canValidate = tokens && options.onlyKinds.empty() && fsdprt_artifact_has_program(artifact, "eval");
@@ -92,7 +93,7 @@ void Trainer::createSession() {
   wanted.device = options.device.c_str();
   wanted.backend = options.backend.c_str();
   wanted.timeout_seconds = options.timeoutSeconds;
-  wanted.seed = options.seed;
+  wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
   wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
@@ -151,11 +152,26 @@ void Trainer::initialise() {
   call(fsdprt_session_run, session.get(), "init");
   if (options.check)
     call(fsdprt_session_run, session.get(), "reference_init");
-  if (!options.init.empty()) {
-    uint64_t count = importWeights(options.init, artifact, session.get(), printer);
-    char text[32];
-    printer.line("weights: %s parameters from %s", grouped(count, text), options.init.c_str());
-  }
+  WeightSources sources = options.init.empty() ? modelWeights(artifact)
+                                               : importWeights(options.init, artifact, session.get());
+  announceWeights(sources);
+}
+
+/// Says which parameters start from where, unless all are drawn.
+void Trainer::announceWeights(const WeightSources &sources) {
+  uint64_t drawn = info.params - sources.fromFile - sources.fromModel;
+  char text[32];
+  std::string list;
+  auto add = [&](uint64_t count, const std::string &from) {
+    if (count)
+      list += (list.empty() ? "" : ", ") + std::string(grouped(count, text)) +
+              (list.empty() ? count == 1 ? " parameter from " : " parameters from " : " from ") + from;
+  };
+  add(sources.fromFile, options.init);
+  add(sources.fromModel, "the model's own values");
+  add(drawn, "their distributions with seed " + std::to_string(options.seed.value_or(info.seed)));
+  if (drawn != info.params)
+    printer.line("weights: %s", list.c_str());
 }
 
 void Trainer::writeInputs(uint64_t number, bool validating) {

@@ -17,6 +17,7 @@
 #include "Handles.h"
 #include "Options.h"
 #include "Printer.h"
+#include "Weights.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
 #include "io/OutputFile.h"
@@ -36,6 +37,7 @@ private:
   void createSession();
   void announce();
   void initialise();
+  void announceWeights(const WeightSources &sources);
   void train();
   void step(uint64_t number);
   void writeInputs(uint64_t number, bool validating);

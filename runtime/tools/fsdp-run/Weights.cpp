@@ -77,7 +77,7 @@ public:
   Import(const std::string &path, const fsdprt_artifact *artifact) : path(path), artifact(artifact) {}
   void open();
   void match();
-  uint64_t load(fsdprt_session *session) const;
+  WeightSources load(fsdprt_session *session) const;
 
 private:
   void addProblem(const std::string &problem) {
@@ -91,7 +91,7 @@ private:
   const fsdprt_artifact *artifact;
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   std::map<std::string, Source> sources;
-  std::vector<const Source *> chosen; // by parameter
+  std::vector<const Source *> chosen; // by parameter; null: it stays at the artifact's values
   std::string report;
   uint64_t problems = 0;
 };
@@ -120,6 +120,8 @@ void Import::matchOne(const fsdprt_param_info &param) {
     if (candidates.size() == 1)
       found = candidates[0];
   }
+  if (found == sources.end() && param.has_values)
+    return chosen.push_back(nullptr);
   if (found == sources.end())
     return addProblem("missing: '" + printable(name) + "'");
   found->second.used = true;
@@ -138,7 +140,7 @@ bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source)
   if (!endsWith(name, "lm_head.weight"))
     return false;
   for (const Source *other : chosen)
-    if (other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
+    if (other && other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
         std::memcmp(other->file->data(*other->tensor), source.file->data(*source.tensor),
                     source.tensor->end - source.tensor->begin) == 0)
       return true;
@@ -159,8 +161,12 @@ void Import::match() {
     badInput("%s: the weights do not match the model:%s", path.c_str(), report.c_str());
 }
 
-uint64_t Import::load(fsdprt_session *session) const {
+WeightSources Import::load(fsdprt_session *session) const {
+  WeightSources sources;
   for (uint64_t i = 0; i < chosen.size(); ++i) {
+    ++(chosen[i] ? sources.fromFile : sources.fromModel);
+    if (!chosen[i])
+      continue;
     fsdprt_dtype dtype = FSDPRT_F32;
     const Tensor &tensor = *chosen[i]->tensor;
     dtypeOf(tensor.dtype, dtype);
@@ -168,11 +174,20 @@ uint64_t Import::load(fsdprt_session *session) const {
     const void *data = chosen[i]->file->data(tensor);
     call(fsdprt_session_write_param, session, i, FSDPRT_PARAMETER, uint64_t(0), elements, data, dtype);
   }
-  return chosen.size();
+  return sources;
 }
 
-uint64_t fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session,
-                               Printer &) {
+WeightSources fsdprt::modelWeights(const fsdprt_artifact *artifact) {
+  WeightSources sources;
+  fsdprt_param_info param = {};
+  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+       ++i)
+    sources.fromModel += param.has_values != 0;
+  return sources;
+}
+
+WeightSources fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact,
+                                    fsdprt_session *session) {
   Import import(path, artifact);
   import.open();
   import.match();

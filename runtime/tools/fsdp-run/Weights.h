@@ -11,16 +11,23 @@
 #ifndef FSDP_RUN_WEIGHTS_H
 #define FSDP_RUN_WEIGHTS_H
 
-#include "Printer.h"
 #include "fsdprt/fsdprt.h"
 #include <string>
 
 namespace fsdprt {
 
-/// Sets every parameter, in the ranks and the reference, from a .safetensors file or the .index.json
-/// of several; returns how many. Throws Error before the first is set when names or shapes do not match.
-uint64_t importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session,
-                       Printer &printer);
+/// How many parameters start from a weights file, and how many from values in the artifact.
+struct WeightSources {
+  uint64_t fromFile = 0, fromModel = 0;
+};
+
+/// Without a weights file.
+WeightSources modelWeights(const fsdprt_artifact *artifact);
+
+/// Sets parameters, in the ranks and the reference, from a .safetensors file or the .index.json of several. Those
+/// with values in the artifact may be missing and stay as they are. Throws Error before the first is set when
+/// names or shapes do not match.
+WeightSources importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session);
 
 /// Writes all parameters, from their masters where there are any.
 void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session);
