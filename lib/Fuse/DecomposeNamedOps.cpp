@@ -153,6 +153,11 @@ static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
+/// What the sum is divided by, from the number of rows that count: over none of them the mean is 0.
+static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
+  return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
+}
+
 /// The number of rows that count: a rank-0 tensor, or null when all do.
 static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
   if (!ignore)
@@ -201,7 +206,8 @@ static void decompose(CrossEntropyOp op, OpBuilder &b) {
   Value out = rows.empty({}, lossType);
   auto loss = linalg::GenericOp::create(b, op.getLoc(), out.getType(), ins, out, maps, ArrayRef<IteratorType>(),
                                         [&](OpBuilder &b, Location l, ValueRange a) {
-                                          Value n = ins.size() == 2 ? a[1] : constant(b, l, wide, all);
+                                          Value n = ins.size() == 2 ? buildDivisor(b, l, a[1], wide)
+                                                                    : constant(b, l, wide, all);
                                           Value v = arith::DivFOp::create(b, l, a[0], n);
                                           linalg::YieldOp::create(b, l, convert(b, l, v, lossType));
                                         });
@@ -218,7 +224,7 @@ static void decompose(CrossEntropyGradOp op, OpBuilder &b) {
     ins.push_back(count);
   double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
   Value scale = rows.mapRows(ins, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    Value n = ins.size() == 3 ? a[2] : constant(b, l, wide, all);
+    Value n = ins.size() == 3 ? buildDivisor(b, l, a[2], wide) : constant(b, l, wide, all);
     Value v = arith::DivFOp::create(b, l, convert(b, l, a[1], wide), n);
     if (!ignore)
       return v;

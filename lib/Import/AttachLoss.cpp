@@ -8,6 +8,9 @@
 //     return %logits                       ->          {fsdp.batch = "targets", fsdp.limit = 97}) -> tensor<f32>
 //                                                 %loss, _ = fsdp.cross_entropy (%logits as 5x97), (%targets as 5)
 //
+// With `ignore` the mean is over the targets of another value; a value that is no class becomes an
+// extra id of the argument.
+//
 // bf16 and f16 logits are widened first: the loss is f32 (f64 in an f64 model).
 //
 //===----------------------------------------------------------------------===//
@@ -55,6 +58,14 @@ void AttachLossPass::runOnOperation() {
     emitError(func.getLoc(), "--attach-loss expected cross_entropy, found '") << loss << "'";
     return signalPassFailure();
   }
+  std::optional<int64_t> ignored;
+  if (int64_t value; !ignore.empty()) {
+    if (llvm::StringRef(ignore).getAsInteger(10, value)) {
+      emitError(func.getLoc(), "--ignore-index expected an integer of 64 bits, found '") << ignore << "'";
+      return signalPassFailure();
+    }
+    ignored = value;
+  }
   Operation *ret = func.getBody().front().getTerminator();
   auto type = ret->getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret->getOperand(0).getType()) : nullptr;
   if (!type || type.getRank() < 2 || !type.hasStaticShape() || !isa<FloatType>(type.getElementType())) {
@@ -70,8 +81,10 @@ void AttachLossPass::runOnOperation() {
   Location loc = ret->getLoc();
   int64_t vocabulary = type.getShape().back(), rank = type.getRank();
   auto targetsType = RankedTensorType::get(type.getShape().drop_back(), b.getI64Type());
-  NamedAttribute attrs[] = {b.getNamedAttr(FSDPDialect::batchAttr, b.getStringAttr("targets")),
-                            b.getNamedAttr(FSDPDialect::limitAttr, b.getI64IntegerAttr(vocabulary))};
+  SmallVector<NamedAttribute> attrs{b.getNamedAttr(FSDPDialect::batchAttr, b.getStringAttr("targets")),
+                                    b.getNamedAttr(FSDPDialect::limitAttr, b.getI64IntegerAttr(vocabulary))};
+  if (ignored && (*ignored < 0 || *ignored >= vocabulary))
+    attrs.push_back(b.getNamedAttr(FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(*ignored)));
   unsigned index = func.getNumArguments();
   if (failed(func.insertArgument(index, targetsType, b.getDictionaryAttr(attrs), loc)))
     return signalPassFailure();
@@ -84,7 +97,8 @@ void AttachLossPass::runOnOperation() {
   auto logitsType = cast<RankedTensorType>(logits.getType());
   auto lossType = RankedTensorType::get({}, logitsType.getElementType());
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
-  auto op = CrossEntropyOp::create(b, loc, lossType, lseType, logits, targets, IntegerAttr());
+  auto op = CrossEntropyOp::create(b, loc, lossType, lseType, logits, targets,
+                                   ignored ? b.getI64IntegerAttr(*ignored) : IntegerAttr());
   ret->setOperands(op.getLoss());
   func.setType(b.getFunctionType(func.getArgumentTypes(), lossType));
   ++numAttached;

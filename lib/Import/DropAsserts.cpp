@@ -17,13 +17,16 @@
 //  1. For every tensor.extract whose index depends on one integer argument: the
 //     largest limit L for which ids in [0, L) keep the index inside the table.
 //     The argument's `fsdp.limit` is the least of them and of what it had.
-//  2. Fold comparisons, minima and maxima that the limits decide. Comparisons
-//     for equality with a value that is no id (`ignore_index = -100`) stay.
-//  3. Drop every cf.assert; a remark names those that no limit covers.
+//  2. Values outside of the limit that the model handles itself, `ignore_index = -100`,
+//     become `fsdp.extra_ids` (ExtraIds.cpp).
+//  3. Fold comparisons, minima and maxima that the limits decide, and the extra ids
+//     alike. Comparisons for equality with a value that is no id stay.
+//  4. Drop every cf.assert; a remark names those that no limit covers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "ExtraIds.h"
 #include "IdRanges.h"
 #include "Positions.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -48,6 +51,7 @@ private:
   void dropAsserts();
 
   IdRanges ranges;
+  ExtraIds extra;
 };
 } // namespace
 
@@ -95,26 +99,38 @@ static bool asksForNoId(arith::CmpIOp cmp) {
          matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
 }
 
+/// The value of a comparison, where it has one.
+static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &ranges) {
+  Interval range = ranges.get(cmp.getResult());
+  return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
+}
+
+/// Which operand a minimum or maximum is, where that is known.
+static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
+  Interval lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
+  bool isMax = isa<arith::MaxSIOp>(op);
+  if (isMax ? lhs.lo >= rhs.hi : lhs.hi <= rhs.lo)
+    return 0;
+  if (isMax ? rhs.lo >= lhs.hi : rhs.hi <= lhs.lo)
+    return 1;
+  return std::nullopt;
+}
+
 void DropAssertsPass::foldDecided() {
-  ranges = IdRanges();
+  IdRanges &limits = extra.getLimits();
   getOperation().walk([&](Operation *op) {
     OpBuilder b(op);
     if (auto cmp = dyn_cast<arith::CmpIOp>(op)) {
-      Interval range = cmp.getType().isInteger(1) && !asksForNoId(cmp) ? ranges.get(cmp.getResult()) : Interval{};
-      if (!range.isSingle())
+      if (!cmp.getType().isInteger(1) || asksForNoId(cmp) ||
+          !extra.agree(op, [&](IdRanges &ranges) { return decideComparison(cmp, ranges); }))
         return;
-      Value decided = arith::ConstantOp::create(b, op->getLoc(), b.getBoolAttr(range.lo));
-      cmp.getResult().replaceAllUsesWith(decided);
+      bool value = limits.get(cmp.getResult()).lo;
+      cmp.getResult().replaceAllUsesWith(arith::ConstantOp::create(b, op->getLoc(), b.getBoolAttr(value)));
       ++numFolded;
-    } else if (isa<arith::MaxSIOp, arith::MinSIOp>(op)) {
-      Interval lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
-      bool isMax = isa<arith::MaxSIOp>(op);
-      bool takeLhs = isMax ? lhs.lo >= rhs.hi : lhs.hi <= rhs.lo;
-      bool takeRhs = isMax ? rhs.lo >= lhs.hi : rhs.hi <= lhs.lo;
-      if (takeLhs || takeRhs) {
-        op->getResult(0).replaceAllUsesWith(op->getOperand(takeLhs ? 0 : 1));
-        ++numFolded;
-      }
+    } else if (isa<arith::MaxSIOp, arith::MinSIOp>(op) &&
+               extra.agree(op, [&](IdRanges &ranges) { return decideExtremum(op, ranges); })) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(*decideExtremum(op, limits)));
+      ++numFolded;
     }
   });
 }
@@ -140,6 +156,9 @@ void DropAssertsPass::runOnOperation() {
     for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
       if (failed(inferLimit(extract, dim)))
         return signalPassFailure();
+  if (failed(extra.run(getOperation())))
+    return signalPassFailure();
+  numExtraIds += extra.count();
   foldDecided();
   dropAsserts();
 }

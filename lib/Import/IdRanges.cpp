@@ -116,7 +116,7 @@ Interval IdRanges::compute(Value value) {
     return get(parent->getOperand(arg.getArgNumber()));
   }
   if (auto limit = limits.find(arg); limit != limits.end())
-    return {0, limit->second - 1};
+    return limit->second;
   if (auto func = dyn_cast<func::FuncOp>(parent))
     if (auto limit = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr))
       return {0, limit.getInt() - 1};

@@ -32,9 +32,10 @@ public:
   /// The interval of a scalar, or of all elements of a tensor.
   Interval get(Value value);
 
-  /// Assumes that every element of an argument is in [0, limit).
-  void assume(BlockArgument arg, int64_t limit) {
-    limits[arg] = limit;
+  /// Assumes that every element of an argument is in [0, limit), or in an interval.
+  void assume(BlockArgument arg, int64_t limit) { assume(arg, {0, limit - 1}); }
+  void assume(BlockArgument arg, Interval interval) {
+    limits[arg] = interval;
     known.clear();
   }
 
@@ -46,7 +47,7 @@ private:
   Interval compute(Value value);
   Interval computeResult(Operation *op, unsigned result);
 
-  llvm::DenseMap<Value, int64_t> limits;
+  llvm::DenseMap<Value, Interval> limits;
   llvm::DenseMap<Value, Interval> known;
 };
 

@@ -68,6 +68,7 @@ static void addRaising(OpPassManager &pm, const ImportOptions &options) {
   pm.addNestedPass<func::FuncOp>(createRaiseCrossEntropyPass());
   AttachLossPassOptions loss;
   loss.loss = options.attachLoss;
+  loss.ignore = options.ignoreIndex;
   pm.addNestedPass<func::FuncOp>(createAttachLossPass(loss));
   pm.addNestedPass<func::FuncOp>(createExpandLookupPass());
   addCleanUp(pm);
@@ -106,6 +107,7 @@ struct ImportPipelineOptions : PassPipelineOptions<ImportPipelineOptions> {
   Option<std::string> paramsFile{*this, "params-file", llvm::cl::desc("JSON sidecar of parameters")};
   ListOption<std::string> buffers{*this, "buffers", llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
   Option<std::string> attachLoss{*this, "attach-loss", llvm::cl::desc("cross_entropy, or empty for none")};
+  Option<std::string> ignoreIndex{*this, "ignore-index", llvm::cl::desc("Targets that the attached loss skips")};
 };
 } // namespace
 
@@ -118,6 +120,7 @@ void fsdp::registerImportPipeline() {
         plain.paramsFile = options.paramsFile;
         plain.buffers.assign(options.buffers.begin(), options.buffers.end());
         plain.attachLoss = options.attachLoss;
+        plain.ignoreIndex = options.ignoreIndex;
         buildImportPipeline(pm, plain);
       });
 }

@@ -25,6 +25,7 @@
 
 #include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
+#include "IdRanges.h"
 #include "Points.h"
 #include "Structured.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -145,17 +146,6 @@ static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &cond
   return std::nullopt;
 }
 
-/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range.
-static Point withoutSafeguard(Point target) {
-  auto select = target.op<arith::SelectOp>();
-  if (!select)
-    return target;
-  for (unsigned i : {1, 2})
-    if (constantAt(operandOf(target, 3 - i)))
-      return stripIntegerCasts(operandOf(target, i));
-  return target;
-}
-
 /// `t == c` or `t != c`: t, c, and whether equality selects the first value.
 static bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target) {
   Point p = settle(condition);
@@ -171,6 +161,18 @@ static bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Po
   value = static_cast<int64_t>(*constant);
   target = stripIntegerCasts(operandOf(p, 0));
   return true;
+}
+
+/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that skips these rows.
+static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
+  int64_t value;
+  bool equals;
+  Point asked;
+  if (!ignore || !target.op<arith::SelectOp>() || !matchIgnore(operandOf(target, 0), value, equals, asked) ||
+      value != *ignore || !constantAt(operandOf(target, equals ? 1 : 2)))
+    return target;
+  Point kept = stripIntegerCasts(operandOf(target, equals ? 2 : 1));
+  return equal(kept, asked) ? kept : target;
 }
 
 namespace {
@@ -245,7 +247,7 @@ private:
     auto x = pick ? matchLogSoftmax(pick->first, column) : std::nullopt;
     if (!x)
       return false;
-    finish(*x, withoutSafeguard(pick->second), -1);
+    finish(*x, withoutSafeguard(pick->second, loss.ignore), -1);
     return true;
   }
 
@@ -259,7 +261,7 @@ private:
     const Point &picked = pick->first; // x, or x - m
     if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, picked)) {
       bool isShifted = static_cast<bool>(settle(picked).op<arith::SubFOp>());
-      finish(isShifted ? withoutShift(picked, column) : picked, withoutSafeguard(pick->second), 1);
+      finish(isShifted ? withoutShift(picked, column) : picked, withoutSafeguard(pick->second, loss.ignore), 1);
       return true;
     }
     Point lse = settle(operandOf(point, 0));
@@ -268,7 +270,7 @@ private:
       Point z = shifted ? settle(*shifted) : lse;
       if (shifted && z.op<arith::SubFOp>() && equal(operandOf(z, 0), picked) &&
           equal(operandOf(z, 1), operandOf(lse, 1 - i))) {
-        finish(picked, withoutSafeguard(pick->second), 1);
+        finish(picked, withoutSafeguard(pick->second, loss.ignore), 1);
         return true;
       }
     }
@@ -333,6 +335,44 @@ static bool readsWholeRows(const Loss &loss) {
       rows.size() != loss.rows.size())
     return false;
   return llvm::all_of(rows, [&](AffineExpr e) { return llvm::is_contained(loss.rows, e); });
+}
+
+/// Makes sure that every target is a class or the ignored value, whatever the runtime lets through. A one-hot
+/// takes any number: its argument gets a limit.
+static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
+  llvm::SmallPtrSet<void *, 16> seen;
+  SmallVector<BlockArgument> arguments;
+  IdRanges::collectIdArguments(loss.target.value, seen, arguments);
+  auto fits = [&](Interval range) {
+    return range.within(0, classes - 1) || (loss.ignore && range.within(*loss.ignore, *loss.ignore));
+  };
+  IdRanges limits;
+  if (fits(limits.get(loss.target.value))) {
+    for (BlockArgument arg : arguments) {
+      auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
+      for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
+        IdRanges trial;
+        trial.assume(arg, Interval::of(id));
+        if (arguments.size() != 1 || !fits(trial.get(loss.target.value)))
+          return false;
+      }
+    }
+    return true;
+  }
+  if (arguments.size() != 1 || func.getArgAttr(arguments[0].getArgNumber(), FSDPDialect::limitAttr))
+    return false;
+  Builder b(func.getContext());
+  unsigned number = arguments[0].getArgNumber();
+  limits.assume(arguments[0], classes);
+  if (!limits.get(loss.target.value).within(0, classes - 1))
+    return false;
+  func.setArgAttr(number, FSDPDialect::limitAttr, b.getI64IntegerAttr(classes));
+  if (!loss.ignore || (*loss.ignore >= 0 && *loss.ignore < classes))
+    return true;
+  limits.assume(arguments[0], Interval::of(*loss.ignore));
+  if (fits(limits.get(loss.target.value)))
+    func.setArgAttr(number, FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(*loss.ignore));
+  return true;
 }
 
 /// `count` is Σ_rows float(t != ignore).
@@ -439,7 +479,8 @@ static bool raise(linalg::GenericOp op) {
   if (loss->ignore && !counted)
     return false;
   auto logitsElement = cast<RankedTensorType>(loss->logits.value.getType()).getElementType();
-  if (type.getElementType() != logitsElement)
+  int64_t classes = cast<RankedTensorType>(loss->logits.value.getType()).getShape().back();
+  if (type.getElementType() != logitsElement || !limitTargets(op->getParentOfType<func::FuncOp>(), *loss, classes))
     return false;
   int64_t rows = cast<RankedTensorType>(loss->target.value.getType()).getNumElements();
   double factor = loss->ignore ? loss->factor : loss->factor * rows;

@@ -1,7 +1,15 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-attach-loss=loss=cross_entropy | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-attach-loss | FileCheck %s --check-prefix=NONE
 // RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss=loss=hinge 2>&1 | FileCheck %s --check-prefix=HINGE
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=-100" 2>&1 | FileCheck %s --check-prefix=IGNORE
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=3" 2>&1 | FileCheck %s --check-prefix=CLASS
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=x" 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NONE-NOT: cross_entropy
+// IGNORE: {fsdp.batch = "targets", fsdp.extra_ids = array<i64: -100>, fsdp.limit = 9 : i64}
+// IGNORE: fsdp.cross_entropy %{{.*}}, %{{.*}} ignore -100 :
+// CLASS: {fsdp.batch = "targets", fsdp.limit = 9 : i64}
+// CLASS: fsdp.cross_entropy %{{.*}}, %{{.*}} ignore 3 :
+// NUMBER: error: --ignore-index expected an integer of 64 bits, found 'x'
 // HINGE: error: --attach-loss expected cross_entropy, found 'hinge'
 
 // CHECK-LABEL: func.func @logits(

@@ -55,7 +55,7 @@ func.func @least(%w: tensor<7x4xf32>, %u: tensor<6x4xf32>, %ids: tensor<3xi64> {
 
 // A comparison with a value that is no id is no check of the lookup's.
 // CHECK-LABEL: func.func @ignore(
-// CHECK-SAME: {fsdp.limit = 4 : i64}
+// CHECK-SAME: {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 4 : i64}
 // CHECK: arith.cmpi ne, %{{.*}}, %c-100
 func.func @ignore(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
   %zero = arith.constant 0.0 : f32

@@ -45,7 +45,9 @@ func.func @difference(%x: tensor<6x5xf32>, %t: tensor<6xi64>) -> tensor<f32> {
 }
 
 // -sum(one_hot * log_softmax), summed, not averaged: the mean times the rows.
+// A one-hot takes any number; the loss needs a limit.
 // CHECK-LABEL: func.func @one_hot(
+// CHECK-SAME: tensor<{{.*}}xi64> {fsdp.limit = {{[0-9]+}} : i64}
 // CHECK: %[[L:.*]], %{{.*}} = fsdp.cross_entropy
 // CHECK: linalg.generic {{.*}} ins(%[[L]] : tensor<f32>)
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : f32

@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<2x5xi64> {fsdp.batch = "tokens", fsdp.limit = 11 : i64}
-// CHECK-SAME: tensor<2x5xi64> {fsdp.batch = "targets", fsdp.limit = 11 : i64}
+// CHECK-SAME: tensor<2x5xi64> {fsdp.batch = "targets", fsdp.extra_ids = array<i64: -100>, fsdp.limit = 11 : i64}
 // CHECK-SAME: ) -> tensor<f32>
 // CHECK: fsdp.gather_rows %arg0[%{{.*}}] : tensor<11x16xf32>, tensor<{{.*}}xi64>
 // CHECK: linalg.contract {{.*}} tensor<10x16xf32>, tensor<16x16xf32>

@@ -96,6 +96,9 @@ struct CommandLine {
   cl::list<std::string> buffers{
       "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|FILE (repeat per buffer)"), cl::cat(model)};
   cl::opt<std::string> attachLoss{"attach-loss", cl::desc("Loss behind logits: cross_entropy"), cl::cat(model)};
+  cl::opt<std::string> ignoreIndex{
+      "ignore-index", cl::desc("With --attach-loss: value of the targets that do not count, such as -100"),
+      cl::value_desc("N"), cl::cat(model)};
 
   cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1)"),
                             cl::init("shard=1"), cl::cat(sharding)};
@@ -189,6 +192,7 @@ static CompileOptions fill(const CommandLine &line) {
   options.import.paramsFile = line.paramsFile;
   options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
   options.import.attachLoss = line.attachLoss;
+  options.import.ignoreIndex = line.ignoreIndex;
   options.shard.mesh = line.mesh;
   options.shard.strategy = line.strategy;
   options.shard.policy = line.policy;
@@ -266,6 +270,13 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
            ": expected import, shard, differentiate, update, fuse, plan or codegen";
   if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json")
     return "--explain=" + line.explain + ": expected text or json";
+  if (int64_t number; line.ignoreIndex.getNumOccurrences()) {
+    if (StringRef(line.ignoreIndex).getAsInteger(10, number))
+      return "--ignore-index=" + line.ignoreIndex + ": expected an integer";
+    if (line.attachLoss.empty())
+      return std::string("--ignore-index is of the loss that --attach-loss=cross_entropy adds; a loss in the model "
+                         "brings its own");
+  }
   if (line.target != "cpu" && line.target != "reference")
     return "--target=" + line.target + ": expected cpu or reference";
   if (!readBool(line.reshard))

@@ -115,13 +115,14 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
   b.replaceOp(op, nest.results);
 }
 
-/// How many rows count.
+/// How many rows count; 1 for none, whose mean is 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
-  return fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
+  Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
     Value valid = c.target(c.at(targets, n), ignored).first;
     return c.add(sum, c.select(valid, c.real(type, 1), c.real(type, 0)));
   });
+  return arith::MaximumFOp::create(code.b, code.loc, count, code.real(type, 1));
 }
 
 static void decompose(CrossEntropyOp op, IRRewriter &b) {

@@ -105,6 +105,8 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
   for (StringRef name : {StringRef(limitAttr), StringRef(FSDPDialect::limitAttr)})
     if (auto limit = func.getArgAttrOfType<IntegerAttr>(i, name))
       argument.limit = limit.getInt();
+  if (auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(i, FSDPDialect::extraIdsAttr); extra && !extra.empty())
+    argument.ignore = extra[0];
   if (auto ignore = func.getArgAttrOfType<IntegerAttr>(i, ignoreAttr))
     argument.ignore = ignore.getInt();
 }

@@ -52,7 +52,7 @@ def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
     `lse[n] = log Σ_v exp(logits[n, v])`; `loss = Σ_n (lse[n] - logits[n, t[n]]) / N`
-    over the N rows with t[n] ≠ `ignore_index` (all rows when there is none).
+    over the N rows with t[n] ≠ `ignore_index` (all rows when there is none); 0 when N is 0.
     lse is what the gradient needs.
 
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and as many

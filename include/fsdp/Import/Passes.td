@@ -125,10 +125,13 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: lookups are `tensor.extract` in bodies.
     - Ensures: batch arguments of ids carry `fsdp.limit`, with which every lookup
-      is in range; no `cf.assert`; comparisons that the limits decide are folded.
-    - Keeps: values, for ids within the limits.
+      is in range, and `fsdp.extra_ids`, values outside of it that the model compares
+      with and keeps from its lookups; no `cf.assert`; comparisons that all of
+      these decide alike are folded.
+    - Keeps: values, for ids within the limits and the extra ones.
   }];
-  let statistics = [Statistic<"numAsserts", "num-asserts", "Checks dropped">,
+  let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
+                    Statistic<"numAsserts", "num-asserts", "Checks dropped">,
                     Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima decided by limits">];
 }
 
@@ -180,10 +183,12 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: one result, float logits [.., vocabulary].
     - Ensures: a new last argument `targets` (i64, the logits' leading shape) and
-      the mean cross-entropy as the only result.
+      the mean cross-entropy as the only result, over the targets that are not `ignore`.
     - Keeps: the module as it is when no loss is asked for.
   }];
-  let options = [Option<"loss", "loss", "std::string", /*default=*/"\"\"", "cross_entropy, or empty for none.">];
+  let options = [Option<"loss", "loss", "std::string", /*default=*/"\"\"", "cross_entropy, or empty for none.">,
+                 Option<"ignore", "ignore", "std::string", /*default=*/"\"\"",
+                        "Value of the targets that do not count, such as -100; empty: all count.">];
   let statistics = [Statistic<"numAttached", "num-attached", "Losses attached">];
 }
 

@@ -29,6 +29,8 @@ struct ImportOptions {
   std::vector<std::string> buffers;
   /// Loss behind logits: empty (the module has one) or "cross_entropy".
   std::string attachLoss;
+  /// Value of the targets that do not count in the attached loss; empty: all count.
+  std::string ignoreIndex;
 };
 
 /// Foreign MLIR to the model contract of docs/Pipeline.md §1.

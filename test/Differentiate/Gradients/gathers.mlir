@@ -126,6 +126,11 @@ func.func @cross_entropy_ignored(%x: tensor<6x5xf64>, %t: tensor<6xi64> {fsdp.li
   %loss, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<6x5xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
   return %loss : tensor<f64>
 }
+// Nothing counts: no gradient, and no NaN.
+func.func @cross_entropy_of_nothing(%x: tensor<6x1xf64>, %t: tensor<6xi64> {fsdp.limit = 1 : i64}) -> tensor<f64> {
+  %loss, %lse = fsdp.cross_entropy %x, %t ignore 0 : tensor<6x1xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
+  return %loss : tensor<f64>
+}
 // The log-sum-exp is used beside the loss (z-loss), and alone.
 func.func @z_loss(%x: tensor<6x5xf64>, %t: tensor<6xi64> {fsdp.limit = 5 : i64}) -> (tensor<f64>, tensor<6xf64>) {
   %loss, %lse = fsdp.cross_entropy %x, %t : tensor<6x5xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
