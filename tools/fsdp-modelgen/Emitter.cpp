@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What each layer becomes (f32; in a bf16 model sums stay f32 and each layer
+// What each layer becomes (f32; in a bf16 or f16 model sums stay f32 and each layer
 // rounds once, at its end):
 //
 //   linear     contract, then one map that adds the bias
@@ -80,6 +80,8 @@ static FloatType floatType(DType type, MLIRContext *context) {
     return Float32Type::get(context);
   case DType::F64:
     return Float64Type::get(context);
+  case DType::F16:
+    return Float16Type::get(context);
   case DType::BF16:
     return BFloat16Type::get(context);
   }

@@ -19,7 +19,7 @@ namespace mlir::fsdp::modelgen {
 enum class Family { GPT2, Llama };
 inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" : "llama"; }
 
-enum class DType { F32, F64, BF16 };
+enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
 /// How rotation frequencies are stretched beyond the positions trained on.

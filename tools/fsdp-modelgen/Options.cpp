@@ -79,7 +79,8 @@ struct CommandLine {
                        cl::init(DType::F32),
                        cl::values(clEnumValN(DType::F32, "f32", "everything in f32"),
                                   clEnumValN(DType::F64, "f64", "everything in f64, for checks of gradients"),
-                                  clEnumValN(DType::BF16, "bf16", "bf16; sums, statistics, softmax and loss in f32"))};
+                                  clEnumValN(DType::BF16, "bf16", "bf16; sums, statistics, softmax and loss in f32"),
+                                  clEnumValN(DType::F16, "f16", "the same with f16; nothing scales the loss"))};
   Int seed{"seed", cl::value_desc("n"), cl::cat(batch),
            cl::desc("seed of the initial values, where a run gives none (attribute fsdp.seed)")};
 
