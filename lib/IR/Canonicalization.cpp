@@ -6,6 +6,7 @@
 //
 //   shard(unshard(%s))                     ->  %s, of one unit
 //   all_reduce, all_gather, broadcast      ->  their operand, in a group of one rank
+//   gemm with beta 0 into a value         ->  into an empty tensor: it is not read
 //   dispatch with an operand nobody reads  ->  without it, unless it is written over
 //   dispatch that is given one value twice ->  given once
 //
@@ -66,6 +67,15 @@ LogicalResult OwnPieceOp::canonicalize(OwnPieceOp op, PatternRewriter &rewriter)
 
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewriter) {
   return dropAloneCollective(op, rewriter);
+}
+
+LogicalResult GemmOp::canonicalize(GemmOp op, PatternRewriter &rewriter) {
+  if (!op.getBeta().isZero() || op.getC().getDefiningOp<tensor::EmptyOp>())
+    return failure();
+  auto type = cast<RankedTensorType>(op.getC().getType());
+  Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  rewriter.modifyOpInPlace(op, [&] { op.getCMutable().assign(empty); });
+  return success();
 }
 
 LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter) {

@@ -34,6 +34,10 @@ void FSDPDialect::initialize() {
       >();
 }
 
+Operation *FSDPDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
 int64_t AxisAttr::getSize() const {
   int64_t size = 1;
   for (int64_t factor : getFactors())

@@ -59,8 +59,68 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
   printer << ')';
 }
 
+//===----------------------------------------------------------------------===//
+// Regions of attention: name(%s: f32, %b: index, ..) { .. }
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseFunction(OpAsmParser &parser, StringRef name, Region &region) {
+  if (failed(parser.parseOptionalKeyword(name)))
+    return success();
+  SmallVector<OpAsmParser::Argument> arguments;
+  return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseRegion(region, arguments));
+}
+
+static void printFunction(OpAsmPrinter &printer, StringRef name, Region &region) {
+  if (region.empty())
+    return;
+  printer << ' ' << name << '(';
+  llvm::interleaveComma(region.getArguments(), printer, [&](BlockArgument a) { printer.printRegionArgument(a); });
+  printer << ") ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+}
+
+static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod) {
+  return failure(parseFunction(parser, "score_mod", scoreMod) || parseFunction(parser, "mask_mod", maskMod));
+}
+
+static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod) {
+  printFunction(printer, "score_mod", scoreMod);
+  printFunction(printer, "mask_mod", maskMod);
+}
+
+static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &scoreGrad) {
+  return failure(parseFunctions(parser, scoreMod, maskMod) || parseFunction(parser, "score_grad", scoreGrad));
+}
+
+static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &scoreMod, Region &maskMod,
+                               Region &scoreGrad) {
+  printFunctions(printer, op, scoreMod, maskMod);
+  printFunction(printer, "score_grad", scoreGrad);
+}
+
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Await: %token : type
+//===----------------------------------------------------------------------===//
+
+ParseResult AwaitOp::parse(OpAsmParser &parser, OperationState &state) {
+  OpAsmParser::UnresolvedOperand token;
+  TokenType type;
+  if (parser.parseOperand(token) || parser.parseOptionalAttrDict(state.attributes) || parser.parseColonType(type) ||
+      parser.resolveOperand(token, type, state.operands))
+    return failure();
+  state.addTypes(type.getTypes());
+  return success();
+}
+
+void AwaitOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getToken();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getToken().getType();
+}
 
 //===----------------------------------------------------------------------===//
 // Meshes

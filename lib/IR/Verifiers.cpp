@@ -73,15 +73,15 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name, Symbo
   return unit;
 }
 
-/// `values` are the parameters `indices` of the unit, all of one element type.
-static LogicalResult checkParams(Operation *op, UnitOp unit, ValueRange values, ArrayRef<int64_t> indices) {
+/// `types` are those of the parameters `indices` of the unit, all of one element type.
+static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types, ArrayRef<int64_t> indices) {
   Type element;
-  for (auto [value, index] : llvm::zip_equal(values, indices)) {
+  for (auto [found, index] : llvm::zip_equal(types, indices)) {
     ParamAttr param = unit.getParam(index);
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getShape() != param.getType().getShape()) {
+    auto type = dyn_cast<RankedTensorType>(found);
+    if (!type || type.getShape() != param.getType().getShape()) {
       InFlightDiagnostic diag = op->emitOpError("expected the shape of parameter '")
-                                << param.getName() << "', " << param.getType() << ", found " << type;
+                                << param.getName() << "', " << param.getType() << ", found " << found;
       diag.attachNote(unit.getLoc()) << "the unit is declared here";
       return diag;
     }
@@ -94,7 +94,10 @@ static LogicalResult checkParams(Operation *op, UnitOp unit, ValueRange values, 
 
 /// The flat buffer is a whole number of shards of this size.
 static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
-  int64_t size = cast<RankedTensorType>(shard).getDimSize(0);
+  auto type = dyn_cast<RankedTensorType>(shard);
+  if (!type || type.getRank() != 1 || !isa<FloatType>(type.getElementType()))
+    return op->emitOpError("expected a shard of floats, 1-D, found ") << shard;
+  int64_t size = type.getDimSize(0);
   if (size == unit.getFlatSize() || (size > 0 && unit.getFlatSize() % size == 0))
     return success();
   InFlightDiagnostic diag = op->emitOpError("a shard of ")
@@ -103,47 +106,50 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  FailureOr<UnitOp> unit = lookUpUnit(*this, getUnitAttr(), tables); // (C1)
+/// A shard and all parameters of a unit: `what` they are to the op.
+static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params, StringRef what,
+                                SymbolTableCollection &tables) {
+  FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
-  if (getNumResults() != unit->getNumParams()) // (C2)
-    return emitOpError("expected ") << unit->getNumParams() << " results, found " << getNumResults();
-  auto all = llvm::to_vector(llvm::seq<int64_t>(0, getNumResults()));
-  if (failed(checkParams(*this, *unit, getResults(), all))) // (C2)
+  if (params.size() != unit->getNumParams()) // (C2)
+    return op->emitOpError("expected ") << unit->getNumParams() << " " << what << ", found " << params.size();
+  auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
+  if (failed(checkParams(op, *unit, params, all))) // (C2)
     return failure();
-  return checkShard(*this, *unit, getShard().getType()); // (C3)
+  return checkShard(op, *unit, shard); // (C3)
 }
 
-LogicalResult ShardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  FailureOr<UnitOp> unit = lookUpUnit(*this, getUnitAttr(), tables); // (C1)
+static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, TypeRange grads,
+                                        ArrayRef<int64_t> params, Type shard, SymbolTableCollection &tables) {
+  FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
-  if (getNumOperands() != unit->getNumParams()) // (C2)
-    return emitOpError("expected ") << unit->getNumParams() << " operands, found " << getNumOperands();
-  auto all = llvm::to_vector(llvm::seq<int64_t>(0, getNumOperands()));
-  if (failed(checkParams(*this, *unit, getParams(), all))) // (C2)
-    return failure();
-  return checkShard(*this, *unit, getShard().getType()); // (C3)
-}
-
-LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
-  FailureOr<UnitOp> unit = lookUpUnit(*this, getUnitAttr(), tables); // (C1)
-  if (failed(unit))
-    return failure();
-  if (getParams().size() != getGrads().size()) // (C2)
-    return emitOpError("expected one operand per entry of 'params', found ")
-           << getGrads().size() << " and " << getParams().size();
+  if (params.size() != grads.size()) // (C2)
+    return op->emitOpError("expected one operand per entry of 'params', found ")
+           << grads.size() << " and " << params.size();
   int64_t last = -1;
-  for (int64_t index : getParams()) {
+  for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
-      return emitOpError("'params' expected increasing indices below ")
+      return op->emitOpError("'params' expected increasing indices below ")
              << unit->getNumParams() << ", found " << index << " behind " << last;
     last = index;
   }
-  if (failed(checkParams(*this, *unit, getGrads(), getParams()))) // (C3)
+  if (failed(checkParams(op, *unit, grads, params))) // (C3)
     return failure();
-  return checkShard(*this, *unit, getShard().getType()); // (C4)
+  return checkShard(op, *unit, shard); // (C4)
+}
+
+LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getResultTypes(), "results", tables);
+}
+
+LogicalResult ShardOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getOperandTypes(), "operands", tables);
+}
+
+LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(), getShard().getType(), tables);
 }
 
 /// (C1) and (C2) of collectives; the number of ranks in the group.
@@ -167,19 +173,28 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
   return ranks;
 }
 
+static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type to) {
+  auto in = cast<RankedTensorType>(from), out = dyn_cast<RankedTensorType>(to);
+  if (out && out.getRank() == 1 && out.getDimSize(0) == in.getDimSize(0) * ranks &&
+      in.getElementType() == out.getElementType()) // (C3)
+    return success();
+  return op->emitOpError("expected ") << in.getDimSize(0) * ranks << " elements of " << in.getElementType() << " for "
+                                      << ranks << " ranks, found " << to;
+}
+
+static LogicalResult checkRoot(Operation *op, int64_t ranks, uint64_t root) {
+  if (root < static_cast<uint64_t>(ranks)) // (C3)
+    return success();
+  return op->emitOpError("expected a root in [0, ") << ranks << "), found " << static_cast<int64_t>(root);
+}
+
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkGroup(*this, getMeshAttr(), getAxes(), tables);
 }
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  if (failed(ranks))
-    return failure();
-  auto in = cast<RankedTensorType>(getInput().getType()), out = cast<RankedTensorType>(getResult().getType());
-  if (out.getDimSize(0) != in.getDimSize(0) * *ranks || in.getElementType() != out.getElementType()) // (C3)
-    return emitOpError("expected ") << in.getDimSize(0) * *ranks << " elements of " << in.getElementType()
-                                    << " for " << *ranks << " ranks, found " << out;
-  return success();
+  return failed(ranks) ? failure() : checkGathered(*this, *ranks, getInput().getType(), getResult().getType());
 }
 
 /// (C3) of collectives between a whole and its pieces.
@@ -202,11 +217,87 @@ LogicalResult OwnPieceOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  if (failed(ranks))
-    return failure();
-  if (getRoot() >= static_cast<uint64_t>(*ranks)) // (C3)
-    return emitOpError("expected a root in [0, ") << *ranks << "), found " << getRoot();
+  return failed(ranks) ? failure() : checkRoot(*this, *ranks, getRoot());
+}
+
+/// (S1) and (S2) of collectives in flight; the types that the token stands for, `count`
+/// of them where that is known.
+template <typename Op>
+static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
+  if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
+    return op.emitOpError("expected a channel of at least 1 and an id of at least 0, found ")
+           << static_cast<int64_t>(op.getChannel()) << " and " << static_cast<int64_t>(op.getId());
+  Value token = op.getToken();
+  auto await = token.hasOneUse() ? dyn_cast<AwaitOp>(*token.user_begin()) : AwaitOp();
+  if (!await || await->getBlock() != op->getBlock()) { // (S2)
+    InFlightDiagnostic diag = op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
+                              << llvm::range_size(token.getUses()) << " uses";
+    for (Operation *user : token.getUsers())
+      diag.attachNote(user->getLoc()) << "used here";
+    return diag;
+  }
+  ArrayRef<Type> types = cast<TokenType>(token.getType()).getTypes();
+  if (count && types.size() != *count)
+    return op.emitOpError("expected a token of ") << *count << " result, found " << token.getType();
+  return types;
+}
+
+LogicalResult AwaitOp::verify() {
+  ArrayRef<Type> types = cast<TokenType>(getToken().getType()).getTypes();
+  if (getResultTypes() != types) // (C1)
+    return emitOpError("expected results of types ") << types << ", found " << getResultTypes();
+  Operation *start = getToken().getDefiningOp();
+  if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp, BroadcastStartOp>(
+          start) ||
+      start->getBlock() != (*this)->getBlock()) // (C2)
+    return emitOpError("expected the token of a collective that was started in the same block");
   return success();
+}
+
+LogicalResult UnshardStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(*this, std::nullopt);
+  return failed(types) ? failure()
+                       : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "results", tables);
+}
+
+LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(*this);
+  if (failed(types))
+    return failure();
+  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(), types->front(), tables);
+}
+
+/// The token of an op that keeps the type.
+template <typename Op>
+static LogicalResult checkSameType(Op op, Type result) {
+  if (result == op.getInput().getType())
+    return success();
+  return op.emitOpError("expected a token of ") << op.getInput().getType() << ", found " << result;
+}
+
+LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(*this);
+  if (failed(types) || failed(checkGroup(*this, getMeshAttr(), getAxes(), tables)))
+    return failure();
+  return checkSameType(*this, types->front());
+}
+
+LogicalResult AllGatherStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(*this);
+  if (failed(types))
+    return failure();
+  FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
+  return failed(ranks) ? failure() : checkGathered(*this, *ranks, getInput().getType(), types->front());
+}
+
+LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(*this);
+  if (failed(types))
+    return failure();
+  FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
+  if (failed(ranks) || failed(checkRoot(*this, *ranks, getRoot())))
+    return failure();
+  return checkSameType(*this, types->front());
 }
 
 /// rows has the shape of ids with the table's columns appended, and its type.
@@ -251,11 +342,49 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
+/// Both transposed if `swap`: rows, then columns.
+static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
+  return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);
+}
+
+LogicalResult GemmOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
+       c = cast<RankedTensorType>(getC().getType());
+  if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() || !a.hasStaticShape() ||
+      !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
+    return emitOpError("expected static A, B and C of one rank of at least 2, found ")
+           << a << ", " << b << " and " << c;
+  if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
+      b.getShape().drop_back(2) != c.getShape().drop_back(2)) // (C2)
+    return emitOpError("expected equal batches, found ") << a << ", " << b << " and " << c;
+  auto [m, k] = matrixOf(getA(), getTransposeA());
+  auto [k2, n] = matrixOf(getB(), getTransposeB());
+  if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
+    return emitOpError("expected M x K, K x N and M x N, found ")
+           << m << " x " << k << ", " << k2 << " x " << n << " and " << c.getDimSize(c.getRank() - 2) << " x "
+           << c.getDimSize(c.getRank() - 1);
+  Type element = a.getElementType();
+  Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
+  if (b.getElementType() != element || (c.getElementType() != element && c.getElementType() != sum)) // (C4)
+    return emitOpError("expected A and B of one element type and C of it or of ")
+           << sum << ", found " << a << ", " << b << " and " << c;
+  if (getResult().getType() != c) // (C5)
+    return emitOpError("expected a result of type ") << c << ", found " << getResult().getType();
+  if (getBias() && getBias().getType() != RankedTensorType::get({n}, c.getElementType())) // (C6)
+    return emitOpError("expected a bias of ")
+           << n << " elements of " << c.getElementType() << ", found " << getBias().getType();
+  if (!getAlpha().isFinite() || !getBeta().isFinite()) // (C7)
+    return emitOpError("expected finite alpha and beta");
+  return success();
+}
+
 LogicalResult DispatchOp::verify() {
   Block &body = getBody().front();
   if (body.getArgumentTypes() != getOperandTypes()) // (C1)
     return emitOpError("expected block arguments of the operands' types");
-  if (auto yield = dyn_cast<YieldOp>(body.getTerminator()); !yield || yield.getOperandTypes() != getResultTypes()) // (C2)
+  if (auto yield = dyn_cast<YieldOp>(body.getTerminator());
+      !yield || yield.getOperandTypes() != getResultTypes()) // (C2)
     return emitOpError("expected 'fsdp.yield' of the results' types");
   if (getInplace().size() != getNumResults()) // (C3)
     return emitOpError("'inplace' expected ") << getNumResults() << " entries, found " << getInplace().size();

@@ -55,3 +55,68 @@ func.func @operands(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> 
   }
   return %y : tensor<8xf32>
 }
+
+// Identities go, and with them what only they read; the rest stays.
+// CHECK-LABEL: func @attention
+// CHECK-SAME: %{{.*}}: tensor<1x1x2x4xf32>, %{{.*}}: tensor<2xf32>, %[[D:.*]]: tensor<2xi32>
+// CHECK: fsdp.attention {{.*}} capture(%[[D]] : tensor<2xi32>)
+// CHECK-NOT: score_mod
+// CHECK: mask_mod(%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: tensor<2xi32>)
+// CHECK: fsdp.attention {{.*}} : tensor
+// CHECK-NOT: mask_mod
+// CHECK: return
+func.func @attention(%q: tensor<1x1x2x4xf32>, %m: tensor<2xf32>, %d: tensor<2xi32>) -> (tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>) {
+  %o, %l = fsdp.attention %q, %q, %q scale 0.5 capture(%m, %d : tensor<2xf32>, tensor<2xi32>)
+      : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %x: tensor<2xf32>, %y: tensor<2xi32>) {
+    %unused = tensor.extract %x[%i] : tensor<2xf32>
+    fsdp.yield %s : f32
+  } mask_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<2xf32>, %y: tensor<2xi32>) {
+    %0 = tensor.extract %y[%i] : tensor<2xi32>
+    %1 = tensor.extract %y[%j] : tensor<2xi32>
+    %same = arith.cmpi eq, %0, %1 : i32
+    fsdp.yield %same : i1
+  }
+  %p, %k = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+      mask_mod(%b: index, %h: index, %i: index, %j: index) {
+    %true = arith.constant true
+    fsdp.yield %true : i1
+  }
+  return %o, %p : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>
+}
+
+// Certain outcomes are constants; a view of numbers is numbers, of the same samples.
+// CHECK-LABEL: func @random
+// CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<4xf32>
+// CHECK-DAG: %[[NO:.*]] = arith.constant dense<false> : tensor<4xi1>
+// CHECK: %[[R:.*]] = fsdp.random uniform seed {{.*}} site 2 per_sample 6 : tensor<24xf32>
+// CHECK: return %[[ONE]], %[[NO]], %[[R]]
+func.func @random(%k: tensor<i64>) -> (tensor<4xf32>, tensor<4xi1>, tensor<24xf32>) {
+  %a = fsdp.random bernoulli keep 1.0 seed %k step %k first %k site 0 : tensor<4xf32>
+  %b = fsdp.random bernoulli keep 0.0 seed %k step %k first %k site 1 : tensor<4xi1>
+  %c = fsdp.random uniform seed %k step %k first %k site 2 : tensor<4x6xf32>
+  %d = tensor.collapse_shape %c [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+  return %a, %b, %d : tensor<4xf32>, tensor<4xi1>, tensor<24xf32>
+}
+
+// Numbers of two sites are never merged, those of one site are (they are pure).
+// CHECK-LABEL: func @sites
+// CHECK: site 0
+// CHECK: site 1
+func.func @sites(%k: tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = fsdp.random uniform seed %k step %k first %k site 0 : tensor<4xf32>
+  %b = fsdp.random uniform seed %k step %k first %k site 1 : tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// What is not read is not depended on.
+// CHECK-LABEL: func @gemm
+// CHECK-SAME: %[[A:.*]]: tensor<2x2xf32>, %{{.*}}: tensor<2x2xf32>
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: fsdp.gemm %[[A]], %[[A]] into %[[E]]
+func.func @gemm(%a: tensor<2x2xf32>, %c: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %d = fsdp.gemm %a, %a into %c transpose [false, false] alpha 1.0 beta 0.0
+      : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+  return %d : tensor<2x2xf32>
+}

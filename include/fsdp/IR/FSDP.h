@@ -18,11 +18,19 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "fsdp/IR/FSDPDialect.h.inc"
 #include "fsdp/IR/FSDPEnums.h.inc"
+
+namespace mlir::fsdp {
+/// What collectives in flight share: they keep their order.
+struct FabricResource : SideEffects::Resource::Base<FabricResource> {
+  StringRef getName() final { return "Fabric"; }
+};
+} // namespace mlir::fsdp
 
 #define GET_ATTRDEF_CLASSES
 #include "fsdp/IR/FSDPAttrs.h.inc"

@@ -44,6 +44,16 @@ def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "what crosses ranks", 
   ]>;
 def FSDP_CollectiveKindAttr : EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
 
+def FSDP_RandomKind : FSDP_PlanEnum<"RandomKind", "distribution of random numbers", [
+    I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"bernoulli", 1>
+  ]>;
+def FSDP_RandomKindAttr : EnumAttr<FSDP_Dialect, FSDP_RandomKind, "random_kind">;
+
+def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "what a library product applies to each element", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_tanh", 2>
+  ]>;
+def FSDP_EpilogueAttr : EnumAttr<FSDP_Dialect, FSDP_Epilogue, "epilogue">;
+
 def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
     I32EnumAttrCase<"constant", 0>,
     I32EnumAttrCase<"normal", 1>,

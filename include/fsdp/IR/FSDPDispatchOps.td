@@ -41,7 +41,7 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
 }
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, ReturnLike]> {
-  let summary = "results of a dispatch";
+  let summary = "results of a dispatch, or of a region of attention";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];

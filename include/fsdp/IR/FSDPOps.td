@@ -10,6 +10,7 @@
 include "fsdp/IR/FSDPShardingOps.td"
 include "fsdp/IR/FSDPTensorOps.td"
 include "fsdp/IR/FSDPDispatchOps.td"
+include "fsdp/IR/FSDPAttentionOps.td"
 include "fsdp/IR/FSDPProgramOps.td"
 
 #endif // FSDP_IR_FSDPOPS_TD

@@ -10,7 +10,12 @@
 include "fsdp/IR/FSDPBase.td"
 
 def FSDP_TokenType : FSDP_Type<"Token", "token"> {
-  let summary = "a collective in flight";
+  let summary = "a collective in flight, and what it will give";
+  let description = [{
+    `!fsdp.token<tensor<4x8xbf16>, tensor<8xbf16>>` is what `fsdp.await` turns into two tensors.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Type", "types of what it gives">:$types);
+  let assemblyFormat = "`<` $types `>`";
 }
 
 def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
@@ -201,6 +206,108 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let results = (outs AnyRankedTensor:$result);
   let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives in flight
+//===----------------------------------------------------------------------===//
+
+def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
+
+// What all of these have: `channel` and `id`, and a token instead of the results.
+class FSDP_StartOp<string mnemonic>
+    : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
+  let results = (outs FSDP_TokenType:$token);
+  string startDescription = [{
+    Nothing but `fsdp.await` takes the token. Until then the source has to stay as it
+    is: peers read it in place. `channel` is the queue that it is put on, in order;
+    `id` is the same on all ranks, and in every listing of the plan.
+
+    These forms are a schedule, so they have effects and no canonicalisation: nothing
+    moves one over another, merges two or drops one. `fsdp-join-collectives` undoes
+    those that overlap with nothing.
+
+    Constraints: as of the form without `_start`, of which the token's types are the
+    results; (S1) `channel` is at least 1 (0 is the form without a token), `id` at
+    least 0; (S2) the token has one use, an `fsdp.await` behind it in the same block.
+  }];
+}
+
+def FSDP_UnshardStartOp : FSDP_StartOp<"unshard_start"> {
+  let summary = "begin to make all parameters of a unit whole";
+  let description = !strconcat(startDescription, [{
+
+    ```mlir
+    %t = fsdp.unshard_start %shard @"h.0" site 0 channel 1 id 4
+        : tensor<640xf32> -> !fsdp.token<tensor<4x8xf32>, tensor<8xf32>>
+    %w, %b = fsdp.await %t : !fsdp.token<tensor<4x8xf32>, tensor<8xf32>>
+    ```
+  }]);
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$shard, FlatSymbolRefAttr:$unit, DefaultValuedAttr<I64Attr, "0">:$site,
+                       I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $shard $unit `site` $site `channel` $channel `id` $id attr-dict `:` type($shard) `->` qualified(type($token))
+  }];
+}
+
+def FSDP_ReduceScatterStartOp : FSDP_StartOp<"reduce_scatter_start"> {
+  let summary = "begin to reduce a unit's gradients";
+  let description = startDescription;
+  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
+                       DenseI64ArrayAttr:$params, FSDP_ReductionAttr:$reduction, I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $unit $reduction `params` $params `(` $grads `)` `channel` $channel `id` $id attr-dict `:`
+    `(` type($grads) `)` `->` qualified(type($token))
+  }];
+}
+
+def FSDP_AllReduceStartOp : FSDP_StartOp<"all_reduce_start"> {
+  let summary = "begin to reduce a tensor over ranks";
+  let description = startDescription;
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
+                       FSDP_ReductionAttr:$reduction, I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $input $mesh $axes $reduction `channel` $channel `id` $id attr-dict `:` type($input) `->` qualified(type($token))
+  }];
+}
+
+def FSDP_AllGatherStartOp : FSDP_StartOp<"all_gather_start"> {
+  let summary = "begin to concatenate 1-D tensors of ranks";
+  let description = startDescription;
+  let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
+                       I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $input $mesh $axes `channel` $channel `id` $id attr-dict `:` type($input) `->` qualified(type($token))
+  }];
+}
+
+def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
+  let summary = "begin to send the value of rank `root` to its group";
+  let description = startDescription;
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$root,
+                       I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $input $mesh $axes `root` $root `channel` $channel `id` $id attr-dict `:` type($input) `->` qualified(type($token))
+  }];
+}
+
+def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
+  let summary = "the results of a collective in flight";
+  let description = [{
+    Behind it the results are complete *and* the source may be reused. Plan makes of
+    it the command `fsdp.wait`, of the collective's `id`.
+
+    Constraints: (C1) the results have the types of the token; (C2) the token comes from
+    a `_start` in the same block (which checks that it is awaited once).
+
+    ```mlir
+    %y = fsdp.await %t : !fsdp.token<tensor<8xf32>>
+    ```
+  }];
+  let arguments = (ins FSDP_TokenType:$token);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let hasVerifier = 1;
+  let hasCustomAssemblyFormat = 1;
 }
 
 #endif // FSDP_IR_FSDPSHARDINGOPS_TD

@@ -90,4 +90,105 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
+// What numbers depend on.
+def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
+
+def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
+  let summary = "random numbers by place, not by order";
+  let description = [{
+    Element `l` of the result, `l` its row-major index, is a function of five numbers
+    and of nothing else, so it is the same for any number of ranks, threads and
+    micro-batches, and when it is computed again:
+
+    ```
+      seed, step        of the run
+      sample            `first` + l / per_sample: its number in the global batch
+      site              which random op of the model
+      element           l mod per_sample: its place in the sample
+    ```
+
+    `first` is the number of the first sample of this tensor in the global batch; a
+    tensor has `per_sample` elements per sample (default: a sample is one index of
+    dimension 0). With `p` words per element, element `e` takes words from Philox4x32-10:
+
+    ```
+      key      k0 = seed mod 2^32                k1 = (seed / 2^32) mod 2^32
+      counter  c0 = e / (4 / p)                  c1 = sample mod 2^32
+               c2 = step mod 2^32                c3 = site
+      words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one behind it
+    ```
+
+    - `uniform` gives `[0, 1)` on the grid of the element type: `m = 24` bits for f32 (8
+      for bf16, 11 for f16), p = 1, value `(x >> (32 - m)) · 2^-m`; for f64 p = 2, value
+      `((x' · 2^32 + x) >> 11) · 2^-53` with `x'` the word behind `x`.
+    - `bernoulli keep q` (p = 1) keeps an element when `x < round(q · 2^32)`: `1 / q`
+      where it is kept, else 0. Of element type i1: whether it is kept. One mask for
+      every element type.
+
+    The numbers are those of the runtime's generator for stream `site · 2^32 + step`.
+
+    Constraints: (C1) the result is static, of f16, bf16, f32 or f64, or of i1 with
+    `bernoulli`; (C2) `site` is in [0, 2^32); (C3) `per_sample` is at least 1, divides the
+    number of elements, and is at most 2^33 (so that a counter is never used twice); (C4) `keep` is there with
+    `bernoulli` alone, in [0, 1].
+
+    ```mlir
+    %u = fsdp.random uniform seed %seed step %step first %sample site 3 : tensor<4x128x64xf32>
+    %m = fsdp.random bernoulli keep 0.9 seed %seed step %step first %sample site 4 per_sample 8192 : tensor<512x64xf32>
+    ```
+  }];
+  let arguments = (ins FSDP_RandomKindAttr:$kind, OptionalAttr<F64Attr>:$keep,
+                       FSDP_KeyTensor:$seed, FSDP_KeyTensor:$step, FSDP_KeyTensor:$first,
+                       I64Attr:$site, OptionalAttr<I64Attr>:$per_sample);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $kind (`keep` $keep^)? `seed` $seed `step` $step `first` $first `site` $site (`per_sample` $per_sample^)?
+    attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    /// Elements of one sample, given or not.
+    int64_t getElementsPerSample();
+  }];
+}
+
+def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
+  let summary = "a product by a library call";
+  let description = [{
+    `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the
+    last two dimensions if its flag says so, and leading dimensions are batches.
+    Products are summed in f32 (f64 for f64) and rounded once, behind the epilogue.
+    `C` is the destination; with `beta = 0` it is not read. `bias` is added to every row.
+
+    `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
+
+    Constraints: (C1) A, B and C have one rank of at least 2, and static shapes; (C2) their
+    batches are equal; (C3) op(A) is M×K, op(B) K×N, C M×N; (C4) A and B have one element
+    type, C has it or the type of the sum; (C5) the result has the type of C; (C6) the bias
+    is 1-D, of N elements, of C's element type; (C7) alpha and beta are finite.
+
+    ```mlir
+    %d = fsdp.gemm %a, %b into %c transpose [false, true] alpha 1.0 beta 0.0 bias %e epilogue gelu_tanh
+        : tensor<64x32xbf16>, tensor<16x32xbf16>, tensor<64x16xbf16>, tensor<16xbf16> -> tensor<64x16xbf16>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$a, RankedTensorOf<[AnyFloat]>:$b, RankedTensorOf<[AnyFloat]>:$c,
+                       Optional<1DTensorOf<[AnyFloat]>>:$bias, BoolAttr:$transpose_a, BoolAttr:$transpose_b,
+                       F64Attr:$alpha, F64Attr:$beta,
+                       DefaultValuedAttr<FSDP_EpilogueAttr, "::mlir::fsdp::Epilogue::none">:$epilogue);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $a `,` $b `into` $c `transpose` `[` $transpose_a `,` $transpose_b `]` `alpha` $alpha `beta` $beta
+    (`bias` $bias^)? (`epilogue` $epilogue^)? attr-dict `:` type($a) `,` type($b) `,` type($c) (`,` type($bias)^)?
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getCMutable(); }
+  }];
+}
+
 #endif // FSDP_IR_FSDPTENSOROPS_TD

@@ -1,0 +1,142 @@
+//===- FSDPAttentionOps.td - Attention with any score function -*- tablegen -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_FSDPATTENTIONOPS_TD
+#define FSDP_IR_FSDPATTENTIONOPS_TD
+
+include "fsdp/IR/FSDPBase.td"
+include "mlir/IR/OpAsmInterface.td"
+
+// 16-bit floats, f32, f64.
+def FSDP_AttentionTensor : 4DTensorOf<[F16, BF16, F32, F64]>;
+def FSDP_LseTensor : 3DTensorOf<[F32, F64]>;
+
+def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "softmax attention with a score function and a mask function";
+  let description = [{
+    Per batch `b`, query head `h`, query row `q`, with `h' = h / (query heads / kv heads)`:
+
+    ```
+      s[k]  = score_mod(scale · Σ_d Q[b,h,q,d] · K[b,h',k,d], b, h, q, k)
+      s[k]  = -inf  where not mask_mod(b, h, q, k)
+      lse   = log Σ_k exp(s[k])
+      o[d]  = Σ_k exp(s[k] - lse) · V[b,h',k,d]
+    ```
+
+    A row without a key has o = 0 and lse = -inf. Scores, sums and both functions are in
+    f32 (f64 for f64 operands). Both regions may be absent: no change, nothing masked.
+
+    The regions are straight lines of scalar `arith` and `math`. Their last arguments are
+    the captured tensors, which they read with `tensor.extract` at indices that they
+    compute. Nothing else enters them, so the rows and heads that a function depends on
+    can be read off it.
+
+    A function may be evaluated where the mask masks, too: its indices have to be in
+    range for all b, h, q, k. What it gives there is not used.
+
+    **Lengths that differ.** `q` and `k` count from 0 on both sides, whatever the lengths. A
+    causal mask that is aligned bottom-right, as with a cache of earlier keys, says so in
+    its region: keep when `q + (Sk - Sq) >= k`.
+
+    Constraints: (C1) Q, K, V are static, of one element type; (C2) batches are equal, K and V
+    have equal heads and lengths; (C3) Q and K have one head dimension (V may have another);
+    (C4) kv heads divide query heads; (C5) O is [batch, heads, Sq, head dimension of V] of their
+    element type, LSE [batch, heads, Sq] of f32, or f64 for f64; (C6) scale is finite;
+    (C7) captured tensors are static, of floats or integers; (C8) a region's arguments are its
+    own (score_mod: the score, then b, h, q, k as index; mask_mod: b, h, q, k), then the
+    captured tensors; (C9) it yields one value: a score of the score's type, an i1; (C10) it
+    holds pure scalar ops without regions, and `tensor.extract` of captured tensors.
+
+    ```mlir
+    %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
+        : tensor<2x8x64x64xf32>, tensor<2x2x96x64xf32>, tensor<2x2x96x64xf32> -> tensor<2x8x64x64xf32>, tensor<2x8x64xf32>
+        score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<8xf32>) {
+      %slope = tensor.extract %m[%h] : tensor<8xf32>
+      %d = arith.subi %j, %i : index
+      ...
+      fsdp.yield %biased : f32
+    } mask_mod(%b: index, %h: index, %i: index, %j: index, %m: tensor<8xf32>) {
+      %c32 = arith.constant 32 : index
+      %end = arith.addi %i, %c32 : index
+      %keep = arith.cmpi sge, %end, %j : index
+      fsdp.yield %keep : i1
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
+                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale);
+  let results = (outs FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `scale` $scale (`capture` `(` $captures^ `:` type($captures) `)`)? attr-dict `:`
+    type($q) `,` type($k) `,` type($v) `->` type($o) `,` type($lse)
+    custom<Functions>($scoreMod, $maskMod)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
+                                DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "gradients of attention";
+  let description = [{
+    With s, p = exp(s - lse) as in `fsdp.attention` (p = 0 where masked, and in rows without a key):
+
+    ```
+      dv = Σ_q p · do        dp = do · v          δ = Σ_d o · do
+      dsm = p · (dp - δ)     ds = score_grad(dsm, s, b, h, q, k)
+      dq = scale · Σ_k ds · k            dk = scale · Σ_q ds · q
+    ```
+
+    dk and dv are summed over the query heads of a kv head. `score_mod` and `mask_mod` are
+    those of the forward. `score_grad(g, s, b, h, q, k, captures..)` is the reverse of
+    score_mod at the score `s` before it, `g` the cotangent of its result: it yields the
+    cotangent of `s`, and hands those of captured elements to `fsdp.contribute`. Differentiate
+    derives it when it makes this op; without score_mod there is none.
+
+    One gradient per captured float tensor, in order, of its shape: the sum of what was
+    contributed, over all b, h, q, k that are not masked. (mask_mod has no gradient.)
+
+    Constraints: (C1)…(C10) as of `fsdp.attention`; (C11) O and dO have one type, the type of O;
+    (C12) score_grad is there when score_mod is, takes the cotangent, then score_mod's
+    arguments, and yields the cotangent of the score; (C13) dQ, dK, dV have the shapes of Q, K, V;
+    (C14) one gradient per captured float tensor, of its shape.
+  }];
+  let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
+                       FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse, FSDP_AttentionTensor:$dout,
+                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale);
+  let results = (outs FSDP_AttentionTensor:$dq, FSDP_AttentionTensor:$dk, FSDP_AttentionTensor:$dv,
+                      Variadic<RankedTensorOf<[AnyFloat]>>:$dcaptures);
+  let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod, MaxSizedRegion<1>:$scoreGrad);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout `scale` $scale
+    (`capture` `(` $captures^ `:` type($captures) `)`)? attr-dict `:`
+    type($q) `,` type($k) `,` type($v) `,` type($o) `,` type($lse) `,` type($dout) `->`
+    type($dq) `,` type($dk) `,` type($dv) (`gradients` `(` type($dcaptures)^ `)`)?
+    custom<GradFunctions>($scoreMod, $maskMod, $scoreGrad)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_ContributeOp : FSDP_Op<"contribute", [HasParent<"AttentionGradOp">, MemoryEffects<[MemWrite]>]> {
+  let summary = "add to the gradient of an element of a captured tensor";
+  let description = [{
+    Constraints: (C1) the tensor is an argument of `score_grad`, of floats; (C2) one index per
+    dimension.
+
+    ```mlir
+    fsdp.contribute %g to %slopes[%h] : f32, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins AnyFloat:$value, RankedTensorOf<[AnyFloat]>:$capture, Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `to` $capture `[` $indices `]` attr-dict `:` type($value) `,` type($capture)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_IR_FSDPATTENTIONOPS_TD

@@ -1,0 +1,29 @@
+//===- Philox.h - The random generator as scalar code -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Philox4x32-10 (Salmon et al., SC 2011) in arith ops. 32-bit words are held in
+// i64, so that a product of two is exact; on vectors this is one multiply.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_PHILOX_H
+#define FSDP_IR_PHILOX_H
+
+#include "mlir/IR/Builders.h"
+#include <array>
+
+namespace mlir::fsdp {
+class RandomOp;
+
+/// The four words at `counter` (each an i64 below 2^32) under the i64 `key`.
+std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter, Value key);
+
+/// The element of row-major index `linear` (i64); `key` is seed, step and first as i64.
+Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_IR_PHILOX_H

@@ -1,0 +1,201 @@
+//===- Attention.cpp - Constraints and simpler forms of attention ---------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   score_mod that yields its score     ->  none
+//   mask_mod that yields true           ->  none
+//   captured tensor that no region reads ->  not captured
+//
+// (C1), (C2), ... below are the numbers in the ops' descriptions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+
+static Type scoreType(Type element) { return element.isF64() ? element : Type(Float32Type::get(element.getContext())); }
+
+namespace {
+/// A region of the op: its name, what it takes before the captured tensors, what it gives.
+struct Function {
+  StringRef name;
+  Region &region;
+  SmallVector<Type> takes;
+  Type gives;
+};
+} // namespace
+
+/// (C10) for one op of a region.
+static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
+  auto isCapture = [&](Value v) {
+    auto argument = dyn_cast<BlockArgument>(v);
+    return argument && argument.getOwner() == &f.region.front() && argument.getArgNumber() >= firstCapture;
+  };
+  if (auto extract = dyn_cast<tensor::ExtractOp>(o))
+    return isCapture(extract.getTensor()) ? success()
+                                          : o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
+  if (isa<ContributeOp>(o))
+    return f.name == "score_grad" ? success() : o.emitOpError("expected in 'score_grad' only");
+  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect());
+  bool scalar = llvm::all_of(o.getOperandTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); }) &&
+                llvm::all_of(o.getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
+  if (known && scalar && isMemoryEffectFree(&o) && o.getNumRegions() == 0)
+    return success();
+  return o.emitOpError("is not allowed in '")
+         << f.name << "': expected pure scalar ops of arith and math, and tensor.extract of captured tensors";
+}
+
+static LogicalResult checkFunction(Operation *op, Function f, ValueRange captures) {
+  if (f.region.empty())
+    return success();
+  SmallVector<Type> types(f.takes);
+  llvm::append_range(types, captures.getTypes());
+  Block &body = f.region.front();
+  if (body.getArgumentTypes() != ArrayRef<Type>(types)) // (C8), (C12)
+    return op->emitOpError("expected the arguments of '")
+           << f.name << "' to be (" << types << "), found (" << body.getArgumentTypes() << ")";
+  auto yield = body.mightHaveTerminator() ? dyn_cast<YieldOp>(body.getTerminator()) : YieldOp();
+  if (!yield || yield.getNumOperands() != 1 || yield.getOperand(0).getType() != f.gives) // (C9), (C12)
+    return op->emitOpError("expected '") << f.name << "' to end with an 'fsdp.yield' of one " << f.gives;
+  for (Operation &o : body.without_terminator())
+    if (failed(checkScalar(o, f, f.takes.size()))) // (C10)
+      return failure();
+  return success();
+}
+
+/// (C1) to (C10), for both ops.
+template <typename Op>
+static LogicalResult checkAttention(Op op) {
+  RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()), o = typeOf(op.getO()),
+                   lse = typeOf(op.getLse());
+  Type element = q.getElementType();
+  for (RankedTensorType type : {q, k, v})
+    if (!type.hasStaticShape() || type.getElementType() != element) // (C1)
+      return op.emitOpError("expected static Q, K and V of one element type, found ") << q << ", " << k << " and " << v;
+  if (k.getDimSize(0) != q.getDimSize(0) || v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
+    return op.emitOpError("expected one batch, and K and V of equal heads and lengths; found ")
+           << q << ", " << k << " and " << v;
+  if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
+    return op.emitOpError("expected Q and K of one head dimension, found ")
+           << q.getDimSize(3) << " and " << k.getDimSize(3);
+  if (k.getDimSize(1) < 1 || q.getDimSize(1) % k.getDimSize(1)) // (C4)
+    return op.emitOpError("expected kv heads that divide the query heads, found ")
+           << k.getDimSize(1) << " for " << q.getDimSize(1);
+  auto output = RankedTensorType::get({q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
+  auto rows = RankedTensorType::get(q.getShape().drop_back(), scoreType(element));
+  if (o != output || lse != rows) // (C5)
+    return op.emitOpError("expected O and LSE of types ")
+           << output << " and " << rows << ", found " << o << " and " << lse;
+  if (!op.getScale().isFinite()) // (C6)
+    return op.emitOpError("expected a finite scale");
+  for (Value capture : op.getCaptures())
+    if (RankedTensorType type = typeOf(capture);
+        !type.hasStaticShape() || !(isa<FloatType, IntegerType>(type.getElementType()))) // (C7)
+      return op.emitOpError("expected captured tensors to be static, of floats or integers; found ") << type;
+  Type score = rows.getElementType(), index = IndexType::get(op.getContext());
+  Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
+  Function maskMod{"mask_mod", op.getMaskMod(), {index, index, index, index}, IntegerType::get(op.getContext(), 1)};
+  if (failed(checkFunction(op, scoreMod, op.getCaptures())))
+    return failure();
+  return checkFunction(op, maskMod, op.getCaptures());
+}
+
+/// score_mod begins with the score, mask_mod with b, score_grad with the cotangent.
+static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
+  static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
+  static constexpr unsigned first[] = {1, 2, 0};
+  for (auto [argument, name] :
+       llvm::zip(region.getArguments(), ArrayRef(names).drop_front(first[region.getRegionNumber()])))
+    setName(argument, name);
+}
+
+void AttentionOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameFunction(region, setName);
+}
+
+void AttentionGradOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  nameFunction(region, setName);
+}
+
+LogicalResult AttentionOp::verify() { return checkAttention(*this); }
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(checkAttention(*this)))
+    return failure();
+  if (getDout().getType() != getO().getType()) // (C11)
+    return emitOpError("expected dO of the type of O, ") << getO().getType() << ", found " << getDout().getType();
+  if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
+    return emitOpError("expected 'score_grad' with 'score_mod', and only then");
+  Type score = typeOf(getLse()).getElementType(), index = IndexType::get(getContext());
+  Function scoreGrad{"score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
+  if (failed(checkFunction(*this, scoreGrad, getCaptures()))) // (C12)
+    return failure();
+  for (auto [x, dx] : {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
+    if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C13)
+      return emitOpError("expected a gradient of the shape of ") << x.getType() << ", found " << dx.getType();
+  SmallVector<Value> floats =
+      llvm::filter_to_vector(getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
+  if (floats.size() != getDcaptures().size()) // (C14)
+    return emitOpError("expected one gradient per captured float tensor, ")
+           << floats.size() << ", found " << getDcaptures().size();
+  for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
+    if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
+      return emitOpError("expected a gradient of the shape of ") << x.getType() << ", found " << dx.getType();
+  return success();
+}
+
+LogicalResult ContributeOp::verify() {
+  auto grad = cast<AttentionGradOp>((*this)->getParentOp());
+  auto argument = dyn_cast<BlockArgument>(getCapture());
+  if (!argument || argument.getOwner()->getParent() != &grad.getScoreGrad()) // (C1)
+    return emitOpError("expected an argument of 'score_grad'");
+  int64_t rank = typeOf(getCapture()).getRank();
+  if (static_cast<int64_t>(getIndices().size()) != rank) // (C2)
+    return emitOpError("expected ") << rank << " indices, found " << getIndices().size();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Simpler forms
+//===----------------------------------------------------------------------===//
+
+static bool isIdentity(Region &scoreMod) {
+  return !scoreMod.empty() && scoreMod.front().getTerminator()->getOperand(0) == scoreMod.getArgument(0);
+}
+
+static bool keepsAll(Region &maskMod) {
+  return !maskMod.empty() && matchPattern(maskMod.front().getTerminator()->getOperand(0), m_One());
+}
+
+LogicalResult AttentionOp::canonicalize(AttentionOp op, PatternRewriter &rewriter) {
+  for (auto [region, idle] : {std::pair(&op.getScoreMod(), isIdentity(op.getScoreMod())),
+                              std::pair(&op.getMaskMod(), keepsAll(op.getMaskMod()))})
+    if (idle) {
+      rewriter.eraseBlock(&region->front());
+      return success();
+    }
+  for (unsigned i = 0, e = op.getCaptures().size(); i < e; ++i) {
+    SmallVector<std::pair<Block *, unsigned>> places;
+    for (auto [region, first] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u)})
+      if (!region->empty())
+        places.push_back({&region->front(), first + i});
+    if (!llvm::all_of(places, [](auto place) { return place.first->getArgument(place.second).use_empty(); }))
+      continue;
+    rewriter.modifyOpInPlace(op, [&] {
+      for (auto [block, at] : places)
+        block->eraseArgument(at);
+      op.getCapturesMutable().erase(i);
+    });
+    return success();
+  }
+  return failure();
+}

@@ -1,0 +1,129 @@
+//===- DecomposeTensorOps.cpp - Random numbers, library products ----------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   random   r[i..] = philox(seed, step, first, site, row-major i)
+//   gemm     t = op(A)·op(B) in f32 or f64;  y = epilogue(alpha·t + beta·C + bias)
+//
+// A product that adds nothing else is the contraction alone, over C where it adds to it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/Decompositions.h"
+#include "fsdp/IR/Philox.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using utils::IteratorType;
+
+SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  unsigned rank = type.getRank();
+  AffineMap none = AffineMap::get(rank, 0, b.getContext());
+  SmallVector<AffineMap> maps{none, none, none, b.getMultiDimIdentityMap(rank)};
+  SmallVector<IteratorType> loops(rank, IteratorType::parallel);
+  Value empty = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
+  auto body = [&](OpBuilder &b, Location l, ValueRange key) {
+    Value linear = arith::ConstantOp::create(b, l, b.getI64IntegerAttr(0));
+    for (unsigned d = 0; d < rank; ++d) {
+      Value size = arith::ConstantOp::create(b, l, b.getI64IntegerAttr(type.getDimSize(d)));
+      Value at = arith::IndexCastOp::create(b, l, b.getI64Type(), linalg::IndexOp::create(b, l, d));
+      linear = arith::AddIOp::create(b, l, arith::MulIOp::create(b, l, linear, size), at);
+    }
+    linalg::YieldOp::create(b, l, buildRandomElement(b, l, op, key.take_front(3), linear));
+  };
+  SmallVector<Value> key{op.getSeed(), op.getStep(), op.getFirst()};
+  return {linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
+}
+
+static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
+  unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
+  if (from < width)
+    return arith::ExtFOp::create(b, loc, to, v);
+  return from > width ? Value(arith::TruncFOp::create(b, loc, to, v)) : v;
+}
+
+static Value applyEpilogue(OpBuilder &b, Location l, Epilogue epilogue, Value x) {
+  auto constant = [&](double v) -> Value { return arith::ConstantOp::create(b, l, b.getFloatAttr(x.getType(), v)); };
+  auto mul = [&](Value p, Value q) -> Value { return arith::MulFOp::create(b, l, p, q); };
+  auto add = [&](Value p, Value q) -> Value { return arith::AddFOp::create(b, l, p, q); };
+  switch (epilogue) {
+  case Epilogue::none:
+    return x;
+  case Epilogue::relu:
+    return arith::MaximumFOp::create(b, l, x, constant(0));
+  case Epilogue::gelu_tanh: {
+    Value cubic = add(x, mul(constant(0.044715), mul(x, mul(x, x))));
+    Value t = math::TanhOp::create(b, l, mul(constant(0.79788456080286535588), cubic));
+    return mul(mul(constant(0.5), x), add(constant(1), t));
+  }
+  }
+  llvm_unreachable("an epilogue without a rule");
+}
+
+/// op(A)·op(B), added into `init`.
+static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
+  unsigned rank = cast<RankedTensorType>(init.getType()).getRank(), batch = rank - 2;
+  auto mapOf = [&](unsigned row, unsigned column, bool swap) {
+    SmallVector<AffineExpr> exprs;
+    for (unsigned d = 0; d < batch; ++d)
+      exprs.push_back(b.getAffineDimExpr(d));
+    exprs.push_back(b.getAffineDimExpr(batch + (swap ? column : row)));
+    exprs.push_back(b.getAffineDimExpr(batch + (swap ? row : column)));
+    return AffineMap::get(rank + 1, 0, exprs, b.getContext());
+  };
+  // m, n, k are loops 0, 1, 2 behind the batches.
+  ArrayAttr maps =
+      b.getAffineMapArrayAttr({mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
+  SmallVector<Value> factors{op.getA(), op.getB()};
+  return linalg::ContractOp::create(b, op.getLoc(), init.getType(), factors, init, maps).getResult(0);
+}
+
+SmallVector<Value> fsdp::lowerToLinalg(GemmOp op, OpBuilder &b) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getC().getType());
+  Type element = type.getElementType();
+  Type wide = element.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : element;
+  double alpha = op.getAlpha().convertToDouble(), beta = op.getBeta().convertToDouble();
+  bool plain = alpha == 1 && !op.getBias() && op.getEpilogue() == Epilogue::none && wide == element;
+  if (plain && beta == 1)
+    return {buildProduct(op, b, op.getC())};
+  Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, 0));
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), wide);
+  Value product = buildProduct(op, b, linalg::FillOp::create(b, loc, zero, empty).getResult(0));
+  if (plain && beta == 0)
+    return {product};
+
+  AffineMap all = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<Value> ins{product};
+  SmallVector<AffineMap> maps{all};
+  if (beta != 0) {
+    ins.push_back(op.getC());
+    maps.push_back(all);
+  }
+  if (op.getBias()) {
+    ins.push_back(op.getBias());
+    maps.push_back(all.getMinorSubMap(1));
+  }
+  maps.push_back(all);
+  auto body = [&](OpBuilder &b, Location l, ValueRange v) {
+    auto times = [&](double factor, Value x) -> Value {
+      x = convert(b, l, x, wide);
+      if (factor == 1)
+        return x;
+      return arith::MulFOp::create(b, l, arith::ConstantOp::create(b, l, b.getFloatAttr(wide, factor)), x);
+    };
+    Value y = times(alpha, v[0]);
+    if (beta != 0)
+      y = arith::AddFOp::create(b, l, y, times(beta, v[1]));
+    if (op.getBias())
+      y = arith::AddFOp::create(b, l, y, times(1, v[beta != 0 ? 2 : 1]));
+    linalg::YieldOp::create(b, l, convert(b, l, applyEpilogue(b, l, op.getEpilogue(), y), element));
+  };
+  Value out = tensor::EmptyOp::create(b, loc, type.getShape(), element);
+  SmallVector<IteratorType> loops(type.getRank(), IteratorType::parallel);
+  return {linalg::GenericOp::create(b, loc, type, ins, out, maps, loops, body).getResult(0)};
+}

@@ -1,0 +1,172 @@
+//===- Random.cpp - Random numbers by place ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   bernoulli keep 1, keep 0             ->  a constant
+//   a reshape of numbers nobody else has ->  numbers of that shape
+//
+// And the generator as scalar code, for whoever lowers the op.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Philox.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+int64_t RandomOp::getElementsPerSample() {
+  if (std::optional<uint64_t> given = getPerSample())
+    return *given;
+  auto type = cast<RankedTensorType>(getResult().getType());
+  return type.getRank() && type.getDimSize(0) ? type.getNumElements() / type.getDimSize(0) : 1;
+}
+
+LogicalResult RandomOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  Type element = type.getElementType();
+  bool bernoulli = getKind() == RandomKind::bernoulli;
+  bool flag = element.isInteger(1) && bernoulli;
+  if (!type.hasStaticShape() ||
+      !(flag || element.isF16() || element.isBF16() || element.isF32() || element.isF64())) // (C1)
+    return emitOpError("expected static numbers of f16, bf16, f32 or f64, or i1 with bernoulli; found ") << type;
+  if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
+    return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
+  int64_t elements = getElementsPerSample();
+  if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
+    return emitOpError("expected samples of a number of elements that divides ")
+           << type.getNumElements() << ", found " << elements;
+  if (elements > int64_t(1) << 33) // (C3) 2^32 blocks of two words of 64 bits
+    return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
+  if (getKeep().has_value() != bernoulli) // (C4)
+    return emitOpError(bernoulli ? "expected 'keep' with bernoulli" : "expected no 'keep' with uniform");
+  if (bernoulli && !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C4)
+    return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
+  return success();
+}
+
+OpFoldResult RandomOp::fold(FoldAdaptor) {
+  if (!getKeep() || !(getKeep()->isZero() || getKeep()->isExactlyValue(1)))
+    return {};
+  auto type = cast<RankedTensorType>(getResult().getType());
+  Builder b(getContext());
+  return DenseElementsAttr::get(type, getKeep()->isZero() ? b.getZeroAttr(type.getElementType())
+                                                          : b.getOneAttr(type.getElementType()));
+}
+
+namespace {
+/// The index that counts is row-major, which a reshape keeps.
+template <typename Reshape>
+struct ReshapeRandom : OpRewritePattern<Reshape> {
+  using OpRewritePattern<Reshape>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Reshape op, PatternRewriter &rewriter) const override {
+    auto random = op.getSrc().template getDefiningOp<RandomOp>();
+    if (!random || !random->hasOneUse())
+      return failure();
+    rewriter.setInsertionPoint(random);
+    rewriter.replaceOpWithNewOp<RandomOp>(op, op.getResultType(), random.getKindAttr(), random.getKeepAttr(),
+                                          random.getSeed(), random.getStep(), random.getFirst(), random.getSiteAttr(),
+                                          rewriter.getI64IntegerAttr(random.getElementsPerSample()));
+    return success();
+  }
+};
+} // namespace
+
+void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<ReshapeRandom<tensor::ExpandShapeOp>, ReshapeRandom<tensor::CollapseShapeOp>>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// The generator: words are held in i64
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t wordMask = 0xffffffff;
+
+namespace {
+/// i64 arithmetic at one place.
+struct Words {
+  OpBuilder &b;
+  Location loc;
+  Value constant(int64_t v) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(v)); }
+  Value low(Value v) { return arith::AndIOp::create(b, loc, v, constant(wordMask)); }
+  Value high(Value v) { return arith::ShRUIOp::create(b, loc, v, constant(32)); }
+  Value mul(Value l, int64_t r) { return arith::MulIOp::create(b, loc, l, constant(r)); }
+  Value add(Value l, Value r) { return arith::AddIOp::create(b, loc, l, r); }
+  Value exclusive(Value x, Value y, Value z) {
+    return arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, x, y), z);
+  }
+  Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
+  Value isEqual(Value v, int64_t to) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, v, constant(to));
+  }
+  Value shiftRight(Value v, int64_t by) { return arith::ShRUIOp::create(b, loc, v, constant(by)); }
+  Value bits(Value v, int64_t mask) { return arith::AndIOp::create(b, loc, v, constant(mask)); }
+};
+} // namespace
+
+std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> c, Value key) {
+  Words w{b, loc};
+  Value k0 = w.low(key), k1 = w.high(key);
+  for (int round = 0; round < 10; ++round) {
+    // 32 by 32 bits: the product needs all 64, so that it is exact.
+    Value p = w.mul(c[0], 0xd2511f53), q = w.mul(c[2], 0xcd9e8d57);
+    c = {w.exclusive(w.high(q), c[1], k0), w.low(q), w.exclusive(w.high(p), c[3], k1), w.low(p)};
+    if (round == 9)
+      break;
+    k0 = w.low(w.add(k0, w.constant(0x9e3779b9)));
+    k1 = w.low(w.add(k1, w.constant(0xbb67ae85)));
+  }
+  return c;
+}
+
+/// Words of `x` that the element takes, out of a block.
+static Value pick(Words w, ArrayRef<Value> words, Value element) {
+  Value x = words.back();
+  for (int64_t i = words.size() - 2; i >= 0; --i)
+    x = w.select(w.isEqual(w.bits(element, words.size() - 1), i), words[i], x);
+  return x;
+}
+
+static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatType type) {
+  unsigned mantissa = type.getFPMantissaWidth();
+  Value x;
+  if (type.isF64()) {
+    Value lo = pick(w, {block[0], block[2]}, element), hi = pick(w, {block[1], block[3]}, element);
+    Value both = arith::OrIOp::create(w.b, w.loc, arith::ShLIOp::create(w.b, w.loc, hi, w.constant(32)), lo);
+    x = w.shiftRight(both, 64 - mantissa);
+  } else {
+    x = w.shiftRight(pick(w, block, element), 32 - mantissa);
+  }
+  // Exact: as many bits as the type holds.
+  Value number = arith::SIToFPOp::create(w.b, w.loc, type, x);
+  Value unit = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, std::ldexp(1.0, -int(mantissa))));
+  return arith::MulFOp::create(w.b, w.loc, number, unit);
+}
+
+static Value buildBernoulli(Words w, ArrayRef<Value> block, Value element, double keep, Type type) {
+  int64_t limit = std::llround(std::ldexp(keep, 32));
+  Value kept = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ult, pick(w, block, element), w.constant(limit));
+  if (type.isInteger(1))
+    return kept;
+  Value scale = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, keep > 0 ? 1 / keep : 0));
+  Value zero = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, 0));
+  return w.select(kept, scale, zero);
+}
+
+Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear) {
+  Words w{b, loc};
+  Type type = cast<RankedTensorType>(op.getResult().getType()).getElementType();
+  Value perSample = w.constant(std::max<int64_t>(1, op.getElementsPerSample()));
+  Value element = arith::RemUIOp::create(b, loc, linear, perSample);
+  Value sample = w.add(key[2], arith::DivUIOp::create(b, loc, linear, perSample));
+  int64_t shift = op.getKind() == RandomKind::uniform && type.isF64() ? 1 : 2; // log2 of elements per block
+  std::array<Value, 4> counter{w.shiftRight(element, shift), w.low(sample), w.low(key[1]),
+                               w.constant(static_cast<int64_t>(op.getSite()))};
+  std::array<Value, 4> block = buildPhilox(b, loc, counter, key[0]);
+  if (op.getKind() == RandomKind::bernoulli)
+    return buildBernoulli(w, block, element, op.getKeep()->convertToDouble(), type);
+  return buildUniform(w, block, element, cast<FloatType>(type));
+}

@@ -1,0 +1,240 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// attention (C1)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected static Q, K and V of one element type}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf64>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C2)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
+  // expected-error @below {{expected one batch, and K and V of equal heads and lengths}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C3)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected Q and K of one head dimension, found 8 and 16}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x16xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C4)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x8xf32>) {
+  // expected-error @below {{expected kv heads that divide the query heads, found 3 for 4}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C5)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected O and LSE of types}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf64>
+  return
+}
+
+// -----
+
+// attention (C6)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected a finite scale}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0x7FF0000000000000
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C7)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<?xf32>) {
+  // expected-error @below {{expected captured tensors to be static, of floats or integers}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<?xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C8)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected the arguments of 'mask_mod' to be}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      mask_mod(%b: index, %h: index, %i: index) {
+    %t = arith.constant true
+    fsdp.yield %t : i1
+  }
+  return
+}
+
+// -----
+
+// attention (C9)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32'}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    %t = arith.constant true
+    fsdp.yield %t : i1
+  }
+  return
+}
+
+// -----
+
+// attention (C10: an effect)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    // expected-error @below {{is not allowed in 'score_mod': expected pure scalar ops}}
+    %x = memref.alloc() : memref<4xf32>
+    fsdp.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C10: a tensor)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    // expected-error @below {{is not allowed in 'score_mod'}}
+    %x = arith.addf %m, %m : tensor<4xf32>
+    fsdp.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C10: a table of its own)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    %m = arith.constant 1.0 : f32
+    // expected-error @below {{is not allowed in 'score_mod'}}
+    %x = tensor.empty() : tensor<4xf32>
+    fsdp.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention_grad (C11)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x9xf32>) {
+  // expected-error @below {{expected dO of the type of O}}
+  %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x9xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+  return
+}
+
+// -----
+
+// attention_grad (C12)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
+  // expected-error @below {{expected 'score_grad' with 'score_mod', and only then}}
+  %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    fsdp.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention_grad (C12)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
+  // expected-error @below {{expected the arguments of 'score_grad' to be}}
+  %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    fsdp.yield %s : f32
+  } score_grad(%dc: f32, %b: index, %h: index, %i: index, %j: index) {
+    fsdp.yield %dc : f32
+  }
+  return
+}
+
+// -----
+
+// attention_grad (C13)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
+  // expected-error @below {{expected a gradient of the shape of 'tensor<1x4x3x8xf32>', found 'tensor<1x4x4x8xf32>'}}
+  %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+  return
+}
+
+// -----
+
+// attention_grad (C14)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
+  // expected-error @below {{expected one gradient per captured float tensor, 1, found 0}}
+  %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+  return
+}
+
+// -----
+
+// attention_grad (C14)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
+  // expected-error @below {{expected a gradient of the shape of 'tensor<4xf32>', found 'tensor<5xf32>'}}
+  %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<5xf32>)
+  return
+}
+
+// -----
+
+// contribute (C1)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
+  %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<4xf32>)
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    // expected-error @below {{expected in 'score_grad' only}}
+    fsdp.contribute %s to %m[%h] : f32, tensor<4xf32>
+    fsdp.yield %s : f32
+  } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    fsdp.yield %dc : f32
+  }
+  return
+}
+
+// -----
+
+// contribute (C2)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
+  %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<4xf32>)
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    fsdp.yield %s : f32
+  } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
+    // expected-error @below {{expected 1 indices, found 2}}
+    fsdp.contribute %dc to %m[%h, %h] : f32, tensor<4xf32>
+    fsdp.yield %dc : f32
+  }
+  return
+}

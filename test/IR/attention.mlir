@@ -1,0 +1,69 @@
+// RUN: fsdp-opt %s --verify-roundtrip | FileCheck %s
+
+// CHECK-LABEL: func @plain
+// CHECK: fsdp.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 : tensor<1x2x3x64xbf16>, tensor<1x2x5x64xbf16>,
+// CHECK-SAME: tensor<1x2x5x32xbf16> -> tensor<1x2x3x32xbf16>, tensor<1x2x3xf32>
+func.func @plain(%q: tensor<1x2x3x64xbf16>, %k: tensor<1x2x5x64xbf16>, %v: tensor<1x2x5x32xbf16>) -> tensor<1x2x3x32xbf16> {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.125
+      : tensor<1x2x3x64xbf16>, tensor<1x2x5x64xbf16>, tensor<1x2x5x32xbf16> -> tensor<1x2x3x32xbf16>, tensor<1x2x3xf32>
+  return %o : tensor<1x2x3x32xbf16>
+}
+
+// A mask alone: causal, aligned bottom-right.
+// CHECK-LABEL: func @causal
+// CHECK: fsdp.attention {{.*}} mask_mod(%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index) {
+// CHECK: fsdp.yield %{{.*}} : i1
+func.func @causal(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %k, %k scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      mask_mod(%b: index, %h: index, %i: index, %j: index) {
+    %c2 = arith.constant 2 : index
+    %end = arith.addi %i, %c2 : index
+    %keep = arith.cmpi sge, %end, %j : index
+    fsdp.yield %keep : i1
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// Both, with captured tensors; and the gradient.
+// CHECK-LABEL: func @captures
+// CHECK: fsdp.attention {{.*}} capture(%{{.*}}, %{{.*}} : tensor<4xf32>, tensor<3xi32>)
+// CHECK: score_mod(%[[S:[a-z0-9]+]]: f32, %{{[a-z0-9]+}}: index, %[[H:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: index, %{{[a-z0-9]+}}: index, %[[M:[a-z0-9]+]]: tensor<4xf32>, %{{.*}}: tensor<3xi32>) {
+// CHECK: tensor.extract %[[M]][%[[H]]]
+// CHECK: } mask_mod(
+// CHECK: fsdp.attention_grad {{.*}} gradients(tensor<4xf32>) score_mod
+// CHECK: } mask_mod(
+// CHECK: } score_grad(%[[G:[a-z0-9]+]]: f32, %{{[a-z0-9]+}}: f32, %{{[a-z0-9]+}}: index, %[[H:[a-z0-9]+]]: index,
+// CHECK: fsdp.contribute %[[G]] to %{{.*}}[%[[H]]] : f32, tensor<4xf32>
+func.func @captures(%q: tensor<1x4x3x4xf32>, %k: tensor<1x2x3x4xf32>, %bias: tensor<4xf32>, %doc: tensor<3xi32>,
+                    %g: tensor<1x4x3x4xf32>) -> tensor<4xf32> {
+  %o, %lse = fsdp.attention %q, %k, %k scale 0.5 capture(%bias, %doc : tensor<4xf32>, tensor<3xi32>)
+      : tensor<1x4x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x4x3x4xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>, %d: tensor<3xi32>) {
+    %x = tensor.extract %m[%h] : tensor<4xf32>
+    %y = arith.addf %s, %x : f32
+    fsdp.yield %y : f32
+  } mask_mod(%b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>, %d: tensor<3xi32>) {
+    %x = tensor.extract %d[%i] : tensor<3xi32>
+    %y = tensor.extract %d[%j] : tensor<3xi32>
+    %same = arith.cmpi eq, %x, %y : i32
+    fsdp.yield %same : i1
+  }
+  %dq, %dk, %dv, %dm = fsdp.attention_grad %q, %k, %k, %o, %lse, %g scale 0.5 capture(%bias, %doc : tensor<4xf32>, tensor<3xi32>)
+      : tensor<1x4x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x4x3x4xf32>, tensor<1x4x3xf32>,
+        tensor<1x4x3x4xf32> -> tensor<1x4x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> gradients(tensor<4xf32>)
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>, %d: tensor<3xi32>) {
+    %x = tensor.extract %m[%h] : tensor<4xf32>
+    %y = arith.addf %s, %x : f32
+    fsdp.yield %y : f32
+  } mask_mod(%b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>, %d: tensor<3xi32>) {
+    %x = tensor.extract %d[%i] : tensor<3xi32>
+    %y = tensor.extract %d[%j] : tensor<3xi32>
+    %same = arith.cmpi eq, %x, %y : i32
+    fsdp.yield %same : i1
+  } score_grad(%c: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>, %d: tensor<3xi32>) {
+    fsdp.contribute %c to %m[%h] : f32, tensor<4xf32>
+    fsdp.yield %c : f32
+  }
+  return %dm : tensor<4xf32>
+}
