@@ -10,6 +10,7 @@
 //   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - x[n, t];  loss = Σ_n nll / N
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
+//   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
 //  1. Walk the function; build the generics in place of each raised op.
 //  2. Generalise the other named linalg ops, except contract and fill.
@@ -20,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Fuse/Passes.h"
+#include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 
 namespace mlir::fsdp {
@@ -271,6 +273,10 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
                         .Case<linalg::SoftmaxOp, CrossEntropyOp, CrossEntropyGradOp, GatherRowsOp>([&](auto named) {
                           decompose(named, rewriter);
                           rewriter.eraseOp(op);
+                          return true;
+                        })
+                        .Case<RandomOp, GemmOp, AttentionOp, AttentionGradOp>([&](auto shared) {
+                          rewriter.replaceOp(op, lowerToLinalg(shared, rewriter));
                           return true;
                         })
                         .Default(false);

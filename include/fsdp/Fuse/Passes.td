@@ -13,9 +13,11 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
   let summary = "Write raised ops as linalg.generic";
   let description = [{
     - Requires: static shapes.
-    - Ensures: no `linalg.softmax`, `fsdp.gather_rows`, `fsdp.cross_entropy` or
-      `fsdp.cross_entropy_grad`, and no named linalg op but `linalg.contract` and
-      `linalg.fill`. Sums of types narrower than f32 are in f32.
+    - Ensures: no `linalg.softmax`, `fsdp.gather_rows`, `fsdp.cross_entropy`,
+      `fsdp.cross_entropy_grad`, `fsdp.random`, `fsdp.gemm`, `fsdp.attention` or
+      `fsdp.attention_grad`, and no named linalg op but `linalg.contract` and
+      `linalg.fill`. Sums of types narrower than f32 are in f32. Attention has its
+      scores whole in memory.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
