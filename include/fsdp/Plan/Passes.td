@@ -22,6 +22,21 @@ def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> 
   let statistics = [Statistic<"numCasts", "num-casts", "Dispatches added">];
 }
 
+def JoinCollectivesPass : Pass<"fsdp-join-collectives", "::mlir::func::FuncOp"> {
+  let summary = "Make collectives that overlap with nothing one op again";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: no `fsdp.await` right behind the start of its token: the collective is
+      the op without `_start`, which has no token, no channel and no id.
+    - Keeps: values, the order of the other collectives.
+
+    A pass and no canonicalisation: a scheduler that puts starts and waits one behind
+    the other, to move them apart later, must find them again.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numJoined", "num-joined", "Collectives that became one op">];
+}
+
 def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Make each distinct dispatch a kernel function";
   let description = [{
