@@ -7,11 +7,13 @@
 //   y = softmax(x)             x̄ = y · (ȳ - Σ ȳ·y)
 //   e = gather_rows w[ids]     w̄ = scatter_add_rows ē at ids into w̄
 //   loss, lse = cross_entropy  x̄ = cross_entropy_grad (+ lsē · exp(x - lse))
+//   o = attention q, k, v      q̄, k̄, v̄, captured.. = attention_grad, score_grad derived here
 //   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), behind the last of them
 //
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
+#include "ScalarAdjoint.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -67,7 +69,8 @@ static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
   auto x = linalg::GenericOp::create(
       b, op.getLoc(), empty.getType(), ValueRange{op.getLogits(), op.getLse(), g}, empty,
       ArrayRef<AffineMap>{all, row, row, all}, loops, [&](OpBuilder &b, Location loc, ValueRange x) {
-        Value shifted = arith::SubFOp::create(b, loc, convertFloat(b, loc, x[0], work), convertFloat(b, loc, x[1], work));
+        Value shifted =
+            arith::SubFOp::create(b, loc, convertFloat(b, loc, x[0], work), convertFloat(b, loc, x[1], work));
         Value p = math::ExpOp::create(b, loc, shifted);
         Value product = arith::MulFOp::create(b, loc, convertFloat(b, loc, x[2], work), p);
         linalg::YieldOp::create(b, loc, convertFloat(b, loc, product, element));
@@ -83,9 +86,71 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
+/// score_grad from score_mod: its ops again, then the reverse sweep; what reaches an
+/// element of a captured tensor is contributed to it.
+static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
+  Block &from = scoreMod.front();
+  Block &to = scoreGrad.emplaceBlock();
+  Location loc = from.getTerminator()->getLoc();
+  Value g = to.addArgument(from.getArgument(0).getType(), loc);
+  IRMapping mapping;
+  for (BlockArgument argument : from.getArguments())
+    mapping.map(argument, to.addArgument(argument.getType(), argument.getLoc()));
+  OpBuilder b = OpBuilder::atBlockBegin(&to);
+  ScalarAdjoint sweep(b, loc);
+  Value score = to.getArgument(1);
+  sweep.activate(score);
+  SmallVector<Operation *> ops;
+  SmallVector<tensor::ExtractOp> reads;
+  for (Operation &o : from.without_terminator()) {
+    Operation *clone = b.clone(o, mapping);
+    auto extract = dyn_cast<tensor::ExtractOp>(clone);
+    if (!extract) {
+      ops.push_back(clone);
+    } else if (isFloat(extract)) {
+      sweep.activate(extract);
+      reads.push_back(extract);
+    }
+  }
+  sweep.seed(mapping.lookup(from.getTerminator()->getOperand(0)), g);
+  if (failed(sweep.run(ops)))
+    return failure();
+  for (tensor::ExtractOp read : reads)
+    if (Value sum = sweep.gradient(read))
+      ContributeOp::create(b, read.getLoc(), sum, read.getTensor(), read.getIndices());
+  Value result = sweep.gradient(score);
+  YieldOp::create(b, loc, result ? result : buildZeros(b, loc, g.getType()));
+  return success();
+}
+
+static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
+  if (c.get(op.getLse()))
+    return op.emitError(
+        "no gradient for the log-sum-exp of attention: expected only its output to be used by the loss");
+  Value g = c.get(op.getO());
+  SmallVector<Type> types{c.getType(op.getQ()), c.getType(op.getK()), c.getType(op.getV())};
+  SmallVector<Value> floats = llvm::filter_to_vector(op.getCaptures(), isFloat);
+  for (Value capture : floats)
+    types.push_back(c.getType(capture));
+  g = convertElements(c.b, op.getLoc(), g, getElementTypeOrSelf(op.getO()));
+  auto grad = AttentionGradOp::create(c.b, op.getLoc(), types, op.getQ(), op.getK(), op.getV(), op.getO(), op.getLse(),
+                                      g, op.getCaptures(), op.getScaleAttr());
+  IRMapping mapping;
+  op.getScoreMod().cloneInto(&grad.getScoreMod(), mapping);
+  op.getMaskMod().cloneInto(&grad.getMaskMod(), mapping);
+  if (!op.getScoreMod().empty() && failed(deriveScoreGrad(grad.getScoreMod(), grad.getScoreGrad())))
+    return failure();
+  c.add(op.getQ(), grad.getDq());
+  c.add(op.getK(), grad.getDk());
+  c.add(op.getV(), grad.getDv());
+  for (auto [value, gradient] : llvm::zip_equal(floats, grad.getDcaptures()))
+    c.add(value, gradient);
+  return success();
+}
+
 std::optional<LogicalResult> fsdp::differentiateRaisedOp(Operation *op, Cotangents &cotangents) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
-      .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp>(
+      .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp>(
           [&](auto known) { return differentiate(known, cotangents); })
       .Default(std::nullopt);
 }

@@ -110,7 +110,11 @@ void DemoteFloat64Pass::runOnOperation() {
     numDemoted += llvm::count_if(op->getResultTypes(), isDouble);
   });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
-  replacer.recursivelyReplaceElementsIn(func, /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+  func.walk([&](Operation *op) {
+    // The numbers of our ops (a scale, a probability) are doubles whatever they apply to.
+    bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false, /*replaceTypes=*/true);
+  });
   func.walk([](Operation *op) {
     if (isa<arith::TruncFOp, arith::ExtFOp>(op) && op->getOperand(0).getType() == op->getResult(0).getType()) {
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));

@@ -101,6 +101,17 @@ Interval IdRanges::get(Value value) {
   return known[value] = range;
 }
 
+/// An argument of a function of attention: the captured tensor that it stands for, or null
+/// and the extent of b, h, q or k.
+static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
+  unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
+  if (arg.getArgNumber() >= own)
+    return {op.getCaptures()[arg.getArgNumber() - own], 0};
+  ArrayRef<int64_t> q = cast<RankedTensorType>(op.getQ().getType()).getShape();
+  int64_t extents[] = {q[0], q[1], q[2], cast<RankedTensorType>(op.getK().getType()).getDimSize(2)};
+  return {Value(), extents[arg.getArgNumber() + 4 - own]};
+}
+
 Interval IdRanges::compute(Value value) {
   Type element = getElementTypeOrSelf(value.getType());
   if (!isa<IntegerType, IndexType>(element))
@@ -114,6 +125,10 @@ Interval IdRanges::compute(Value value) {
     if (isInit && structured.getNumReductionLoops() != 0)
       return {};
     return get(parent->getOperand(arg.getArgNumber()));
+  }
+  if (auto attention = dyn_cast<AttentionOp>(parent)) {
+    auto [capture, extent] = attentionArgument(attention, arg);
+    return capture ? get(capture) : Interval{0, std::max<int64_t>(extent - 1, 0)};
   }
   if (auto limit = limits.find(arg); limit != limits.end())
     return limit->second;
@@ -210,6 +225,9 @@ void IdRanges::collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &se
     Operation *parent = arg.getOwner()->getParentOp();
     if (isa<linalg::LinalgOp>(parent))
       return collectIdArguments(parent->getOperand(arg.getArgNumber()), seen, arguments);
+    if (auto attention = dyn_cast<AttentionOp>(parent))
+      if (Value capture = attentionArgument(attention, arg).first)
+        collectIdArguments(capture, seen, arguments);
     if (isa<func::FuncOp>(parent))
       arguments.push_back(arg);
     return;

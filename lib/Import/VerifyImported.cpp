@@ -214,7 +214,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
       return refuse(op, "was not normalised");
     return verifyBody(structured);
   }
-  if (isa<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, func::ReturnOp>(op))
+  if (isa<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, RandomOp, func::ReturnOp>(op))
     return success();
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp, tensor::SplatOp,

@@ -188,3 +188,19 @@ func.func @reference(%x: tensor<64xf32>) -> tensor<f32> attributes {fsdp.program
   %w = fsdp.unshard %x @u site 0 : tensor<64xf32> -> tensor<f32>
   return %w : tensor<f32>
 }
+
+// -----
+
+// The log-sum-exp of attention is there for its gradient, not for a loss.
+func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  // expected-error @below {{no gradient for the log-sum-exp of attention}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %loss = linalg.reduce ins(%lse : tensor<1x1x2xf32>) outs(%zero : tensor<f32>) dimensions = [0, 1, 2]
+    (%in: f32, %out: f32) {
+      %s = arith.addf %in, %out : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
+}

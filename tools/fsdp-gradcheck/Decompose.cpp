@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decompose.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -205,6 +205,67 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
               }));
 }
 
+/// Every score again for every element: nothing is shared with the compiler's form, which
+/// is what the gradient runs on.
+static void decompose(AttentionOp op, IRRewriter &b) {
+  if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
+    return b.replaceOp(op, lowerToLinalg(op, b));
+  auto q = cast<RankedTensorType>(op.getQ().getType()), k = cast<RankedTensorType>(op.getK().getType());
+  auto lseType = cast<RankedTensorType>(op.getLse().getType()), oType = cast<RankedTensorType>(op.getO().getType());
+  Type work = lseType.getElementType();
+  int64_t keys = k.getDimSize(2);
+  constexpr double lowest = -std::numeric_limits<double>::infinity();
+  auto kvHead = [&](Code &c, Value h) -> Value {
+    return arith::DivUIOp::create(c.b, c.loc, h, c.index(q.getDimSize(1) / k.getDimSize(1)));
+  };
+  auto score = [&](Code &c, ValueRange row, Value key) {
+    Value dot = fold(c, q.getDimSize(3), c.real(work, 0), [&](Code &c, Value sum, Value d) {
+      Value x = c.to(c.at(op.getQ(), {row[0], row[1], row[2], d}), work);
+      Value y = c.to(c.at(op.getK(), {row[0], kvHead(c, row[1]), key, d}), work);
+      return c.add(sum, c.mul(x, y));
+    });
+    SmallVector<Value> at{row[0], row[1], row[2], key};
+    Value s = c.mul(dot, c.real(work, op.getScale().convertToDouble()));
+    if (!op.getScoreMod().empty()) {
+      SmallVector<Value> arguments{s};
+      llvm::append_range(arguments, at);
+      s = inlineFunction(c.b, op.getScoreMod(), arguments, op.getCaptures());
+    }
+    if (op.getMaskMod().empty())
+      return s;
+    return c.select(inlineFunction(c.b, op.getMaskMod(), at, op.getCaptures()), s, c.real(work, lowest));
+  };
+  auto isLowest = [&](Code &c, Value v) -> Value {
+    return arith::CmpFOp::create(c.b, c.loc, arith::CmpFPredicate::OEQ, v, c.real(work, lowest));
+  };
+  Value lse = forEach(b, op.getLoc(), lseType, [&](Code &code, ValueRange row) {
+    Value m = fold(code, keys, code.real(work, lowest), [&](Code &c, Value m, Value key) -> Value {
+      return arith::MaximumFOp::create(c.b, c.loc, m, score(c, row, key));
+    });
+    Value shift = code.select(isLowest(code, m), code.real(work, 0), m);
+    Value z = fold(code, keys, code.real(work, 0), [&](Code &c, Value z, Value key) {
+      return c.add(z, math::ExpOp::create(c.b, c.loc, c.sub(score(c, row, key), shift)));
+    });
+    return code.select(isLowest(code, m), m, code.add(m, math::LogOp::create(code.b, code.loc, z)));
+  });
+  Value o = forEach(b, op.getLoc(), oType, [&](Code &code, ValueRange at) {
+    Value row = code.at(lse, at.drop_back());
+    Value sum = fold(code, keys, code.real(work, 0), [&](Code &c, Value sum, Value key) {
+      Value p = math::ExpOp::create(c.b, c.loc, c.sub(score(c, at, key), row));
+      return c.add(sum, c.mul(p, c.to(c.at(op.getV(), {at[0], kvHead(c, at[1]), key, at[3]}), work)));
+    });
+    return code.to(code.select(isLowest(code, row), code.real(work, 0), sum), oType.getElementType());
+  });
+  b.replaceOp(op, {o, lse});
+}
+
+static void decompose(AttentionGradOp op, IRRewriter &b) {
+  b.replaceOp(op, lowerToLinalg(op, b));
+}
+static void decompose(RandomOp op, IRRewriter &b) {
+  b.replaceOp(op, lowerToLinalg(op, b));
+}
+
 /// --math-expand-ops of MLIR 22 exchanges its bounds.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
   Value low = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
@@ -214,15 +275,25 @@ static void decompose(math::ClampFOp op, IRRewriter &b) {
 LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   IRRewriter b(module.getContext());
   SmallVector<Operation *> raised;
+  // Attention first: its gradient may make scatters.
   module.walk([&](Operation *op) {
-    if (isa<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp,
+    if (isa<AttentionOp, AttentionGradOp>(op))
+      raised.push_back(op);
+  });
+  for (Operation *op : raised) {
+    b.setInsertionPoint(op);
+    llvm::TypeSwitch<Operation *>(op).Case<AttentionOp, AttentionGradOp>([&](auto known) { decompose(known, b); });
+  }
+  raised.clear();
+  module.walk([&](Operation *op) {
+    if (isa<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp, RandomOp,
             math::ClampFOp>(op))
       raised.push_back(op);
   });
   for (Operation *op : raised) {
     b.setInsertionPoint(op);
     llvm::TypeSwitch<Operation *>(op)
-        .Case<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp,
+        .Case<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp, RandomOp,
               math::ClampFOp>(
             [&](auto known) { decompose(known, b); });
   }
