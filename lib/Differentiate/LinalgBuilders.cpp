@@ -33,9 +33,21 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
   return arith::TruncFOp::create(b, loc, to, v);
 }
 
+/// What `v` is, element by element, in a wider type; `v` when it is nothing wider.
+static Value getWidened(Value v) {
+  auto map = v.getDefiningOp<linalg::GenericOp>();
+  if (!map || map.getNumDpsInputs() != 1 || map->getNumResults() != 1 ||
+      !llvm::all_of(map.getIndexingMapsArray(), [](AffineMap m) { return m.isIdentity(); }))
+    return v;
+  auto extended = map.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
+  return extended && extended.getIn() == map.getBody()->getArgument(0) ? map.getDpsInputs()[0] : v;
+}
+
 Value fsdp::convertElements(OpBuilder &b, Location loc, Value v, Type element) {
   if (getElementTypeOrSelf(v) == element)
     return v;
+  if (Value narrow = getWidened(v); getElementTypeOrSelf(narrow) == element)
+    return narrow;
   if (!isa<RankedTensorType>(v.getType()))
     return convertFloat(b, loc, v, element);
   return buildElementwise(b, loc, v, element, [&](OpBuilder &b, Location loc, ValueRange x) {

@@ -50,15 +50,28 @@ namespace {
 /// number of the micro-batch.
 struct Level {
   int64_t size, stride;
+  bool crossesRanks; ///< where the step has a collective
 };
+
+} // namespace
+
+/// The element type in which a reduce_scatter adds; else the value's own.
+static Type getReduceType(Value value) {
+  auto reduce = value.getDefiningOp<ReduceScatterOp>();
+  return getElementTypeOrSelf(
+      reduce && !reduce.getGrads().empty() ? reduce.getGrads().front() : value);
+}
+
+namespace {
 
 /// Builds the loops of one program.
 class NestBuilder {
 public:
-  NestBuilder(func::FuncOp func, ArrayRef<Level> levels)
+  NestBuilder(func::FuncOp func, ArrayRef<Level> levels,
+              ArrayRef<Type> reduceTypes)
       : func(func), levels(levels),
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
-        types(ret.getOperandTypes()) {}
+        types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
 
   /// Puts everything before the return into the loops; the means.
   SmallVector<Value> build();
@@ -72,7 +85,8 @@ private:
   func::FuncOp func;
   ArrayRef<Level> levels;
   func::ReturnOp ret;
-  SmallVector<Type> types; ///< of the loss and the gradients
+  SmallVector<Type> types;    ///< of the loss and the gradients
+  ArrayRef<Type> reduceTypes; ///< element types in which they cross ranks
   SmallVector<Operation *> body;
 };
 
@@ -87,32 +101,51 @@ private:
   void average(const Program &program, StringRef axis);
 
   Programs programs;
+  SmallVector<Type> reduceTypes; ///< of the program: loss, then gradients
 };
 
 } // namespace
 
-/// The type in which numbers of `type`'s elements are added.
-static RankedTensorType getSumType(Type type) {
+/// The type in which numbers of `type`'s elements are added that are rounded to
+/// `rounded` first.
+static RankedTensorType getSumType(Type type, Type rounded) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.clone(getComputeType(tensor.getElementType()));
+  Type wide = getComputeType(tensor.getElementType());
+  return tensor.clone(rounded.isF64() ? rounded : wide);
 }
 
-/// sum + value, in place of the sum.
-static Value createAdd(OpBuilder &builder, Location loc, Value sum,
-                       Value value) {
-  return createElementwise(builder, loc, value, sum,
-                           [](ImplicitLocOpBuilder &b,
-                              ValueRange args) -> SmallVector<Value> {
-                             Value wide =
-                                 castFloat(b, args[0], args[1].getType());
-                             return {arith::AddFOp::create(b, args[1], wide)};
+/// sum + value, in place of the sum; the value is rounded to `rounded` first.
+static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value,
+                       Type rounded) {
+  return createElementwise(
+             builder, loc, value, sum,
+             [&](ImplicitLocOpBuilder &b,
+                 ValueRange args) -> SmallVector<Value> {
+               Value term = castFloat(b, castFloat(b, args[0], rounded),
+                                      args[1].getType());
+               return {arith::AddFOp::create(b, args[1], term)};
+             })
+      .front();
+}
+
+/// The elements of `value` in another type.
+static Value createCast(OpBuilder &builder, Location loc, Value value,
+                        Type element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  Value out = createEmpty(builder, loc, type.clone(element));
+  return createElementwise(builder, loc, value, out,
+                           [&](ImplicitLocOpBuilder &b,
+                               ValueRange args) -> SmallVector<Value> {
+                             return {castFloat(b, args[0], element)};
                            })
       .front();
 }
 
-/// sum · 1/n as `type`.
+/// sum · 1/n, rounded to `rounded`, as `type`.
 static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n,
-                        Type type) {
+                        Type rounded, Type type) {
   return createElementwise(builder, loc, sum, createEmpty(builder, loc, type),
                            [&](ImplicitLocOpBuilder &b,
                                ValueRange args) -> SmallVector<Value> {
@@ -120,6 +153,7 @@ static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n,
                                  createConstant(b, args[0].getType(), 1.0 / n);
                              Value mean =
                                  arith::MulFOp::create(b, args[0], factor);
+                             mean = castFloat(b, mean, rounded);
                              return {castFloat(b, mean, args[1].getType())};
                            })
       .front();
@@ -176,10 +210,15 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  auto [size, stride] = levels[level];
+  auto [size, stride, crossesRanks] = levels[level];
   SmallVector<Value> zeros, means;
-  for (Type type : types)
-    zeros.push_back(createZeros(builder, loc, getSumType(type)));
+  // Between ranks in the type in which the step's collectives add.
+  bool crosses = crossesRanks; // structured bindings are not captured
+  auto roundingOf = [&, crosses](unsigned i) {
+    return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
+  };
+  for (auto [i, type] : llvm::enumerate(types))
+    zeros.push_back(createZeros(builder, loc, getSumType(type, roundingOf(i))));
   Value zero = constant(0), one = constant(1), bound = constant(size);
   auto loop = scf::ForOp::create(builder, loc, zero, bound, one, zeros);
   {
@@ -192,12 +231,15 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
       index = arith::AddIOp::create(builder, loc, number, index);
     SmallVector<Value> sums;
     SmallVector<Value> values = buildLevel(builder, level + 1, index);
-    for (auto [sum, value] : llvm::zip_equal(loop.getRegionIterArgs(), values))
-      sums.push_back(createAdd(builder, value.getLoc(), sum, value));
+    for (auto [i, sum, value] :
+         llvm::enumerate(loop.getRegionIterArgs(), values))
+      sums.push_back(createAdd(builder, value.getLoc(), sum, value,
+                               roundingOf(i)));
     scf::YieldOp::create(builder, loc, sums);
   }
-  for (auto [sum, type] : llvm::zip_equal(loop.getResults(), types))
-    means.push_back(createMean(builder, loc, sum, size, type));
+  for (auto [i, sum] : llvm::enumerate(loop.getResults()))
+    means.push_back(
+        createMean(builder, loc, sum, size, roundingOf(i), types[i]));
   return means;
 }
 
@@ -265,7 +307,9 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
     // The adjoint of the gather has done it.
     if (pieces && axis == "shard" && cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
       continue;
-    ret->setOperand(index + 1, reduce(grad, pieces));
+    Type element = getElementTypeOrSelf(grad), rounded = reduceTypes[index + 1];
+    Value mean = reduce(createCast(builder, grad.getLoc(), grad, rounded), pieces);
+    ret->setOperand(index + 1, createCast(builder, grad.getLoc(), mean, element));
     ++numReductions;
   }
 }
@@ -274,9 +318,10 @@ void AccumulateGradientsPass::run(const Program &program) {
   const BatchLevels &batch = programs.levels;
   func::ReturnOp ret = program.getReturn();
   SmallVector<Level> levels;
-  auto addLevel = [&](int64_t size, int64_t stride) {
+  reduceTypes = llvm::map_to_vector(ret.getOperands(), getReduceType);
+  auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false) {
     if (size > 1)
-      levels.push_back({size, stride});
+      levels.push_back({size, stride, crosses});
   };
   if (program.kind == ProgramKind::Step)
     layOut(program);
@@ -285,15 +330,15 @@ void AccumulateGradientsPass::run(const Program &program) {
       average(program, "shard");
     addLevel(batch.accumulate, 1);
   } else {
-    addLevel(batch.replicate, batch.shard * batch.accumulate);
+    addLevel(batch.replicate, batch.shard * batch.accumulate, /*crosses=*/true);
     if (batch.sumFirst)
-      addLevel(batch.shard, batch.accumulate);
+      addLevel(batch.shard, batch.accumulate, /*crosses=*/true);
     addLevel(batch.accumulate, 1);
     if (!batch.sumFirst)
-      addLevel(batch.shard, batch.accumulate);
+      addLevel(batch.shard, batch.accumulate, /*crosses=*/true);
   }
   if (!levels.empty()) {
-    SmallVector<Value> means = NestBuilder(program.func, levels).build();
+    SmallVector<Value> means = NestBuilder(program.func, levels, reduceTypes).build();
     ret->setOperands(means);
     numLoops += levels.size();
   }
