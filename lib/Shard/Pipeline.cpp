@@ -13,6 +13,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
+  ApplyPrecisionPassOptions precision;
+  precision.paramDtype = options.paramDtype;
+  precision.outputDtype = options.outputDtype;
+  pm.addPass(createApplyPrecisionPass(precision));
   FormUnitsPassOptions form;
   form.mesh = options.mesh;
   form.strategy = options.strategy;
@@ -37,6 +41,12 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
 namespace {
 /// ShardOptions as options of a textual pipeline.
 struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
+  Option<std::string> paramDtype{*this, "param-dtype",
+                                 llvm::cl::desc("f32, bf16 or f16"),
+                                 llvm::cl::init(ShardOptions().paramDtype)};
+  Option<std::string> outputDtype{*this, "output-dtype",
+                                  llvm::cl::desc("f32, or the param-dtype"),
+                                  llvm::cl::init(ShardOptions().outputDtype)};
   Option<std::string> mesh{*this, "mesh", llvm::cl::desc("Ranks per axis"),
                            llvm::cl::init(ShardOptions().mesh)};
   Option<std::string> strategy{*this, "sharding-strategy",
@@ -77,6 +87,8 @@ void fsdp::registerShardPipeline() {
       "fsdp-shard", "The model contract to a sharded forward",
       [](OpPassManager &pm, const ShardPipelineOptions &options) {
         ShardOptions plain;
+        plain.paramDtype = options.paramDtype;
+        plain.outputDtype = options.outputDtype;
         plain.mesh = options.mesh;
         plain.strategy = options.strategy;
         plain.policy = options.policy;

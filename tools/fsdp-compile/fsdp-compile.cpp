@@ -79,7 +79,7 @@ EXAMPLES
 namespace {
 /// The command line. Local, so that no global option is left behind.
 struct CommandLine {
-  cl::OptionCategory model{"Model"}, sharding{"Sharding"}, training{"Training"}, output{"Output"};
+  cl::OptionCategory model{"Model"}, sharding{"Sharding"}, precision{"Precision"}, training{"Training"}, output{"Output"};
 
   cl::opt<std::string> input{cl::Positional, cl::desc("IN.mlir"), cl::init("-"), cl::cat(model)};
   cl::opt<std::string> config{"config",
@@ -140,6 +140,15 @@ struct CommandLine {
                               cl::value_desc("PATTERNS"), cl::cat(sharding)};
   cl::opt<std::string> freeze{"freeze", cl::desc("Parameters that are not trained: patterns, e.g. h.0,*.bias"),
                               cl::value_desc("PATTERNS"), cl::cat(training)};
+
+  cl::opt<std::string> paramDtype{
+      "param-dtype", cl::desc("Parameters and activations of an f32 model: f32 (default), bf16 or f16"),
+      cl::cat(precision)};
+  cl::opt<std::string> reduceDtype{
+      "reduce-dtype", cl::desc("Type in which gradients cross ranks: f32 (default), f64, bf16 or f16"), cl::cat(precision)};
+  cl::opt<std::string> outputDtype{
+      "output-dtype", cl::desc("What the loss is computed from: f32 (default), or the --param-dtype"), cl::cat(precision)};
+
   cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
   cl::opt<double> lr{"lr", cl::desc("Learning rate that fsdp-run starts from (default 3e-4)"), cl::init(3e-4),
                      cl::cat(training)};
@@ -193,6 +202,9 @@ static CompileOptions fill(const CommandLine &line) {
   options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
   options.import.attachLoss = line.attachLoss;
   options.import.ignoreIndex = line.ignoreIndex;
+  options.shard.paramDtype = line.paramDtype;
+  options.shard.outputDtype = line.outputDtype;
+  options.differentiate.reduceDtype = line.reduceDtype;
   options.shard.mesh = line.mesh;
   options.shard.strategy = line.strategy;
   options.shard.policy = line.policy;
@@ -443,7 +455,7 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "fsdp-compile " FSDP_VERSION " (LLVM/MLIR " LLVM_VERSION_STRING ")\n";
   });
-  cl::HideUnrelatedOptions({&line.model, &line.sharding, &line.training, &line.output});
+  cl::HideUnrelatedOptions({&line.model, &line.sharding, &line.precision, &line.training, &line.output});
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {

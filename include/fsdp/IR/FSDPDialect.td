@@ -36,6 +36,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.param = "name"` | argument (after Import) | a parameter |
     | `fsdp.frozen` | the same | no gradient, no optimizer state |
     | `fsdp.init = #fsdp.init<...>` | the same | how it starts |
+    | `fsdp.master_dtype = f32` | the same | the parameter's type before it was made narrow |
     | `fsdp.values = {name = dense_resource<...>}` | module | initial values that came with the model, by parameter |
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
@@ -63,6 +64,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral paramAttr = "fsdp.param";
     static constexpr ::llvm::StringLiteral frozenAttr = "fsdp.frozen";
     static constexpr ::llvm::StringLiteral initAttr = "fsdp.init";
+    static constexpr ::llvm::StringLiteral masterDtypeAttr = "fsdp.master_dtype";
     static constexpr ::llvm::StringLiteral valuesAttr = "fsdp.values";
     static constexpr ::llvm::StringLiteral batchAttr = "fsdp.batch";
     static constexpr ::llvm::StringLiteral limitAttr = "fsdp.limit";

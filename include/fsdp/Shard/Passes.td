@@ -9,6 +9,43 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
+  let summary = "Store parameters and activations of an f32 model in a narrower type";
+  let description = [{
+    What FSDP calls mixed precision, decided when compiling:
+
+    | | type |
+    |---|---|
+    | parameters (frozen ones too), activations | `param-dtype` |
+    | sums of products, arithmetic in bodies | f32 |
+    | reductions and what is made of them alone (means, variances, softmax statistics), scalars, the loss | f32 |
+    | what the loss is computed from (logits) | `output-dtype` |
+    | buffers, tables, batch arguments | as they are |
+
+    A value is rounded once, where an op ends. A mask below the type's range becomes its lowest
+    number and stays finite. A map with another number beyond the range stays f32.
+
+    - Requires: the model contract (docs/Pipeline.md §1). Values narrower than f32 stay as they are, so
+      a model that is bf16 already is left alone; an f64 model is refused.
+    - Ensures: no f32 parameter; parameters that were carry `fsdp.master_dtype = f32`.
+    - Keeps: the order of arguments, initial values, and everything where `param-dtype` is f32.
+  }];
+  let options = [
+    Option<"paramDtype", "param-dtype", "std::string", "\"\"",
+           "Type of parameters and activations: f32, bf16 or f16; the model's when empty.">,
+    Option<"outputDtype", "output-dtype", "std::string", "\"\"",
+           "Type of what the loss is computed from: f32 (when empty), or the param-dtype.">
+  ];
+  let statistics = [
+    Statistic<"numParams", "parameters", "Parameters made narrow">,
+    Statistic<"numValues", "values", "Values made narrow, parameters included">,
+    Statistic<"numCasts", "casts", "Conversions between ops">,
+    Statistic<"numOutputs", "outputs", "Outputs kept in f32">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
   let summary = "Group parameters into units and lay each out as one flat buffer";
   let description = [{

@@ -18,6 +18,8 @@ namespace fsdp {
 /// What a user says about sharding. Strings are checked by the passes, which
 /// report what is wrong with them.
 struct ShardOptions {
+  std::string paramDtype;              ///< `--param-dtype`; empty: the model's
+  std::string outputDtype;             ///< `--output-dtype`; empty: f32
   std::string mesh = "shard=1";        ///< `[replicate=R,]shard=S`
   std::string strategy = "full_shard"; ///< `--sharding-strategy`
   std::string policy = "transformer";  ///< `--auto-wrap-policy`

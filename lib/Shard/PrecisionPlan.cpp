@@ -1,0 +1,218 @@
+//===- PrecisionPlan.cpp - Which values become narrow -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %h = gather_rows %wte        activation        narrow
+//   %s = row sum of %h           statistic         f32
+//   %m = %s / C                  of statistics     f32
+//   %n = (%h - %m) · %γ          activation        narrow
+//   %z = %n · %wte               output            f32
+//   %l = cross_entropy %z        loss              f32
+//
+//  1. Forward: parameters and batch inputs flow, and through products, lookups,
+//     softmax, maps and views of what flows. Reductions and scalars stop it.
+//  2. Backward from the loss, through what does not flow: the first values met
+//     that do are outputs. A chain of maps that nothing else reads, up to the
+//     product it begins with, is one output.
+//  3. What flows is narrow, but for outputs, scalars, batch arguments, products that one
+//     sum takes as they are, and maps with a number that the narrow type cannot
+//     hold.                                                             O(ops)
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrecisionPlan.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool fsdp::isFloat32Tensor(Value v) {
+  auto type = dyn_cast<RankedTensorType>(v.getType());
+  return type && type.getElementType().isF32();
+}
+
+bool fsdp::isViewOfOperand(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp>(op);
+}
+
+/// The argument behind conversions, if `v` is one.
+static BlockArgument getConvertedArgument(Value v) {
+  while (Operation *def = v.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
+      break;
+    v = def->getOperand(0);
+  }
+  return dyn_cast<BlockArgument>(v);
+}
+
+/// out + a·b along windows, as convolutions are: sums that are products of
+/// matrices have become linalg.contract, others have few results.
+static bool isWindowProduct(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
+    return false;
+  if (llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); }))
+    return false;
+  Block &body = *op.getBody();
+  auto sum = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return false;
+  unsigned out = sum.getRhs() == body.getArgument(2) ? 1 : 0;
+  auto product = sum->getOperand(1 - out).getDefiningOp<arith::MulFOp>();
+  if (!product || sum->getOperand(out) != body.getArgument(2))
+    return false;
+  BlockArgument l = getConvertedArgument(product.getLhs()), r = getConvertedArgument(product.getRhs());
+  return l && r && l != r;
+}
+
+bool fsdp::isProduct(Operation *op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && !isWindowProduct(generic))
+    return false;
+  if (!isa<linalg::ContractOp, linalg::GenericOp>(op))
+    return false;
+  return cast<RankedTensorType>(op->getResultTypes()[0]).getRank() > 0;
+}
+
+llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
+  auto largest = llvm::APFloat::getLargest(type.getFloatSemantics(), value.isNegative());
+  bool lost;
+  largest.convert(value.getSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+  bool beyond = value.isFinite() && abs(value).compare(abs(largest)) == llvm::APFloat::cmpGreaterThan;
+  return beyond ? largest : value;
+}
+
+/// Is `v` chosen, added or compared, but not multiplied, on its way to the yield of
+/// `body`? Then it says "very small" or "very large", and any such number does.
+static bool isOnlyPlaced(Value v, Block *body) {
+  return llvm::all_of(v.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
+      return true; // a constant may be shared with other bodies
+    return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+               arith::MinNumFOp>(user) &&
+           isOnlyPlaced(user->getResult(0), body);
+  });
+}
+
+/// Numbers near the border of the range (the lowest f32 as a bf16) or that are masks
+/// have a narrow stand-in; others would change what is computed.
+bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
+  DenseSet<Operation *> seen;
+  SmallVector<Value> worklist{yielded};
+  while (!worklist.empty()) {
+    Value v = worklist.pop_back_val();
+    Operation *def = v.getDefiningOp();
+    llvm::APFloat value(0.0f);
+    if (!def || !seen.insert(def).second)
+      continue;
+    if (matchPattern(v, m_ConstantFloat(&value)) && value.isFinite()) {
+      llvm::APFloat clamped = clampToRange(value, narrow);
+      if (clamped.bitwiseIsEqual(value) || value.convertToDouble() / clamped.convertToDouble() < 1.01)
+        continue;
+      if (!isOnlyPlaced(v, op.getBody()))
+        return true;
+    } else if (def->getBlock() == op.getBody()) {
+      llvm::append_range(worklist, def->getOperands());
+    }
+  }
+  return false;
+}
+
+/// Does one sum alone read the product `v`, a bias or a residual? It can take the
+/// accumulators, and no gradient needs their value.
+static bool isReadByOneSum(Value v) {
+  if (!v.hasOneUse())
+    return false;
+  OpOperand &use = *v.getUses().begin();
+  auto sum = dyn_cast<linalg::GenericOp>(use.getOwner());
+  if (!sum || sum.getNumReductionLoops() != 0 || !sum.isDpsInput(&use) ||
+      !sum.getMatchingIndexingMap(&use).isIdentity())
+    return false;
+  return llvm::all_of(sum.getBody()->without_terminator(), [](Operation &op) {
+    return isa<arith::AddFOp, arith::SubFOp, arith::ExtFOp, arith::TruncFOp>(op);
+  });
+}
+
+PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs) : narrow(narrow) {
+  for (BlockArgument arg : func.getArguments()) {
+    if (!isFloat32Tensor(arg))
+      continue;
+    flowing.insert(arg);
+    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
+      narrowValues.insert(arg);
+  }
+  Block &body = func.getBody().front();
+  for (Operation &op : body.without_terminator())
+    collectFlow(&op);
+  if (wideOutputs)
+    for (Value result : body.getTerminator()->getOperands())
+      visitLoss(result);
+  for (Operation &op : body.without_terminator())
+    decide(&op);
+}
+
+void PrecisionPlan::collectFlow(Operation *op) {
+  auto any = [&](ValueRange values) { return llvm::any_of(values, [&](Value v) { return flows(v); }); };
+  bool result = false;
+  if (isProduct(op) || isa<linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp, tensor::InsertSliceOp>(op))
+    result = any(op->getOperands());
+  else if (isViewOfOperand(op) || isa<tensor::PadOp>(op))
+    result = flows(op->getOperand(0));
+  else if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumReductionLoops() == 0)
+    result = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+      // A narrower float is a parameter or made of one.
+      Type type = getElementTypeOrSelf(operand.get());
+      return generic.payloadUsesValueFromOperand(&operand) &&
+             (flows(operand.get()) || (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32));
+    });
+  for (Value v : op->getResults())
+    if (result && isFloat32Tensor(v) && cast<RankedTensorType>(v.getType()).getRank() > 0)
+      flowing.insert(v);
+}
+
+/// `v` is part of the loss, not of the model.
+void PrecisionPlan::visitLoss(Value v) {
+  if (!visited.insert(v).second)
+    return;
+  if (flows(v)) {
+    if (!isa<BlockArgument>(v)) {
+      ++numOutputs;
+      keepWide(v);
+    }
+    return;
+  }
+  if (Operation *def = v.getDefiningOp())
+    for (Value operand : def->getOperands())
+      if (isFloat32Tensor(operand))
+        visitLoss(operand);
+}
+
+/// `v` is (part of) an output; its elements are those of the product it begins with.
+void PrecisionPlan::keepWide(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def || !flows(v) || !wide.insert(v).second)
+    return;
+  if (isViewOfOperand(def))
+    return keepWide(def->getOperand(0));
+  if (isa<linalg::GenericOp, linalg::SoftmaxOp, tensor::ConcatOp>(def) && !isProduct(def))
+    for (Value operand : def->getOperands())
+      if (operand.hasOneUse())
+        keepWide(operand);
+}
+
+void PrecisionPlan::decide(Operation *op) {
+  for (OpResult v : op->getResults()) {
+    if (!flows(v))
+      continue;
+    bool result = !wide.contains(v);
+    if (isViewOfOperand(op))
+      result = isNarrow(op->getOperand(0));
+    else if (isProduct(op))
+      result &= !isReadByOneSum(v);
+    else if (auto generic = dyn_cast<linalg::GenericOp>(op))
+      result &= !holdsForeignNumber(generic, generic.getBody()->getTerminator()->getOperand(v.getResultNumber()));
+    if (result)
+      narrowValues.insert(v);
+  }
+}
