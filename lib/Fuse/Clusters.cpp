@@ -19,8 +19,8 @@
 //  3. it reads the cluster's values, and writes its own, at equal rows;
 //  4. nothing it reads depends on the cluster through another kernel.
 // Else it opens a cluster. Contractions and scatters always open one, and only
-// maps over their whole result join it. Ops on a handful of elements join freely,
-// and so do the slices that one tensor is assembled from. The op's other producers
+// maps over their whole result join it. Other ops on a handful of elements join
+// one another freely, and so do the slices that one tensor is assembled from. The op's other producers
 // are merged into the cluster that it joined where the same conditions hold.
 //
 // O(ops · window). Not done here: siblings that share inputs only.
@@ -159,7 +159,12 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
+/// Contractions and scatters have kernels of their own at any size.
+static bool isHeavy(Operation *op) { return isa<linalg::ContractOp, ScatterAddRowsOp>(op); }
+
 static bool isSmall(Operation *op) {
+  if (isHeavy(op))
+    return false;
   auto few = [](Type type) { return numElements(type) <= smallElements; };
   return llvm::all_of(op->getResultTypes(), few) &&
          llvm::all_of(readValues(op), [&](Value v) { return few(v.getType()); });
@@ -190,7 +195,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window) : block(block), wi
       place(&op);
   llvm::erase_if(clusters, [](const Cluster &c) { return c.members.empty(); }); // merged into others
   for (Cluster &cluster : clusters)
-    if (cluster.small && cluster.kind != ClusterKind::Contract && cluster.kind != ClusterKind::Scatter)
+    if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
 }
 

@@ -119,3 +119,43 @@ func.func @cycle(%x: tensor<16x16xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> 
   } -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+// Small as they are, two contractions are two kernels; what else is small groups around them.
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func @small_contractions
+// CHECK: fsdp.dispatch{{.*}} {kind = "contract"}
+// CHECK: linalg.contract
+// CHECK: fsdp.dispatch{{.*}} {kind = "contract"}
+// CHECK: linalg.contract
+// CHECK: fsdp.dispatch{{.*}} {kind = "scalar"}
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT: fsdp.dispatch
+func.func @small_contractions(%x: tensor<2x2xf32>, %w: tensor<2x2xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x2xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %h = linalg.contract indexing_maps = [#mk, #kn, #mn]
+      ins(%x, %w : tensor<2x2xf32>, tensor<2x2xf32>) outs(%f : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.contract indexing_maps = [#mk, #kn, #mn]
+      ins(%h, %w : tensor<2x2xf32>, tensor<2x2xf32>) outs(%f : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e0 = tensor.empty() : tensor<f32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> ()>],
+                       iterator_types = ["reduction", "reduction"]}
+      ins(%y : tensor<2x2xf32>) outs(%f0 : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.addf %o, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  %r = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+      ins(%s : tensor<f32>) outs(%e0 : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.sqrt %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
