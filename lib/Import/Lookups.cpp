@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lookups.h"
+#include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -116,4 +117,20 @@ FailureOr<Ids> fsdp::findIds(linalg::GenericOp generic, Value position, OpBuilde
   if (failed(slice))
     return failure();
   return computeIds(generic, index, *slice, b);
+}
+
+std::optional<RowLookup> fsdp::getRowLookup(Operation *op) {
+  if (auto gather = dyn_cast<GatherRowsOp>(op))
+    return RowLookup{op, gather.getIds(), gather.getTable().getType().getDimSize(0), "rows of the table", {}};
+  if (auto loss = dyn_cast<CrossEntropyOp>(op))
+    return RowLookup{op, loss.getTargets(), loss.getLogits().getType().getDimSize(1), "classes of the loss",
+                     loss.getIgnoreIndex()};
+  return std::nullopt;
+}
+
+int64_t fsdp::getLargestLimit(Type ids) {
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(ids));
+  if (!integer || integer.getWidth() >= 64)
+    return std::numeric_limits<int64_t>::max();
+  return int64_t(1) << (integer.getWidth() - (integer.isUnsigned() ? 0 : 1));
 }

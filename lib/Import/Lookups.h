@@ -7,7 +7,9 @@
 #ifndef FSDP_LIB_IMPORT_LOOKUPS_H
 #define FSDP_LIB_IMPORT_LOOKUPS_H
 
+#include "IdRanges.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include <optional>
 
 namespace mlir::fsdp {
 
@@ -20,6 +22,25 @@ struct Ids {
 /// The ids behind a position that a body computes from data: an operand when the
 /// position is one, otherwise the result of a new generic before this one.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
+
+/// An op that reads rows of a table, or classes, at ids.
+struct RowLookup {
+  Operation *op;
+  Value ids;
+  int64_t extent; ///< ids are in [0, extent)
+  StringRef what; ///< of which there are so many
+  std::optional<int64_t> ignore;
+
+  bool admits(Interval range) const {
+    return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
+  }
+};
+
+/// fsdp.gather_rows and fsdp.cross_entropy.
+std::optional<RowLookup> getRowLookup(Operation *op);
+
+/// The largest limit that ids of this type can have.
+int64_t getLargestLimit(Type ids);
 
 } // namespace mlir::fsdp
 

@@ -27,6 +27,7 @@ static void addInterface(OpPassManager &pm, const ImportOptions &options) {
   SelectEntryPassOptions entry;
   entry.entry = options.entry;
   pm.addPass(createSelectEntryPass(entry));
+  pm.addPass(createCheckMarksPass());
   // Without the inliner's own canonicalisation, which merges constants.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
@@ -48,6 +49,7 @@ static void addNormalisation(OpPassManager &pm) {
   RefuseForeignPassOptions shapes;
   shapes.shapes = true;
   pm.addPass(createRefuseForeignPass(shapes));
+  pm.addNestedPass<func::FuncOp>(createRefuseUnwrittenPass());
   pm.addPass(createConvertElementwiseToLinalgPass());
   for (unsigned round = 0; round < 2; ++round) {
     pm.addNestedPass<func::FuncOp>(createNormaliseOpsPass());
@@ -72,6 +74,7 @@ static void addRaising(OpPassManager &pm, const ImportOptions &options) {
   pm.addNestedPass<func::FuncOp>(createAttachLossPass(loss));
   pm.addNestedPass<func::FuncOp>(createExpandLookupPass());
   addCleanUp(pm);
+  pm.addNestedPass<func::FuncOp>(createBoundIdsPass());
 }
 
 /// Products on the layouts they have, rows without views between, long bodies.

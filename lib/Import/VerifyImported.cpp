@@ -10,6 +10,7 @@
 //   arguments   one that is neither parameter nor batch, dynamic shapes, equal names
 //   result      anything but the loss, one rank-0 float
 //   top level   ops outside the vocabulary; tensors of complex or index elements
+//   lookups     ids that may leave the table or the classes
 //   bodies      anything but arith, math and linalg.index; captured tensors
 //
 // All violations are reported, the first eight of a kind.
@@ -18,6 +19,7 @@
 
 #include "fsdp/Import/Passes.h"
 #include "Advice.h"
+#include "Lookups.h"
 #include "Positions.h"
 #include "Structured.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -45,9 +47,11 @@ private:
   LogicalResult verifyArguments();
   LogicalResult verifyResult();
   LogicalResult verifyOp(Operation *op);
+  LogicalResult verifyLookup(const RowLookup &lookup);
   LogicalResult verifyBody(linalg::LinalgOp op);
 
   func::FuncOp func;
+  IdRanges ranges;
 };
 } // namespace
 
@@ -203,6 +207,14 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
   return result;
 }
 
+LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
+  Interval range = ranges.get(lookup.ids);
+  if (lookup.admits(range))
+    return success();
+  return refuse(lookup.op, "has ids that may leave ")
+         << "the " << lookup.what << "; expected them in [0, " << lookup.extent << ")";
+}
+
 LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (!isPlain(type)) {
@@ -214,7 +226,9 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
       return refuse(op, "was not normalised");
     return verifyBody(structured);
   }
-  if (isa<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, RandomOp, func::ReturnOp>(op))
+  if (std::optional<RowLookup> lookup = getRowLookup(op))
+    return verifyLookup(*lookup);
+  if (isa<linalg::SoftmaxOp, AttentionOp, RandomOp, func::ReturnOp>(op))
     return success();
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp, tensor::SplatOp,

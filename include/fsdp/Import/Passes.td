@@ -29,6 +29,17 @@ def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
 }
 
+def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::FuncOp"> {
+  let summary = "Refuse to read tensors that nothing has filled";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: no op reads elements of a `tensor.empty`, an accumulating one its
+      output included. The first eight are reported, with a note at the tensor.
+    - Keeps: everything.
+  }];
+  let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
+}
+
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let summary = "Find the function to train and number what users point at";
   let description = [{
@@ -41,6 +52,17 @@ def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let options = [Option<"entry", "entry", "std::string", /*default=*/"\"\"",
                         "Name of the function; empty: the only public one.">];
   let statistics = [Statistic<"numConstants", "num-constants", "Tensor constants with more than one value">];
+}
+
+def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
+  let summary = "Check the attributes that say what arguments are";
+  let description = [{
+    - Requires: one public function.
+    - Ensures: its arguments carry only `fsdp.` attributes that mean something here,
+      each of its kind. Emits one error per attribute.
+    - Keeps: everything.
+  }];
+  let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
 }
 
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
@@ -176,6 +198,20 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
+}
+
+def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
+  let summary = "Bound the ids of every lookup";
+  let description = [{
+    - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
+    - Ensures: ids are in [0, rows), or in [0, classes), for all batches that the
+      runtime lets through: a batch argument without `fsdp.limit` gets the largest
+      that does it. Limits that are too large, constants that are outside and ids
+      that cannot be bounded are refused.
+    - Keeps: values, for ids within the limits.
+  }];
+  let statistics = [Statistic<"numLookups", "num-lookups", "Lookups checked">,
+                    Statistic<"numInferred", "num-inferred", "Limits inferred or lowered">];
 }
 
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {

@@ -1,0 +1,79 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-bound-ids | FileCheck %s
+
+// The rows become the limit, of several lookups the least; an offset is taken off.
+// CHECK-LABEL: func.func @infer(
+// CHECK-SAME: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 5 : i64}
+// CHECK-SAME: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 4 : i64}
+// CHECK-SAME: tensor<3xi8> {fsdp.batch = "kinds", fsdp.limit = 128 : i64}
+// CHECK-SAME: tensor<3xi64> {fsdp.batch = "places", fsdp.limit = 7 : i64}
+// CHECK-SAME: tensor<3xi64> {fsdp.batch = "small", fsdp.limit = 2 : i64}
+func.func @infer(%w: tensor<9x4xf32>, %v: tensor<5x4xf32>, %big: tensor<300x4xf32>,
+                 %ids: tensor<3xi64> {fsdp.batch = "tokens"}, %targets: tensor<3xi64> {fsdp.batch = "targets"},
+                 %kinds: tensor<3xi8> {fsdp.batch = "kinds"}, %places: tensor<3xi64> {fsdp.batch = "places"},
+                 %small: tensor<3xi64> {fsdp.batch = "small", fsdp.limit = 2 : i64}) {
+  %a = fsdp.gather_rows %w[%ids] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  %b = fsdp.gather_rows %v[%ids] : tensor<5x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  %loss, %lse = fsdp.cross_entropy %a, %targets : tensor<3x4xf32>, tensor<3xi64> -> tensor<f32>, tensor<3xf32>
+  %c = fsdp.gather_rows %big[%kinds] : tensor<300x4xf32>, tensor<3xi8> -> tensor<3x4xf32>
+  %e = tensor.empty() : tensor<3xi64>
+  %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%places : tensor<3xi64>) outs(%e : tensor<3xi64>) {
+  ^bb0(%i: i64, %o: i64):
+    %two = arith.constant 2 : i64
+    %j = arith.addi %i, %two : i64
+    linalg.yield %j : i64
+  } -> tensor<3xi64>
+  %d = fsdp.gather_rows %w[%p] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  %f = fsdp.gather_rows %w[%small] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  %k = arith.constant dense<[0, 8, 3]> : tensor<3xi64>
+  %g = fsdp.gather_rows %w[%k] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @limits(%w: tensor<11x4xf32>,
+                  // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which lets ids leave a lookup; expected them in [0, 11), the rows of the table: lower 'fsdp.limit'}}
+                  %ids: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 100 : i64},
+                  // expected-error @+1 {{argument 2 has 'fsdp.limit' 5, which lets ids leave a lookup; expected them in [0, 4), the classes of the loss: lower 'fsdp.limit'}}
+                  %targets: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 5 : i64}) {
+  // expected-note @+1 {{the lookup is here}}
+  %a = fsdp.gather_rows %w[%ids] : tensor<11x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  // expected-note @+1 {{the lookup is here}}
+  %loss, %lse = fsdp.cross_entropy %a, %targets : tensor<3x4xf32>, tensor<3xi64> -> tensor<f32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @constants(%w: tensor<4x3xf32>) {
+  %i = arith.constant dense<[1000000000, -5]> : tensor<2xi64>
+  // expected-error @+1 {{expected ids in [0, 4), the rows of the table, found -5 to 1000000000}}
+  %x = fsdp.gather_rows %w[%i] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>,
+                    // expected-error @+1 {{argument 2 feeds a lookup whose ids cannot be bounded; expected them in [0, 4), the rows of the table: look it up directly, or give it 'fsdp.limit'}}
+                    %ids: tensor<2xi64> {fsdp.batch = "tokens"}) {
+  %e = tensor.empty() : tensor<2xi64>
+  %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%ids : tensor<2xi64>) outs(%e : tensor<2xi64>) {
+  ^bb0(%i: i64, %o: i64):
+    %j = arith.muli %i, %i : i64
+    linalg.yield %j : i64
+  } -> tensor<2xi64>
+  // expected-note @+1 {{the lookup is here}}
+  %a = fsdp.gather_rows %w[%p] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<2xf32>) outs(%e : tensor<2xi64>) {
+  ^bb0(%i: f32, %o: i64):
+    %j = arith.fptosi %i : f32 to i64
+    linalg.yield %j : i64
+  } -> tensor<2xi64>
+  // expected-error @+1 {{cannot bound these ids; expected them in [0, 4), the rows of the table: look up a batch argument of integers directly, or a constant}}
+  %b = fsdp.gather_rows %w[%q] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  return
+}
