@@ -1,0 +1,175 @@
+//===- RefuseUnwritten.cpp - No value out of nothing ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A tensor.empty has a shape and no values; in the arena it holds what a kernel
+// before left there. An op that adds to one computes anything.
+//
+//   %e = tensor.empty() : tensor<7x11xf32>
+//   %h = linalg.matmul ins(%x, %w) outs(%e)      Σ + %e: refused, wants linalg.fill
+//   %y = linalg.exp ins(%x) outs(%e)             only writes: fine
+//
+//  1. A value has unwritten elements when it is a tensor.empty, a view, a cast, a
+//     padding or a concatenation of one, or when slices are inserted into one that do not
+//     cover it.
+//  2. An op that reads such a value is refused; inserting slices and outputs that
+//     a body does not read are no reading.
+//
+// O(ops + slices² of one tensor). A slice of a partly written tensor counts as unwritten.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Import/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_REFUSEUNWRITTENPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// A range of each dimension.
+struct Box {
+  SmallVector<int64_t> offsets, sizes;
+
+  bool meets(const Box &other) const {
+    for (auto [o, s, p, t] : llvm::zip_equal(offsets, sizes, other.offsets, other.sizes))
+      if (o + s <= p || p + t <= o)
+        return false;
+    return true;
+  }
+};
+
+/// Finds the tensor.empty behind elements that nothing has written.
+class Unwritten {
+public:
+  /// Null when all elements of the value are written.
+  Operation *find(Value value);
+
+private:
+  Operation *compute(Operation *op);
+  Operation *findInserted(Operation *op);
+
+  llvm::DenseMap<Value, Operation *> known;
+};
+
+struct RefuseUnwrittenPass : public fsdp::impl::RefuseUnwrittenPassBase<RefuseUnwrittenPass> {
+  using RefuseUnwrittenPassBase::RefuseUnwrittenPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult check(Operation *op);
+
+  Unwritten unwritten;
+};
+} // namespace
+
+/// What an insertion writes; nothing when that is not known here.
+static std::optional<Box> getWritten(Operation *op) {
+  Box box;
+  if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
+    if (!slice.hasUnitStride())
+      return std::nullopt;
+    box = {llvm::to_vector(slice.getStaticOffsets()), llvm::to_vector(slice.getStaticSizes())};
+  } else {
+    for (Value index : cast<tensor::InsertOp>(op).getIndices()) {
+      APInt at;
+      box.offsets.push_back(matchPattern(index, m_ConstantInt(&at)) ? at.getSExtValue() : ShapedType::kDynamic);
+      box.sizes.push_back(1);
+    }
+  }
+  bool fixed = llvm::none_of(llvm::concat<int64_t>(box.offsets, box.sizes), ShapedType::isDynamic);
+  return fixed ? std::optional<Box>(box) : std::nullopt;
+}
+
+/// Elements that a chain of insertions into one tensor leaves out.
+Operation *Unwritten::findInserted(Operation *op) {
+  SmallVector<Box> boxes;
+  int64_t covered = 0;
+  bool disjoint = true;
+  Value tensor = op->getResult(0);
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  while (Operation *def = tensor.getDefiningOp()) {
+    if (!isa<tensor::InsertSliceOp, tensor::InsertOp>(def))
+      break;
+    if (auto slice = dyn_cast<tensor::InsertSliceOp>(def))
+      if (Operation *empty = find(slice.getSource()))
+        return empty;
+    if (std::optional<Box> box = getWritten(def)) {
+      disjoint &= llvm::none_of(boxes, [&](const Box &other) { return box->meets(other); });
+      covered += llvm::product_of(box->sizes);
+      boxes.push_back(*box);
+    }
+    tensor = isa<tensor::InsertSliceOp>(def) ? cast<tensor::InsertSliceOp>(def).getDest()
+                                             : cast<tensor::InsertOp>(def).getDest();
+    if (type && type.hasStaticShape() && !boxes.empty() && llvm::equal(boxes.back().sizes, type.getShape()))
+      return nullptr; // all of it
+  }
+  bool whole = type && type.hasStaticShape() && disjoint && covered == type.getNumElements();
+  return whole ? nullptr : find(tensor);
+}
+
+Operation *Unwritten::compute(Operation *op) {
+  if (isa<tensor::EmptyOp>(op))
+    return op;
+  if (isa<tensor::InsertSliceOp, tensor::InsertOp>(op))
+    return findInserted(op);
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp,
+          tensor::PadOp, tensor::ConcatOp>(op))
+    for (Value operand : op->getOperands())
+      if (Operation *empty = find(operand))
+        return empty;
+  return nullptr;
+}
+
+Operation *Unwritten::find(Value value) {
+  Operation *def = value.getDefiningOp();
+  if (!def || !isa<TensorType>(value.getType()))
+    return nullptr;
+  auto [it, fresh] = known.try_emplace(value, nullptr);
+  return fresh ? known[value] = compute(def) : it->second;
+}
+
+LogicalResult RefuseUnwrittenPass::check(Operation *op) {
+  if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp,
+          tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp, tensor::DimOp>(op))
+    return success(); // what reads their result says so
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    bool isOutput = destination && destination.isDpsInit(&operand);
+    if (structured ? !structured.payloadUsesValueFromOperand(&operand) : isOutput)
+      continue;
+    Operation *empty = unwritten.find(operand.get());
+    if (!empty)
+      continue;
+    InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << op->getName() << "' reads ";
+    if (isOutput)
+      diag << "its output, which nothing has filled; what it adds to must have a value: fill it first, with linalg.fill";
+    else
+      diag << "a tensor with elements that nothing has written; fill it first, with linalg.fill";
+    diag.attachNote(empty->getLoc()) << "the tensor is made here";
+    return diag;
+  }
+  return success();
+}
+
+void RefuseUnwrittenPass::runOnOperation() {
+  unsigned refused = 0;
+  getOperation().walk([&](Operation *op) {
+    if (failed(check(op)) && ++refused == 8)
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  numRefused += refused;
+  if (refused)
+    signalPassFailure();
+}
