@@ -127,8 +127,7 @@ bool fsdp::isAuxiliary(Operation *op) {
   return isStridedView(op) || isCheapBroadcast(op);
 }
 
-/// Does this op compute (and not only move ranks, bytes or control)?
-static bool isComputation(Operation *op) {
+bool fsdp::isComputation(Operation *op) {
   if (isAuxiliary(op) || op->hasTrait<OpTrait::IsTerminator>() || op->getNumResults() == 0)
     return false;
   if (isa<linalg::LinalgOp, ScatterAddRowsOp>(op))

@@ -46,6 +46,8 @@ private:
 
 /// Is this op copied into each dispatch that uses it, rather than a member of one?
 bool isAuxiliary(Operation *op);
+/// Does this op compute (and not only move ranks, bytes or control)?
+bool isComputation(Operation *op);
 /// Does this view name an aligned range of its source's bytes, in order?
 bool isContiguousView(Operation *op);
 /// Values that `op` reads, captures of its regions included.

@@ -12,11 +12,12 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-//  1. Group the ops of each block (Clusters.cpp).
-//  2. For each cluster: clone its members, and the auxiliary ops they need, into a
+//  1. What is copied into kernels but read by something else becomes a dispatch by itself.
+//  2. Group the ops of each block (Clusters.cpp).
+//  3. For each cluster: clone its members, and the auxiliary ops they need, into a
 //     dispatch. Operands are what remains, in order of first use; results are the
 //     members' values with a use outside.
-//  3. Erase the originals, sort the block topologically, drop what is dead.
+//  4. Erase the originals, sort the block topologically, drop what is dead.
 //
 // O(ops · window). Equal clusters come out letter for letter equal, so that equal
 // layers share their kernels.
@@ -120,26 +121,29 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Gives fills that are read by something that is no kernel (a loop that carries
-/// a sum) a dispatch of their own.
-static void wrapLooseFills(Block &block) {
-  for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
-    auto isLoose = [](OpOperand &use) { return isa<scf::ForOp, scf::YieldOp, func::ReturnOp>(use.getOwner()); };
-    auto constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>();
-    if (!constant || llvm::none_of(fill->getUses(), isLoose))
+/// Gives constants, fills, strided views and broadcasts that something reads which is no
+/// kernel (a collective, a loop that carries a sum, a view) a dispatch of their own.
+static LogicalResult wrapLoose(Block &block) {
+  auto isLoose = [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return !isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user);
+  };
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isAuxiliary(&op) || isa<tensor::EmptyOp>(op) || llvm::none_of(op.getUses(), isLoose) ||
+        !isa<RankedTensorType>(op.getResult(0).getType()))
       continue;
-    OpBuilder b(fill);
-    Location loc = fill.getLoc();
-    auto type = cast<RankedTensorType>(fill->getResultTypes()[0]);
-    auto dispatch = DispatchOp::create(b, loc, type, ValueRange(), b.getDenseI64ArrayAttr({-1}));
-    dispatch->setAttr("kind", b.getStringAttr(stringify(ClusterKind::Map)));
-    b.createBlock(&dispatch.getBody());
-    Value value = b.clone(*constant)->getResult(0);
-    Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
-    auto inner = linalg::FillOp::create(b, loc, value, empty);
-    YieldOp::create(b, loc, inner->getResults());
-    fill->getResult(0).replaceUsesWithIf(dispatch.getResult(0), isLoose);
+    OpBuilder b(&op);
+    b.setInsertionPointAfter(&op);
+    Operation *copy = b.clone(op);
+    op.getResult(0).replaceUsesWithIf(copy->getResult(0), isLoose);
+    Cluster alone;
+    alone.members = {copy};
+    alone.kind = isa<tensor::TensorDialect>(op.getDialect()) ? ClusterKind::Copy : ClusterKind::Map;
+    if (failed(DispatchBuilder(alone).build()))
+      return failure();
+    copy->erase();
   }
+  return success();
 }
 
 /// Erases ops of the block, last first, that nothing reads.
@@ -154,7 +158,8 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
   using FormDispatchesPassBase::FormDispatchesPassBase;
 
   LogicalResult formIn(Block &block) {
-    wrapLooseFills(block);
+    if (failed(wrapLoose(block)))
+      return failure();
     ClusterBuilder builder(block, window);
     for (const Cluster &cluster : builder.getClusters()) {
       if (failed(DispatchBuilder(cluster).build()))

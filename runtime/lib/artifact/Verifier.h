@@ -36,7 +36,7 @@ inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
 /// which may be of 8 bytes.
 template <typename T>
 bool isAligned(const flatbuffers::Vector<T> *vector) {
-  return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
+  return !vector || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
 /// The product of a shape; false when it overflows or is not aligned.
