@@ -14,6 +14,7 @@
 #include "io/LearningRate.h"
 #include "io/OutputFile.h"
 #include "io/Safetensors.h"
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -219,6 +220,13 @@ TEST(Batches, Refusals) {
                       &tokens, 1, {});
             }).find("another shape than the tokens"),
             std::string::npos);
+  for (double fraction : {std::nan(""), -0.5, 1.0, HUGE_VAL}) {
+    BatchOptions options;
+    options.validationFraction = fraction;
+    EXPECT_NE(
+        refusal([&] { Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other)}, &tokens, 1, options); }).find("at least 0 and below 1"),
+        std::string::npos);
+  }
 }
 
 TEST(LearningRate, WarmUpAndDecay) {

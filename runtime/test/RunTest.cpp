@@ -92,7 +92,7 @@ TEST_F(Run, Profiles) {
        {"profile: 5 steps of ", "  between commands\n", "  loss row, first: loss\n",
         "  all_gather collective, first: gather root\n", "  update map, first: update\n", "no memory was allocated"})
     EXPECT_NE(result.output.find(words), std::string::npos) << words << "\n" << result.output;
-  expect(2, "expected --steps=2 or more, found 1", "toy2.fsdp --steps=1 --profile");
+  expect(2, "expected --steps=2 or more, found '1'", "toy2.fsdp --steps=1 --profile");
   expect(0, "check against unsharded passed", "toy3.fsdp --steps=3 --profile --check-against=unsharded");
 }
 
@@ -255,6 +255,41 @@ TEST_F(Run, BadUsage) {
     EXPECT_EQ(run("--help").output.find(hidden), std::string::npos);
   expect(0, "all_gather     f32 x 64 over shard", "toy2.fsdp --dump");
   expect(0, "kernel 1 'loss' (row): scratch 64 shared", "toy2.fsdp --dump");
+}
+
+TEST_F(Run, RefusesNumbersOutOfRange) {
+  for (const char *option : {"--steps", "--ranks", "--threads-per-rank", "--lr-decay-steps"})
+    for (const char *value : {"0", "-1", "1.5", "99999999999999999999", "x", "0x10", "'1 '", "nan"})
+      expect(2, "fsdp-run: error: " + std::string(option) + ": expected a whole number ",
+             std::string("toy2.fsdp ") + option + "=" + value);
+  for (const char *option : {"--seed", "--warmup", "--val-every", "--val-batches"})
+    for (const char *value : {"-1", "18446744073709551616", "1e3"})
+      expect(2, "expected a whole number of at least 0 that fits 64 bits, found '" + std::string(value) + "'",
+             std::string("toy2.fsdp --text=t ") + option + "=" + value);
+  for (const char *option : {"--lr", "--min-lr", "--val-fraction", "--timeout-seconds"})
+    for (const char *value : {"nan", "-nan", "inf", "-1", "1e400", "1x"})
+      expect(2, "fsdp-run: error: " + std::string(option) + ": expected a",
+             std::string("toy2.fsdp ") + option + "='" + value + "'");
+  expect(2, "--val-fraction: expected a number from 0 to 0.9, found '0.91'", "toy2.fsdp --val-fraction=0.91");
+  expect(2, "--token-dtype: expected uint8, uint16 or uint32, found '3'", "toy2.fsdp --data=t --token-dtype=3");
+  expect(2, "--device: expected cpu, found 'tpu'", "toy2.fsdp --device=tpu");
+  EXPECT_EQ(run("--help").output.find("->"), std::string::npos);
+}
+
+TEST_F(Run, RefusesOptionsWithoutEffect) {
+  expect(2, "--overfit", "toy2.fsdp --text=t --overfit --val-every=2");
+  expect(2, "--token-dtype requires --data", "toy2.fsdp --token-dtype=uint8");
+  expect(2, "--val-every: nothing to validate on: expected --data or --text", "toy2.fsdp --val-every=2");
+  expect(2, "--val-fraction: nothing to validate on", "toy2.fsdp --val-fraction=0.2");
+  expect(2, "--warmup: expected at most the 2 of --steps, found '3'", "toy2.fsdp --steps=2 --warmup=3");
+  expect(2, "--lr-decay-steps: expected at least the 2 of --warmup, found '1'",
+         "toy2.fsdp --steps=4 --warmup=2 --lr-decay-steps=1");
+  expect(2, "--min-lr: expected at most the learning rate, 0.1, found 0.2", "toy2.fsdp --min-lr=0.2");
+  std::string words(39, 'a');
+  writeFile(at("little.txt"), words.data(), words.size());
+  const char *why = "--val-fraction=0.1 of 39 tokens is less than a sample and its targets";
+  expect(2, std::string("nothing to validate on: ") + why, "toy2.fsdp --text=little.txt --val-every=1");
+  expect(0, std::string("note: there will be no validation: ") + why, "toy2.fsdp --text=little.txt --steps=1");
 }
 
 TEST_F(Run, FullDisk) {

@@ -59,6 +59,9 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
     return;
   if (windowLength == 0)
     badInput("the model takes no tokens; leave --data and --text out");
+  if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // not a number included
+    badInput("expected a part of the tokens for validation, at least 0 and below 1, found %g",
+             options.validationFraction);
   uint64_t validation = static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
   trainSize = tokens->size() - (validation > windowLength ? validation : 0);
   if (trainSize < windowLength + 1)

@@ -11,6 +11,9 @@
 #include "Options.h"
 #include "fsdprt/fsdprt.h"
 #include <CLI/CLI.hpp>
+#include <cfloat>
+#include <charconv>
+#include <cmath>
 
 using namespace fsdprt;
 
@@ -26,48 +29,114 @@ Examples:
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
-Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input.)";
+Without --text or --data it trains on random ids and numbers, new ones at every step: good for times and memory.
+Control-C ends the run behind the current step; --export is written. A second one ends it at once.
+Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 130 ended by control-C.)";
+
+//===- Values -------------------------------------------------------------===//
+
+/// All of the text as a number, or nothing.
+template <typename Number>
+static std::optional<Number> parse(const std::string &text) {
+  Number value;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+static std::string found(const std::string &text) { return ", found '" + text + "'"; }
+
+/// Digits alone: no sign that wraps, nothing too large for 64 bits.
+static CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX) {
+  auto check = [=](std::string &text) {
+    std::optional<uint64_t> value = parse<uint64_t>(text);
+    if (value && *value >= least && *value <= most)
+      return std::string();
+    std::string range = most == UINT64_MAX ? "of at least " + std::to_string(least) + " that fits 64 bits"
+                                           : "from " + std::to_string(least) + " to " + std::to_string(most);
+    return "expected a whole number " + range + found(text);
+  };
+  return CLI::Validator(check, "");
+}
+
+static CLI::Validator number(const char *expected, bool (*accepts)(double)) {
+  auto check = [=](std::string &text) {
+    std::optional<double> value = parse<double>(text);
+    return value && accepts(*value) ? std::string() : "expected " + std::string(expected) + found(text);
+  };
+  return CLI::Validator(check, "");
+}
+
+/// A learning rate: what f32 holds.
+static CLI::Validator aRate() {
+  return number("a finite number of at least 0", [](double value) { return value >= 0 && value <= FLT_MAX; });
+}
+
+static CLI::Validator oneOf(std::vector<std::string> names) {
+  auto check = [=](std::string &text) {
+    if (std::find(names.begin(), names.end(), text) != names.end())
+      return std::string();
+    std::string list;
+    for (size_t i = 0; i < names.size(); ++i)
+      list += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+    return "expected " + list + found(text);
+  };
+  return CLI::Validator(check, "");
+}
+
+//===- Options ------------------------------------------------------------===//
 
 static void addData(CLI::App &app, Options &options) {
   auto *data = app.add_option("--data", options.data,
                               "File of token ids: with llm.c's header, or raw little-endian (see --token-dtype)")
                    ->type_name("FILE");
   app.add_option("--text", options.text, "File whose bytes are the tokens")->type_name("FILE")->excludes(data);
-  app.add_option("--token-dtype", options.tokenType,
-                 "Ids of a raw file: uint8, uint16 or uint32 (default: the narrowest that holds the model's ids)")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, TokenType>{{"uint8", TokenType::u8},
-                                                                           {"uint16", TokenType::u16},
-                                                                           {"uint32", TokenType::u32}},
-                                          CLI::ignore_case))
+  app.add_option_function<std::string>(
+         "--token-dtype",
+         [&](const std::string &name) {
+           options.tokenType = name == "uint8"    ? TokenType::u8
+                               : name == "uint16" ? TokenType::u16
+                                                  : TokenType::u32;
+         },
+         "Ids of a raw file: uint8, uint16 or uint32 (default: the narrowest that holds the model's ids)")
+      ->check(oneOf({"uint8", "uint16", "uint32"}))
+      ->needs(data)
       ->type_name("TYPE");
-  app.add_flag("--overfit", options.overfit, "The same batch at every step");
-  app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens, kept for validation")
-      ->check(CLI::Range(0.0, 0.9))
-      ->capture_default_str()
-      ->type_name("PART");
-  app.add_option("--val-every", options.validateEvery, "Validate every K steps too (0: at the end only)")
-      ->type_name("K");
+  auto *overfit = app.add_flag("--overfit", options.overfit, "The same batch at every step");
+  auto *fraction =
+      app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens, kept for validation")
+          ->check(number("a number from 0 to 0.9", [](double value) { return value >= 0 && value <= 0.9; }))
+          ->capture_default_str()
+          ->type_name("PART");
+  auto *every =
+      app.add_option("--val-every", options.validateEvery, "Validate every K steps too (default 0: at the end only)")
+          ->check(wholeNumber(0))
+          ->type_name("K");
+  for (CLI::Option *option : {fraction, every})
+    option->excludes(overfit);
   app.add_option("--val-batches", options.validationBatches,
                  "Batches of a validation; 0: none (default: all of that part, at most 20)")
+      ->check(wholeNumber(0))
       ->type_name("N");
 }
 
 static void addTraining(CLI::App &app, Options &options) {
   app.add_option("--steps", options.steps, "Optimizer steps")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1))
       ->type_name("N");
-  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("RATE");
-  app.add_option("--warmup", options.warmupSteps, "Steps over which the rate rises from 0")->type_name("STEPS");
+  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")->check(aRate())->type_name("RATE");
+  app.add_option("--warmup", options.warmupSteps, "Steps over which the rate rises from 0 (default 0)")
+      ->check(wholeNumber(0))
+      ->type_name("STEPS");
   app.add_option("--lr-decay-steps", options.decaySteps,
                  "Step at which a half cosine reaches --min-lr (default: none; with --min-lr: the last step)")
+      ->check(wholeNumber(1))
       ->type_name("STEP");
-  app.add_option("--min-lr", options.minimumLr, "Rate after the decay")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("RATE");
+  app.add_option("--min-lr", options.minimumLr, "Rate after the decay (default 0)")->check(aRate())->type_name("RATE");
   app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks (default: the model's, else 0)")
+      ->check(wholeNumber(0))
       ->type_name("N");
   app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several; what it lacks comes from the "
                  "model's own values, if it has any")
@@ -77,19 +146,17 @@ static void addTraining(CLI::App &app, Options &options) {
 
 static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--ranks", options.ranks, "Has to be what the model was compiled for (default: that)")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1))
       ->type_name("N");
   app.add_option("--threads-per-rank", options.threadsPerRank, "Changes no bit of the result (default: as compiled)")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1, 1024))
       ->type_name("N");
-  app.add_option("--device", options.device, "Where ranks compute")
-      ->check(CLI::IsMember({"cpu"}))
-      ->capture_default_str();
+  app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
   app.add_option("--backend", options.backend, "How ranks meet: local (threads of this process)")
-      ->check(CLI::IsMember({"local"}))
-      ->capture_default_str();
+      ->check(oneOf({"local"}))
+      ->type_name("HOW");
   app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress")
-      ->check(CLI::PositiveNumber)
+      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
 }
@@ -101,7 +168,7 @@ static void addReports(CLI::App &app, Options &options) {
          "--check-against", [&](const std::string &) { options.check = true; },
          "unsharded: run one rank without sharding beside it; exit 1 unless losses, norms and all values agree bit for "
          "bit")
-      ->check(CLI::IsMember({"unsharded"}))
+      ->check(oneOf({"unsharded"}))
       ->type_name("WHAT");
   app.add_flag("--profile", options.profile,
                "Print where the time of the steps after the first went, by kernel, on rank 0");
@@ -122,6 +189,26 @@ static void addReports(CLI::App &app, Options &options) {
       ->group(""); // for tests
 }
 
+/// What single options cannot know.
+static std::optional<std::string> contradiction(const CLI::App &app, const Options &options) {
+  if (options.warmupSteps > options.steps)
+    return "--warmup: expected at most the " + std::to_string(options.steps) + " of --steps" +
+           found(std::to_string(options.warmupSteps));
+  if (options.decaySteps && options.decaySteps < options.warmupSteps)
+    return "--lr-decay-steps: expected at least the " + std::to_string(options.warmupSteps) + " of --warmup" +
+           found(std::to_string(options.decaySteps));
+  if (options.profile && options.steps < 2)
+    return "--profile measures the steps after the first: expected --steps=2 or more" +
+           found(std::to_string(options.steps));
+  for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
+    if (app.count(name) && options.data.empty() && options.text.empty() && app[name]->as<double>() != 0)
+      return std::string(name) + ": nothing to validate on: expected --data or --text";
+  for (const char *name : {"--check-against", "--export"})
+    if (!options.onlyKinds.empty() && app.count(name))
+      return "--only-kinds times kernels and computes no result: it does not go with " + std::string(name);
+  return std::nullopt;
+}
+
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
   CLI::App app(description, "fsdp-run");
   app.set_version_flag("--version", std::string("fsdp-run ") + fsdprt_version());
@@ -130,11 +217,20 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   addTraining(app, options);
   addExecution(app, options);
   addReports(app, options);
+  std::optional<std::string> problem;
   try {
     app.parse(argc, argv);
+    problem = contradiction(app, options);
   } catch (const CLI::ParseError &error) {
-    exitCode = app.exit(error) == 0 ? 0 : FSDPRT_BAD_INPUT;
-    return false;
+    if (error.get_exit_code() == 0) { // --help, --version
+      exitCode = app.exit(error);
+      return false;
+    }
+    problem = error.what();
   }
-  return true;
+  if (!problem)
+    return true;
+  std::fprintf(stderr, "fsdp-run: error: %s (see --help)\n", problem->c_str());
+  exitCode = FSDPRT_BAD_INPUT;
+  return false;
 }

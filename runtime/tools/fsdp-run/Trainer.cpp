@@ -37,17 +37,11 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
     for (const char *program : {"reference_init", "reference"})
       if (!fsdprt_artifact_has_program(artifact, program))
         badInput("%s: has no program '%s' to check against", options.artifact.c_str(), program);
-  if (options.warmupSteps > options.steps || (options.decaySteps && options.decaySteps < options.warmupSteps))
-    badInput("expected the warm-up to end before the last step and before the decay");
-  if (options.profile && options.steps < 2)
-    badInput("--profile measures the steps after the first: expected --steps=2 or more, found %llu",
-             (ull)options.steps);
-  if (!options.onlyKinds.empty() && (options.check || !options.exportTo.empty()))
-    badInput("--only-kinds times kernels and computes no result: it does not go with %s",
-             options.check ? "--check-against" : "--export");
   ranks = static_cast<uint32_t>(info.ranks);
   rate.lr = options.lr.value_or(info.lr);
   rate.minimum = options.minimumLr.value_or(0);
+  if (rate.minimum > rate.lr)
+    badInput("--min-lr: expected at most the learning rate, %g, found %g", rate.lr, rate.minimum);
   rate.warmupSteps = options.warmupSteps;
   rate.decaySteps = options.decaySteps ? options.decaySteps : options.minimumLr ? options.steps : 0;
   openTokens();
@@ -80,8 +74,17 @@ void Trainer::openTokens() {
   bool canValidate = tokens && options.onlyKinds.empty() && fsdprt_artifact_has_program(artifact, "eval");
   uint64_t whole = canValidate ? batches->validationBatches() : 0;
   validationBatches = std::min(whole, options.validationBatches.value_or(std::min<uint64_t>(whole, 20)));
-  if (options.validationBatches.value_or(0) > 0 && validationBatches == 0)
-    badInput("nothing to validate on: expected --data or --text with more tokens, and a program 'eval'");
+  if ((options.validationBatches.value_or(0) > 0 || options.validateEvery) && validationBatches == 0)
+    badInput("nothing to validate on: %s", whyNothingToValidate().c_str());
+}
+
+std::string Trainer::whyNothingToValidate() const {
+  if (!fsdprt_artifact_has_program(artifact, "eval"))
+    return format("%s has no program 'eval'", options.artifact.c_str());
+  if (!options.onlyKinds.empty() || options.validationBatches == uint64_t(0))
+    return "the options say so";
+  return format("--val-fraction=%g of %llu tokens is less than a sample and its targets", options.validationFraction,
+                (ull)tokens->size());
 }
 
 void Trainer::createSession() {
@@ -144,6 +147,8 @@ void Trainer::announce() {
     printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
                  (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),
                  grouped(batches->validationTokens(), c));
+  if (tokens && !options.overfit && validationBatches == 0)
+    printer.line("note: there will be no validation: %s", whyNothingToValidate().c_str());
   else
     printer.line("inputs: random%s", options.overfit ? ", the same at every step" : "");
 }

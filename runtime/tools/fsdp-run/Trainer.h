@@ -34,6 +34,7 @@ public:
 
 private:
   void openTokens();
+  std::string whyNothingToValidate() const;
   void createSession();
   void announce();
   void initialise();
