@@ -355,6 +355,24 @@ TEST(Safetensors, Index) {
   }
 }
 
+TEST(OutputFile, KnowsBeforehand) {
+  Scratch folder, file(std::string("kept")), fresh;
+  for (bool atomic : {false, true}) {
+    for (const char *bad : {"/no/such/folder/file", "/proc/x", ".", "/", "/dev/full/x"})
+      EXPECT_NE(refusal([&] { OutputFile::expectWritable(bad, atomic); }).find(": cannot write: "), std::string::npos)
+          << bad;
+    EXPECT_NE(refusal([&] { OutputFile::expectWritable(FSDPRT_SCRATCH "/" + std::string(300, 'a'), atomic); })
+                  .find("File name too long"),
+              std::string::npos);
+    for (const std::string &good : {std::string("/dev/null"), std::string("/dev/full"), file.path, fresh.path})
+      EXPECT_EQ(refusal([&] { OutputFile::expectWritable(good, atomic); }), "");
+  }
+  EXPECT_NE(access(fresh.path.c_str(), F_OK), 0);
+  EXPECT_NE(access((file.path + ".tmp").c_str(), F_OK), 0);
+  auto bytes = readFile(file.path);
+  EXPECT_EQ(std::string(reinterpret_cast<char *>(bytes.data()), bytes.size()), "kept");
+}
+
 TEST(OutputFile, FullDiskAndMissingFolder) {
   OutputFile full("/dev/full", true);
   EXPECT_NE(refusal([&] { full.write("x", 1); }).find("No space left"), std::string::npos);

@@ -10,6 +10,8 @@
 
 #include "ToyModel.h"
 #include "io/Safetensors.h"
+#include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -53,6 +55,12 @@ protected:
     int status = pclose(pipe);
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return result;
+  }
+
+  /// The exit code of a script that is run in the folder.
+  int bash(const std::string &script) {
+    writeFile(at("script"), script.data(), script.size());
+    return WEXITSTATUS(std::system(("cd " + folder + " && bash script").c_str()));
   }
 
   void expect(int code, const std::string &words, const std::string &arguments) {
@@ -290,6 +298,86 @@ TEST_F(Run, RefusesOptionsWithoutEffect) {
   const char *why = "--val-fraction=0.1 of 39 tokens is less than a sample and its targets";
   expect(2, std::string("nothing to validate on: ") + why, "toy2.fsdp --text=little.txt --val-every=1");
   expect(0, std::string("note: there will be no validation: ") + why, "toy2.fsdp --text=little.txt --steps=1");
+}
+
+TEST_F(Run, RefusesWeightsThatAreNotFinite) {
+  auto write = [&](const char *dtype, uint64_t at64, double value) {
+    std::vector<SafetensorsWriter::Entry> entries = {{"b", dtype, {11}}, {"w", dtype, {13, 7}}};
+    SafetensorsWriter writer(at("odd.safetensors"), entries);
+    for (uint64_t i = 0; i < 102; ++i) {
+      double wide = i == at64 ? value : 0.5;
+      float narrow = static_cast<float>(wide);
+      dtype == std::string("F64") ? writer.write(&wide, 8) : writer.write(&narrow, 4);
+    }
+    writer.commit();
+  };
+  const char *try1 = "toy2.fsdp --steps=1 --init=odd.safetensors";
+  write("F32", 0, 0.25);
+  expect(0, "weights: 2 parameters", try1);
+  write("F32", 11 + 5, std::nan(""));
+  expect(2, "'w': expected finite values; element 5 is nan", try1);
+  write("F32", 3, -HUGE_VAL);
+  expect(2, "'b': expected finite values; element 3 is -inf", try1);
+  write("F64", 4, 1e300);
+  expect(2, "'b': expected finite values; element 4, 1e+300, is too large for f32", try1);
+}
+
+TEST_F(Run, SaysWhenWhatItExportsIsNotFinite) {
+  expect(0, "warning: n.safetensors: 2 of 2 parameters are not finite, the first: 'b', element 0 is ",
+         "toy2.fsdp --steps=30 --lr=1e30 --export=n.safetensors");
+  EXPECT_EQ(run("toy2.fsdp --steps=2 --export=n.safetensors").output.find("warning"), std::string::npos);
+}
+
+TEST_F(Run, KeepsItsInputs) {
+  expect(0, "", "toy2.fsdp --steps=1 --export=w.safetensors");
+  ASSERT_EQ(std::system(("cd " + folder + " && ln toy2.fsdp other.fsdp && cp w.safetensors x.safetensors.tmp && echo text > t.txt").c_str()), 0);
+  std::string before = text("toy2.fsdp");
+  expect(2, "./toy2.fsdp: --export would overwrite the artifact", "toy2.fsdp --export=./toy2.fsdp");
+  expect(2, "other.fsdp: --export would overwrite the artifact", "toy2.fsdp --export=other.fsdp");
+  expect(2, "toy2.fsdp: --metrics would overwrite the artifact", "toy2.fsdp --metrics=toy2.fsdp");
+  expect(2, "t.txt: --metrics would overwrite --text", "toy2.fsdp --text=t.txt --metrics=t.txt");
+  expect(2, "x.safetensors.tmp: the temporary file of --export would overwrite --init",
+         "toy2.fsdp --init=x.safetensors.tmp --export=x.safetensors");
+  expect(2, "new: --export and --metrics are the same file", "toy2.fsdp --export=new --metrics=./new");
+  EXPECT_EQ(text("toy2.fsdp"), before);
+  expect(0, "written to w.safetensors", "toy2.fsdp --steps=1 --init=w.safetensors --export=w.safetensors");
+  expect(0, "2 steps", "toy2.fsdp --steps=2 --export=/dev/null --metrics=/dev/null");
+}
+
+TEST_F(Run, ChecksOutputsBeforeItTrains) {
+  for (const char *path : {".", "/no/such/folder/x", "/proc/x"})
+    for (const char *option : {"--export", "--metrics"}) {
+      Result result = run(std::string("toy2.fsdp --steps=2 ") + option + "=" + path);
+      EXPECT_EQ(result.code, 2) << result.output;
+      EXPECT_NE(result.output.find("cannot write"), std::string::npos) << result.output;
+      EXPECT_EQ(result.output.find("step"), std::string::npos) << result.output;
+    }
+}
+
+TEST_F(Run, EndsOnRequestWithItsWeights) {
+  std::signal(SIGINT, SIG_DFL); // ignored where this runs in the background, and handed on
+  for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
+    int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN " toy2.fsdp --steps=1000000000 --metrics=m.jsonl"
+                      " --export=e.safetensors >log 2>&1 & job=$!; until grep -qs '^step 1/' log; do sleep 0.02; done;"
+                      " kill -" + std::string(signal) + " $job; wait $job");
+    std::string log = text("log");
+    EXPECT_EQ(status, code) << log;
+    for (const char *words : {"interrupted after step ", " of 1000000000", "weights: written to e.safetensors"})
+      EXPECT_NE(log.find(words), std::string::npos) << log;
+    std::string metrics = text("m.jsonl");
+    std::string last = "interrupted after step " + std::to_string(std::count(metrics.begin(), metrics.end(), '\n'));
+    EXPECT_NE(log.find(last + " of"), std::string::npos) << log;
+    EXPECT_EQ(SafetensorsFile(at("e.safetensors")).getTensors().size(), 2u);
+  }
+}
+
+TEST_F(Run, EndsQuietlyWithItsReader) {
+  int status = bash(FSDP_RUN " toy2.fsdp --steps=1000000000 --export=p.safetensors 2>err | head -n 1 >first;"
+                             " exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(status, 128 + SIGPIPE);
+  EXPECT_EQ(text("err"), "");
+  EXPECT_EQ(SafetensorsFile(at("p.safetensors")).getTensors().size(), 2u);
+  EXPECT_EQ(run("toy2.fsdp --dump | head -c 10").output.find("error"), std::string::npos);
 }
 
 TEST_F(Run, FullDisk) {

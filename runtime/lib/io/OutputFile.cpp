@@ -19,6 +19,33 @@
 
 using namespace fsdprt;
 
+/// Opens `path` for writing as it is, or makes it and takes it away again.
+static void tryToOpen(const std::string &path) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  bool made = fd >= 0;
+  if (!made && errno == EEXIST)
+    fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+  ::close(fd);
+  if (made)
+    ::unlink(path.c_str());
+}
+
+void OutputFile::expectWritable(const std::string &path, bool atomic) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    // A pipe would wait for its reader: it is only asked for its permissions.
+    if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
+      badInput("%s: cannot write: %s", path.c_str(), S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
+    return;
+  }
+  if (access(path.c_str(), F_OK) == 0 || !atomic)
+    tryToOpen(path);
+  if (atomic)
+    tryToOpen(path + ".tmp");
+}
+
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;

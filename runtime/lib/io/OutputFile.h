@@ -27,6 +27,9 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
+  /// Throws Error unless `open` with these arguments would do. Leaves nothing behind.
+  static void expectWritable(const std::string &path, bool atomic);
+
   /// Throws Error.
   void open(const std::string &path, bool atomic);
   bool isOpen() const { return fd >= 0; }

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Options, artifact, then a dump or a run. Errors are one line on stderr and an exit code.
+// A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
+// but after the current step, and with --export written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +20,7 @@ static int dump(fsdprt_artifact *artifact, Printer &printer) {
   auto write = [](void *to, const char *text, size_t size) -> int32_t {
     try {
       static_cast<Printer *>(to)->raw(text, size);
-      return 0;
+      return static_cast<Printer *>(to)->isUnread();
     } catch (const Error &) {
       return 1;
     }
@@ -52,9 +54,14 @@ int main(int argc, char **argv) {
   try {
     exitCode = run(options, printer);
   } catch (const Error &error) {
-    exitCode = report(error.status, error.what());
+    bool quiet = options.dump && printer.isUnread();
+    exitCode = quiet ? 0 : report(error.status, error.what());
   } catch (const std::exception &error) {
     exitCode = report(FSDPRT_FAILED, error.what());
+  }
+  if (exitCode == 0 && printer.isUnread()) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
   }
   return exitCode;
 }

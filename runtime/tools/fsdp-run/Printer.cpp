@@ -22,14 +22,19 @@
 using namespace fsdprt;
 
 static constexpr int barWidth = 28;
+static constexpr double secondsBetweenLines = 10;
 
 Printer::Printer() : terminal(isatty(STDOUT_FILENO) != 0) {}
 
 void Printer::raw(const char *text, size_t size) {
-  while (size > 0) {
+  while (size > 0 && !unread) {
     ssize_t done = ::write(STDOUT_FILENO, text, size);
     if (done < 0 && errno == EINTR)
       continue;
+    if (done < 0 && errno == EPIPE) {
+      unread = true;
+      return;
+    }
     if (done < 0)
       failed("cannot write to standard output: %s", strerror(errno));
     text += done;
@@ -90,8 +95,11 @@ void Printer::step(const StepReport &report) {
   if (terminal)
     return bar(report);
   uint64_t every = std::max<uint64_t>(1, report.steps / 20);
-  if (report.step != 1 && report.step != report.steps && report.step % every != 0)
+  double now = monotonicSeconds();
+  bool due = report.step == 1 || report.step == report.steps || report.step % every == 0;
+  if (!due && now - lastLine < secondsBetweenLines)
     return;
+  lastLine = now;
   char speed[32], numbers[128];
   line("step %llu/%llu  %s%s tokens/s", (unsigned long long)report.step, (unsigned long long)report.steps,
        numbersOf(report, numbers), grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // write(2) from buffers on the stack: printing allocates nothing. On a terminal the
-// step line is one line that is drawn again; elsewhere about twenty plain lines.
+// step line is one line that is drawn again; elsewhere about twenty plain lines, and
+// one every ten seconds. When the reader of a pipe has gone nothing is printed any more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +36,13 @@ public:
   void step(const StepReport &report);
   /// Ends the bar.
   void endSteps();
+  /// Nobody reads stdout: a pipe whose other end was closed.
+  bool isUnread() const { return unread; }
 
 private:
   void bar(const StepReport &report);
-  bool terminal, drawn = false;
-  double lastDrawn = 0;
+  bool terminal, drawn = false, unread = false;
+  double lastDrawn = 0, lastLine = 0;
 };
 
 /// "12.3 MiB" into `text`.

@@ -11,6 +11,8 @@
 
 #include "Trainer.h"
 #include "AllocationHook.h"
+#include "Interrupt.h"
+#include "OutputPaths.h"
 #include "ProfileTable.h"
 #include "Weights.h"
 #include "device/Futex.h"
@@ -21,7 +23,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
-#include <unistd.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -45,6 +46,7 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
   rate.warmupSteps = options.warmupSteps;
   rate.decaySteps = options.decaySteps ? options.decaySteps : options.minimumLr ? options.steps : 0;
   openTokens();
+  checkOutputs(options);
   createSession();
 }
 
@@ -228,7 +230,7 @@ double Trainer::validate() {
   for (uint32_t rank = 0; rank < ranks; ++rank)
     call(fsdprt_session_read_block, reading, rank, &savedBlocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
   double sum = 0;
-  for (uint64_t batch = 0; batch < validationBatches; ++batch) {
+  for (uint64_t batch = 0; batch < validationBatches && !isToEnd(); ++batch) {
     float block[FSDPRT_BLOCK_SIZE];
     writeInputs(batch, true);
     call(fsdprt_session_run, session.get(), "eval");
@@ -296,12 +298,14 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   line.write(metrics);
 }
 
+bool Trainer::isToEnd() const { return interruptSignal() != 0 || printer.isUnread(); }
+
 void Trainer::train() {
   if (validationBatches && options.validateEvery)
     printer.line("before training: validation loss %.4f nats per token", validate());
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   countAllocations(options.assertNoAllocations);
-  for (uint64_t number = 1; number <= options.steps && !differs; ++number) {
+  for (uint64_t number = 1; number <= options.steps && !differs && !isToEnd(); ++number) {
     fsdprt_session_info before = {}, behind = {};
     before.struct_size = behind.struct_size = sizeof before;
     fsdprt_session_get_info(session.get(), &before);
@@ -309,6 +313,7 @@ void Trainer::train() {
     step(number);
     double seconds = std::max(monotonicSeconds() - start, 1e-9), cpu = cpuSeconds() - startCpu;
     trainingSeconds += seconds;
+    stepsDone = number;
     fsdprt_session_get_info(session.get(), &behind);
     for (size_t kind = 0; kind < 4; ++kind)
       exchanged[kind] = behind.collective_bytes[kind] - before.collective_bytes[kind];
@@ -328,6 +333,7 @@ void Trainer::train() {
     bool due = validationBatches && (last || (options.validateEvery && number % options.validateEvery == 0));
     if (due)
       validationLoss = validate();
+    due = due && !isToEnd(); // a validation that ended early has no loss
     if (due && !last)
       printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
     if (metrics.isOpen())
@@ -335,7 +341,7 @@ void Trainer::train() {
   }
   countAllocations(false);
   printer.endSteps();
-  if (!differs)
+  if (!differs && stepsDone)
     summarise(firstLoss, lastLoss, trainingSeconds);
 }
 
@@ -344,18 +350,18 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * options.steps) / seconds + 0.5), a);
+  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * stepsDone) / seconds + 0.5), a);
   if (!options.onlyKinds.empty()) {
-    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)options.steps, seconds, a,
+    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)stepsDone, seconds, a,
                  options.onlyKinds.c_str());
     return;
   }
-  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)options.steps, seconds, a, firstLoss,
+  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)stepsDone, seconds, a, firstLoss,
                lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(residentBytes(), c));
-  if (validationBatches)
+  if (validationBatches && !isToEnd())
     printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
                  validationBatches == 1 ? "" : "es");
 }
@@ -372,12 +378,12 @@ int Trainer::judgeAllocations() {
          (ull)countedAllocations(), firstAllocationSize(), firstAllocationPlace());
 }
 
-/// That there is a folder for the file, before the training that it is to hold.
-static void checkWritable(const std::string &path) {
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  if (access(folder.c_str(), W_OK) != 0)
-    badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+/// Says why the run ended before its last step, if it did.
+void Trainer::reportEnd() {
+  if (interruptSignal() == 0 || stepsDone == options.steps)
+    return;
+  printer.line("interrupted after step %llu of %llu%s", (ull)stepsDone, (ull)options.steps,
+               options.exportTo.empty() ? "; without --export the weights are lost" : "");
 }
 
 int Trainer::run() {
@@ -385,15 +391,15 @@ int Trainer::run() {
   initialise();
   if (options.fault == Fault::skipShardElement)
     planFault();
-  if (!options.exportTo.empty())
-    checkWritable(options.exportTo);
   if (!options.metrics.empty())
     metrics.open(options.metrics, false);
+  catchInterrupts();
   train();
+  reportEnd();
   if (metrics.isOpen())
     metrics.commit();
-  if (options.profile && !differs)
-    printProfile(session.get(), options.steps - 1, printer);
+  if (options.profile && !differs && stepsDone > 1)
+    printProfile(session.get(), stepsDone - 1, printer);
   if (options.check && !differs)
     compareWithReference();
   if (differs)
@@ -402,5 +408,7 @@ int Trainer::run() {
     exportWeights(options.exportTo, artifact, session.get());
     printer.line("weights: written to %s", options.exportTo.c_str());
   }
+  if (int signal = interruptSignal(); signal && stepsDone < options.steps)
+    return 128 + signal;
   return judgeAllocations();
 }

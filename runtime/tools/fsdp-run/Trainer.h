@@ -40,12 +40,14 @@ private:
   void initialise();
   void announceWeights(const WeightSources &sources);
   void train();
+  bool isToEnd() const;
   void step(uint64_t number);
   void writeInputs(uint64_t number, bool validating);
   void setRate(uint32_t rank, float lr);
   double validate();
   void writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validationLoss);
   void summarise(double firstLoss, double lastLoss, double seconds);
+  void reportEnd();
   int judgeAllocations();
 
   // UnshardedCheck.cpp
@@ -67,7 +69,7 @@ private:
   SessionHandle session;
   OutputFile metrics;
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
-  uint64_t validationBatches = 0, tokensPerStep = 0;
+  uint64_t validationBatches = 0, tokensPerStep = 0, stepsDone = 0;
   std::vector<float> savedBlocks;
 
   bool differs = false;

@@ -49,7 +49,7 @@ void Trainer::compareWithReference() {
     printer.line("check against unsharded passed: %llu steps on %u rank%s: losses, gradient norms, %s parameter values "
                  "and %s optimizer "
                  "values, bit for bit",
-                 (ull)options.steps, ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
+                 (ull)stepsDone, ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
                  grouped(result.optimizer_elements, b));
     return;
   }
@@ -58,7 +58,7 @@ void Trainer::compareWithReference() {
   fsdprt_artifact_get_param(artifact, result.param, &param);
   printer.line("check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is %.17g sharded and "
                "%.17g unsharded",
-               (ull)options.steps, roleName(result.role), param.name, (ull)result.element, result.rank, result.sharded,
+               (ull)stepsDone, roleName(result.role), param.name, (ull)result.element, result.rank, result.sharded,
                result.unsharded);
   differs = true;
 }

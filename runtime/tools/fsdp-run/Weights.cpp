@@ -8,6 +8,9 @@
 // "transformer.", "model."). Buffers that some checkpoints carry are ignored: causal
 // masks, rotary frequencies, and an output head that repeats a tied embedding.
 //
+// A value that is not finite, or is not in the parameter's type, is refused: nothing
+// that a run can do would repair it. On the way out it is told, and written.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Weights.h"
@@ -15,6 +18,8 @@
 #include "core/DType.h"
 #include "io/Safetensors.h"
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 
 using namespace fsdprt;
@@ -62,6 +67,24 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   for (uint64_t dim : shape)
     text += (text.empty() ? "" : "x") + std::to_string(dim);
   return text.empty() ? "a scalar" : text;
+}
+
+/// "element 5 is nan" for the first of `count` elements that is not finite in the type `to`, or an empty text.
+static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to, uint64_t count,
+                                  uint64_t firstIndex = 0) {
+  DType source = static_cast<DType>(from), target = static_cast<DType>(to);
+  for (uint64_t i = 0; i < count; ++i) {
+    double value = loadElement(source, data + i * sizeOf(source));
+    if (target != source && std::isfinite(value)) {
+      std::byte stored[8];
+      storeElement(target, value, stored);
+      if (!std::isfinite(loadElement(target, stored)))
+        return format("element %llu, %g, is too large for %s", (ull)(firstIndex + i), value, nameOf(target));
+    }
+    if (!std::isfinite(value))
+      return format("element %llu is %s", (ull)(firstIndex + i), std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+  }
+  return "";
 }
 
 namespace {
@@ -132,6 +155,10 @@ void Import::matchOne(const fsdprt_param_info &param) {
     addProblem("'" + printable(name) + "': expected shape " + shapeText(shape) + ", found " + shapeText(tensor.shape));
   else if (!dtypeOf(tensor.dtype, dtype))
     addProblem("'" + printable(name) + "': expected F64, F32, F16 or BF16, found " + tensor.dtype);
+  else if (std::string problem =
+               firstNotFinite(found->second.file->data(tensor), dtype, param.dtype, param.elements);
+           !problem.empty())
+    addProblem("'" + printable(name) + "': expected finite values; " + problem);
   chosen.push_back(&found->second);
 }
 
@@ -228,15 +255,25 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
   }
   SafetensorsWriter writer(path, entries);
   std::vector<std::byte> chunk(chunkElements * 8);
+  uint64_t damaged = 0;
+  std::string firstDamage;
   for (const SafetensorsWriter::Entry &entry : entries) {
     const Exported &what = byName.at(entry.name);
+    std::string problem;
     for (uint64_t first = 0; first < what.elements; first += chunkElements) {
       uint64_t count = std::min(chunkElements, what.elements - first);
       size_t size = count * sizeOf(static_cast<DType>(what.dtype));
       call(fsdprt_session_read_param, session, 0u, what.param, what.role, first, count,
            static_cast<void *>(chunk.data()), size);
       writer.write(chunk.data(), size);
+      if (problem.empty())
+        problem = firstNotFinite(chunk.data(), what.dtype, what.dtype, count, first);
     }
+    if (!problem.empty() && damaged++ == 0)
+      firstDamage = "'" + printable(entry.name) + "', " + problem;
   }
   writer.commit();
+  if (damaged)
+    std::fprintf(stderr, "fsdp-run: warning: %s: %llu of %zu parameters are not finite, the first: %s\n", path.c_str(),
+                 (ull)damaged, entries.size(), firstDamage.c_str());
 }

@@ -1,0 +1,37 @@
+//===- Interrupt.cpp - Ending a run early -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The handler sets a flag and says so with write(2), which signals allow.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interrupt.h"
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+#include <unistd.h>
+
+static volatile std::sig_atomic_t asked = 0;
+
+static void ask(int signal) {
+  static const char text[] = "\nfsdp-run: ending behind this step; once more ends at once\n";
+  int saved = errno;
+  asked = signal;
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  errno = saved;
+}
+
+void fsdprt::catchInterrupts() {
+  for (int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action = {}, old = {};
+    action.sa_handler = ask;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+  }
+}
+
+int fsdprt::interruptSignal() { return asked; }

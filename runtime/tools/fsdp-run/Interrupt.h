@@ -1,0 +1,24 @@
+//===- Interrupt.h - Ending a run early -------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The first SIGINT or SIGTERM is a wish, looked at between steps; the second ends
+// the process as it always did. Signals that were ignored stay so (nohup, a shell's
+// background jobs).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_INTERRUPT_H
+#define FSDP_RUN_INTERRUPT_H
+
+namespace fsdprt {
+
+void catchInterrupts();
+/// The signal that asked for the end, or 0.
+int interruptSignal();
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_INTERRUPT_H

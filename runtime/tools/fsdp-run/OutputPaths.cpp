@@ -1,0 +1,62 @@
+//===- OutputPaths.cpp - Where results may go -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Two paths are one file when their devices and inodes are, or, before the file
+// exists, when they name the same place of the same folder. --export may be the
+// .safetensors file of --init: it is read before, and replaced as a whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OutputPaths.h"
+#include "core/Error.h"
+#include "io/OutputFile.h"
+#include <filesystem>
+#include <vector>
+
+using namespace fsdprt;
+namespace fs = std::filesystem;
+
+static bool isSameFile(const std::string &a, const std::string &b) {
+  std::error_code error;
+  if (fs::exists(a, error) != fs::exists(b, error))
+    return false;
+  if (fs::exists(a, error)) // devices, /dev/null say, take anything from anyone
+    return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
+  return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error);
+}
+
+namespace {
+struct NamedPath {
+  const char *option;
+  std::string path;
+};
+} // namespace
+
+void fsdprt::checkOutputs(const Options &options) {
+  std::vector<NamedPath> outputs, inputs = {{"the artifact", options.artifact}};
+  if (!options.exportTo.empty()) {
+    OutputFile::expectWritable(options.exportTo, true);
+    outputs.push_back({"--export", options.exportTo});
+    outputs.push_back({"the temporary file of --export", options.exportTo + ".tmp"});
+  }
+  if (!options.metrics.empty()) {
+    OutputFile::expectWritable(options.metrics, false);
+    outputs.push_back({"--metrics", options.metrics});
+  }
+  for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text}})
+    if (!input.path.empty())
+      inputs.push_back(input);
+  for (const NamedPath &output : outputs)
+    for (const NamedPath &input : inputs) {
+      bool replaced = output.path == options.exportTo && input.path == options.init &&
+                      fs::path(input.path).extension() != ".json";
+      if (!replaced && isSameFile(output.path, input.path))
+        badInput("%s: %s would overwrite %s", output.path.c_str(), output.option, input.option);
+    }
+  for (size_t i = 0; i + 1 < outputs.size(); ++i)
+    if (isSameFile(outputs[i].path, outputs.back().path))
+      badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option, outputs.back().option);
+}

@@ -1,0 +1,23 @@
+//===- OutputPaths.h - Where results may go ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Asked before the training whose results they take.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_OUTPUTPATHS_H
+#define FSDP_RUN_OUTPUTPATHS_H
+
+#include "Options.h"
+
+namespace fsdprt {
+
+/// Throws Error when --export or --metrics cannot be written, or would destroy an input or each other.
+void checkOutputs(const Options &options);
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_OUTPUTPATHS_H
