@@ -15,6 +15,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -40,7 +41,7 @@ public:
       return true;
     }
     if (depth > 1 || inArray)
-      refuse("expected no object here");
+      refuseFound("an object");
     ++depth;
     return true;
   }
@@ -71,7 +72,7 @@ public:
   }
   bool start_array(size_t) override {
     if (depth != 2 || metadata || inArray || (field != "shape" && field != "data_offsets"))
-      refuse("expected no array here");
+      refuseFound("an array");
     inArray = true;
     return true;
   }
@@ -81,13 +82,13 @@ public:
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (!inArray)
-      refuse("expected no number here");
+      refuseFound("the number " + std::to_string(value));
     (field == "shape" ? tensor.shape : offsets).push_back(value);
     return true;
   }
   bool string(string_t &value) override {
     if (depth != 2 || inArray || (!metadata && field != "dtype"))
-      refuse("expected no string here");
+      refuseFound("the text '" + printable(value) + "'");
     if (!metadata)
       tensor.dtype = value;
     return true;
@@ -98,17 +99,42 @@ public:
   bool number_float(number_float_t, const string_t &text) override {
     refuse("expected an integer, found " + printable(text));
   }
-  bool null() override { refuse("expected no null"); }
-  bool boolean(bool) override { refuse("expected no boolean"); }
+  bool null() override { refuseFound("null"); }
+  bool boolean(bool value) override { refuseFound(value ? "true" : "false"); }
   bool binary(binary_t &) override { refuse("expected text"); }
   bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) override {
-    refuse(format("not JSON at byte %zu: %s", position, printable(error.what()).c_str()));
+    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: syntax error while ..."
+    size_t begin = why.rfind(" - "), colon = why.find(": ");
+    why = begin != std::string::npos ? why.substr(begin + 3) : colon != std::string::npos ? why.substr(colon + 2) : why;
+    current.clear(); // the place says more than the tensor before it
+    refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
 
 private:
   [[noreturn]] void refuse(const std::string &why) {
     badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '", printable(current).c_str(),
              current.empty() ? "" : "'", why.c_str());
+  }
+
+  /// What may stand where the parser is.
+  std::string expected() const {
+    if (depth == 0)
+      return "an object of tensors";
+    if (depth == 1)
+      return "an object with dtype, shape and data_offsets";
+    if (metadata)
+      return "a text for '" + printable(field) + "'";
+    if (inArray)
+      return "a whole number in " + field;
+    return field == "dtype" ? "a text for dtype" : "an array of whole numbers for " + field;
+  }
+  [[noreturn]] void refuseFound(const std::string &found) { refuse("expected " + expected() + ", found " + found); }
+
+  static std::string join(const std::vector<uint64_t> &numbers) {
+    std::string text;
+    for (uint64_t number : numbers)
+      text += (text.empty() ? "" : ", ") + std::to_string(number);
+    return text;
   }
 
   void finishTensor() {
@@ -121,7 +147,8 @@ private:
       if (__builtin_mul_overflow(bytes, dim, &bytes))
         refuse("its shape overflows");
     if (offsets.size() != 2 || offsets[1] < offsets[0] || offsets[1] - offsets[0] != bytes)
-      refuse(format("expected data_offsets [begin, end] %llu bytes apart", (ull)bytes));
+      refuse(format("expected data_offsets [begin, end] %llu bytes apart, found [%s]", (ull)bytes,
+                    join(offsets).c_str()));
     tensor.begin = offsets[0];
     tensor.end = offsets[1];
     offsets.clear();
@@ -144,9 +171,12 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : path(path), file(pat
   if (file.size() < sizeof length)
     badInput("%s: expected a safetensors file, found %llu bytes", path.c_str(), (ull)file.size());
   std::memcpy(&length, file.data(), sizeof length);
-  if (length > maxHeader || length > file.size() - sizeof length)
-    badInput("%s: expected a safetensors header of at most %llu bytes, found a length of %llu", path.c_str(),
-             (ull)std::min(maxHeader, file.size() - sizeof length), (ull)length);
+  if (length > maxHeader)
+    badInput("%s: expected a safetensors file, which begins with the length of its header, at most %llu; found %llu",
+             path.c_str(), (ull)maxHeader, (ull)length);
+  if (length > file.size() - sizeof length)
+    badInput("%s: its header says it has %llu bytes, but %llu follow: not a safetensors file, or one that is cut short",
+             path.c_str(), (ull)length, (ull)(file.size() - sizeof length));
   const char *text = reinterpret_cast<const char *>(file.data()) + sizeof length;
   if (length == 0 || text[0] != '{')
     badInput("%s: expected a safetensors header, which begins with '{'", path.c_str());
@@ -157,15 +187,15 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : path(path), file(pat
 }
 
 void SafetensorsFile::checkTiling() const {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  std::vector<std::tuple<uint64_t, uint64_t, std::string>> ranges;
   for (const auto &[name, tensor] : tensors)
-    ranges.push_back({tensor.begin, tensor.end});
+    ranges.push_back({tensor.begin, tensor.end, name});
   std::sort(ranges.begin(), ranges.end());
   uint64_t at = 0;
-  for (auto [begin, end] : ranges) {
+  for (const auto &[begin, end, name] : ranges) {
     if (begin != at)
-      badInput("%s: expected tensors without holes or overlaps, found one at %llu where %llu was due", path.c_str(),
-               (ull)begin, (ull)at);
+      badInput("%s: expected tensors without holes or overlaps: '%s' begins at %llu, where %llu was due", path.c_str(),
+               printable(name).c_str(), (ull)begin, (ull)at);
     at = end;
   }
   if (at != file.size() - dataBegin)
