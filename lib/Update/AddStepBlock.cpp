@@ -28,6 +28,7 @@
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/Format.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_ADDSTEPBLOCKPASS
@@ -360,9 +361,11 @@ LogicalResult AddStepBlockPass::run(Program &program) {
 
 void AddStepBlockPass::runOnOperation() {
   if (!(clipGradNorm >= 0 && std::isfinite(clipGradNorm))) {
+    std::string found;
+    llvm::raw_string_ostream(found) << llvm::format("%g", clipGradNorm.getValue());
     mlir::emitError(getOperation().getLoc(),
-                    "clip-grad-norm: expected a number of at least 0, found ")
-        << clipGradNorm.getValue();
+                    "clip-grad-norm: expected a finite number of at least 0, found ")
+        << found;
     return signalPassFailure();
   }
   FailureOr<Programs> read = readPrograms(getOperation(), "the loss", GradientForm::Reduced);

@@ -9,13 +9,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "ToyModel.h"
+#include <cstdio>
 #include <cstdlib>
 
 using namespace fsdprt::test;
 
 int main(int argc, char **argv) {
-  if (argc != 4)
-    return 2;
+  if (argc != 4) {
+    std::fputs("fsdprt-toy FILE REPLICAS SHARDS: writes a small model, with kernels made by hand, for tests of fsdp-run\n",
+               argc == 2 ? stdout : stderr);
+    return argc == 2 ? 0 : 2;
+  }
   ToyOptions options;
   options.replicas = std::strtoull(argv[2], nullptr, 10);
   options.shards = std::strtoull(argv[3], nullptr, 10);

@@ -13,7 +13,7 @@
 // RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer=sgd momentum=1.5" 2>&1 | FileCheck %s --check-prefix=MOMENTUM
 // MOMENTUM: error: momentum: expected a number in [0, 1), found 1.5
 // RUN: not fsdp-opt %s --fsdp-add-step-block="clip-grad-norm=-1" 2>&1 | FileCheck %s --check-prefix=CLIP
-// CLIP: error: clip-grad-norm: expected a number of at least 0, found -1
+// CLIP: error: clip-grad-norm: expected a finite number of at least 0, found -1
 // RUN: not fsdp-opt %s --fsdp-add-step-block 2>&1 | FileCheck %s --check-prefix=STEP
 // STEP: error: expected a function of program 'step'; run Shard and Differentiate first
 module {}

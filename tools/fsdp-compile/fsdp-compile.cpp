@@ -9,6 +9,7 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Config.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/CommandLine.h"
@@ -74,6 +75,8 @@ EXAMPLES
 
   The IR after a phase:
     fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
+
+Exit codes: 0 compiled, 1 the output could not be written or a kernel not be compiled, 2 bad usage or model.
 )";
 
 namespace {
@@ -301,7 +304,7 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
     return "--explain needs the whole way: leave out --compile-to";
   if (line.outFile.empty() && (!line.explain.getNumOccurrences() || !line.compileTo.empty()))
     return "no output: give -o OUT.fsdp, or --explain for the plan alone (input " + quote(line.input) + ")";
-  return std::nullopt;
+  return line.outFile.empty() ? std::nullopt : whyNotWritable(line.outFile, line.input);
 }
 
 /// Writes `module` to the file that -o names.
@@ -450,11 +453,10 @@ static int compile(const CommandLine &line) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  startTool("fsdp-compile");
   std::signal(SIGXFSZ, SIG_IGN); // a file-size limit is an error of the write
   CommandLine line;
-  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "fsdp-compile " FSDP_VERSION " (LLVM/MLIR " LLVM_VERSION_STRING ")\n";
-  });
+  setVersion("fsdp-compile");
   cl::HideUnrelatedOptions({&line.model, &line.sharding, &line.precision, &line.training, &line.output});
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);

@@ -12,10 +12,13 @@
 
 #include "Check.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
+#include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::fsdp::gradcheck;
@@ -34,7 +37,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-gradcheck: check gradien
   where it is given), fsdp.limit or gradcheck.limit = n for integers in [0, n),
   gradcheck.ignore = i for a third of them. Results that are not one scalar are weighed at random.
 
-  Exit codes: 0 all gradients agree, 1 some do not, 2 bad input.
+  Exit codes: 0 all gradients agree, 1 some do not or the table could not be written, 2 bad usage or input.
 )";
 
 namespace {
@@ -58,6 +61,25 @@ struct CommandLine {
   cl::opt<bool> quiet{"quiet", cl::desc("print failures and the summary only"), cl::cat(category)};
 };
 } // namespace
+
+/// What is wrong with the numbers among the options.
+static std::optional<std::string> checkUsage(const CommandLine &options) {
+  auto found = [](const auto &option) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "--" << option.ArgStr << "="
+                                   << llvm::format("%g", static_cast<double>(option.getValue())) << ": expected ";
+    return text;
+  };
+  for (const cl::opt<double> *number : {&options.step, &options.tolerance})
+    if (!(*number > 0 && std::isfinite(*number)))
+      return found(*number) + "a finite number above 0";
+  for (const cl::opt<int64_t> *count : {&options.all, &options.elements, &options.directions})
+    if (*count < 0)
+      return found(*count) + "0 or more";
+  if (options.elements == 0 && options.directions == 0)
+    return "--elements=0 and --directions=0 check nothing of larger arguments: expected one of them above 0";
+  return std::nullopt;
+}
 
 static void print(const Row &row) {
   std::string type;
@@ -113,9 +135,15 @@ static int run(const CommandLine &options) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  fsdp::startTool("fsdp-gradcheck");
+  fsdp::setVersion("fsdp-gradcheck");
   CommandLine options;
   cl::HideUnrelatedOptions(options.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     return 2;
+  if (std::optional<std::string> problem = checkUsage(options)) {
+    llvm::errs() << "fsdp-gradcheck: error: " << *problem << "\n";
+    return 2;
+  }
   return run(options);
 }

@@ -20,6 +20,7 @@
 
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
@@ -34,6 +35,22 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 namespace cl = llvm::cl;
+
+static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels against the oracle
+
+  Compiles every function marked fsdp.kernel of a file, runs it on seeded inputs in one piece, in three
+  and in reverse order (the same bits), and compares with the oracle in f64.
+
+    fsdp-compile model.mlir --compile-to=plan -o planned.mlir
+    fsdp-kernel-test planned.mlir                               all kernels of a model
+    fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          a second CPU has to give the same bits
+    fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
+
+  Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
+  [0, n), fsdp.values = dense<..> for values, or for those that must come out.
+
+  Exit codes: 0 all agree, 1 some do not or did not compile, 2 bad usage or input.
+)";
 
 namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
@@ -56,7 +73,8 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"));
   static cl::opt<bool> bench("bench", cl::desc("Only time the kernels: no oracle, no comparison"));
   static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"));
-  cl::ParseCommandLineOptions(argc, argv, "fsdp-kernel-test: run kernels against the oracle\n");
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
+    std::exit(2);
   options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, floor, times || bench, bench, widen};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
@@ -353,6 +371,8 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, L
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  startTool("fsdp-kernel-test");
+  setVersion("fsdp-kernel-test");
   parseOptions(argc, argv);
   DialectRegistry registry;
   registerDialects(registry);

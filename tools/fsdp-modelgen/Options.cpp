@@ -32,7 +32,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-modelgen: write the loss
     fsdp-modelgen llama --layers=2 --hidden=64 --heads=4 --kv-heads=2 --vocab=256 --seq=32 -o tiny.mlir
     fsdp-modelgen --hf-config=config.json --seq=512 -o model.mlir
 
-  Exit codes: 0 written, 1 the file could not be written, 2 bad options or config.
+  Exit codes: 0 written, 1 writing failed, 2 bad options, config or place to write.
 )";
 
 namespace {
@@ -49,16 +49,16 @@ struct CommandLine {
                                 cl::desc("take the model from a Hugging Face config (gpt2, llama, mistral, qwen2)")};
   cl::list<std::string> ignoredKeys{"ignore-key", cl::value_desc("key"), cl::CommaSeparated, cl::cat(model),
                                     cl::desc("accept a key of config.json that is not known")};
-  Int layers{"layers", cl::value_desc("n"), cl::desc("transformer blocks"), cl::cat(model)};
-  Int hidden{"hidden", cl::value_desc("n"), cl::desc("channels between blocks"), cl::cat(model)};
-  Int heads{"heads", cl::value_desc("n"), cl::desc("query heads"), cl::cat(model)};
+  Int layers{"layers", cl::value_desc("n"), cl::desc("transformer blocks (gpt2: 12, llama: 32)"), cl::cat(model)};
+  Int hidden{"hidden", cl::value_desc("n"), cl::desc("channels between blocks (gpt2: 768, llama: 4096)"), cl::cat(model)};
+  Int heads{"heads", cl::value_desc("n"), cl::desc("query heads (gpt2: 12, llama: 32)"), cl::cat(model)};
   Int kvHeads{"kv-heads", cl::value_desc("n"), cl::cat(model),
               cl::desc("key/value heads, a divisor of heads (default: heads; llama)")};
   Int headDim{"head-dim", cl::value_desc("n"), cl::cat(model),
               cl::desc("channels of a head (default: hidden / heads; llama)")};
   Int intermediate{"intermediate", cl::value_desc("n"), cl::cat(model),
                    cl::desc("channels inside the MLP (default: 4·hidden; llama: 8/3·hidden, up to a multiple of 256)")};
-  Int vocab{"vocab", cl::value_desc("n"), cl::desc("rows of the embedding; ids are below it"), cl::cat(model)};
+  Int vocab{"vocab", cl::value_desc("n"), cl::desc("rows of the embedding; ids are below it (gpt2: 50257, llama: 32000)"), cl::cat(model)};
   Int positions{"positions", cl::value_desc("n"), cl::cat(model),
                 cl::desc("learned positions (gpt2; default: seq when --seq is given, else 1024)")};
   Flag tie{"tie-embeddings", cl::desc("the head reads the embedding (default: gpt2)"), cl::cat(model)};
@@ -210,5 +210,5 @@ std::optional<Request> modelgen::parseCommandLine(int argc, char **argv) {
     llvm::errs() << "fsdp-modelgen: error: " << error << "\n";
   if (!config)
     return std::nullopt;
-  return Request{*config, line.output};
+  return Request{*config, line.output, line.hfConfig};
 }

@@ -14,6 +14,7 @@ namespace mlir::fsdp::modelgen {
 struct Request {
   ModelConfig config;
   std::string output; // a path, or "-" for stdout
+  std::string input;  // config.json, where one was given
 };
 
 /// Reads the command line; none when it is refused, with the messages on stderr.

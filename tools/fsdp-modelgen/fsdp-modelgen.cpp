@@ -12,6 +12,7 @@
 
 #include "Emitter.h"
 #include "Options.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -67,9 +68,14 @@ static LogicalResult write(ModuleOp module, StringRef path) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  startTool("fsdp-modelgen");
   std::optional<Request> request = parseCommandLine(argc, argv);
   if (!request)
     return 2;
+  if (std::optional<std::string> problem = whyNotWritable(request->output, request->input)) {
+    llvm::errs() << "fsdp-modelgen: error: " << *problem << "\n";
+    return 2;
+  }
 
   const ModelConfig &config = request->config;
   std::vector<Parameter> parameters = config.family == Family::GPT2 ? gpt2Parameters(config) : llamaParameters(config);

@@ -1,0 +1,93 @@
+//===- ToolMain.cpp - What every command-line tool does ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// LLVM's streams end the process when they are destroyed with an error that nobody
+// looked at, in words that speak of LLVM. Its handler for that is ours here; the
+// process then exits with 1. (A closed pipe comes before as SIGPIPE, quietly.)
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Tools/ToolMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cerrno>
+#include <fcntl.h>
+#include <system_error>
+#include <unistd.h>
+
+using namespace mlir;
+namespace sys = llvm::sys;
+
+/// Writes without LLVM's streams, one of which is being destroyed.
+static void reportFatal(void *name, const char *reason, bool) {
+  llvm::StringRef why = reason;
+  why.consume_front("IO failure on output stream: ");
+  std::string text = std::string(static_cast<const char *>(name)) + ": error: " +
+                     (why == reason ? "" : "cannot write the output: ") + why.str() + "\n";
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void fsdp::startTool(const char *name) {
+  llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
+}
+
+static void printVersion(llvm::raw_ostream &os, const char *name) {
+  os << name << " " FSDP_VERSION " (LLVM/MLIR " LLVM_VERSION_STRING ")\n";
+}
+
+void fsdp::setVersion(const char *name) {
+  llvm::cl::SetVersionPrinter([name](llvm::raw_ostream &os) { printVersion(os, name); });
+}
+
+bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef text) {
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef argument = argv[i];
+    if (argument == "--help" || argument == "-help" || argument == "-h") {
+      llvm::outs() << text;
+      return true;
+    }
+    if (argument == "--version" || argument == "-version") {
+      printVersion(llvm::outs(), name);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The error of opening `path`; what had to be made for that is taken away again.
+static int tryToOpen(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  bool made = descriptor >= 0;
+  if (!made && errno == EEXIST)
+    descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return errno;
+  ::close(descriptor);
+  if (made)
+    ::unlink(path.c_str());
+  return 0;
+}
+
+std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::StringRef input) {
+  if (path == "-")
+    return std::nullopt;
+  auto because = [&](const std::string &why) { return "cannot write '" + path.str() + "': " + why; };
+  sys::fs::file_status status;
+  bool exists = !sys::fs::status(path, status);
+  if (exists && sys::fs::is_directory(status))
+    return because("it is a directory; give the name of a file");
+  bool same = false;
+  if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
+      !sys::fs::equivalent(path, input, same) && same)
+    return because("it is the input");
+  int error = exists && !sys::fs::is_regular_file(status) // a pipe would wait for its reader
+                  ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
+                  : tryToOpen(path.str());
+  return error ? std::optional(because(std::generic_category().message(error))) : std::nullopt;
+}
