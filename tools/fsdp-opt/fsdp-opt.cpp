@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
   std::string why;
-  if (!openInputFile(input, &why))
+  if (input != "-" && !openInputFile(input, &why)) // opening - reads it
     return badUsage(why);
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
