@@ -14,7 +14,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Values of the type of a reduced gradient that are computed from one: sums over micro-batches, clipped
+static bool haveOneShape(Value a, Value b) {
+  return cast<RankedTensorType>(a.getType()).getShape() == cast<RankedTensorType>(b.getType()).getShape();
+}
+
+/// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches, clipped
 /// gradients; over loops both ways.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
@@ -34,7 +38,7 @@ void FunctionPlan::findGradients() {
         add(loop.getInitArgs()[index]);
       } else if (isa<KernelCallOp, AllReduceOp, FlatReduceScatterOp>(use.getOwner())) {
         for (Value result : use.getOwner()->getResults())
-          if (result.getType() == value.getType() || isa<FlatReduceScatterOp>(use.getOwner()))
+          if (haveOneShape(result, value) || isa<FlatReduceScatterOp>(use.getOwner()))
             add(result);
       }
     }

@@ -16,7 +16,7 @@ FACTORS = {
     "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
     "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
     "wrap": ["transformer", "none", "size", "manual"],
-    "precision": ["f32"],
+    "precision": ["f32", "bf16", "bf16 both", "bf16 reduced"],
     "accumulate": ["1", "3 each", "3 last"],
     "root": ["backward", "forward", "step"],
     "model": ["gpt2", "llama"],
@@ -26,7 +26,7 @@ OPTIONS = {
     "size": ["--auto-wrap-policy=size", "--min-num-params=8000"],
     "manual": ["--auto-wrap-policy=manual", "--wrap=WRAP"],
     "f32": [], "bf16": ["--param-dtype=bf16"], "bf16 both": ["--param-dtype=bf16", "--param-storage=both"],
-    "bf16 reduced": ["--param-dtype=bf16", "--reduce-dtype=bf16"], "f16": ["--param-dtype=f16"],
+    "bf16 reduced": ["--param-dtype=bf16", "--reduce-dtype=bf16"],
     "1": [], "3 each": ["--grad-accum=3", "--grad-sync=each"], "3 last": ["--grad-accum=3", "--grad-sync=last"],
 }
 WIDTH = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2}
