@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Explain.h"
+#include "ExplainUnits.h"
 #include "fsdp/Analysis/Commands.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -20,7 +21,7 @@ static constexpr Category categories[] = {Category::parameters, Category::gradie
                                           Category::activations, Category::gathered, Category::staging,
                                           Category::workspace, Category::inputs, Category::control};
 
-static std::string printType(Type type) {
+std::string fsdp::printType(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
   return text;
@@ -51,11 +52,14 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
     json.attribute("peak", memory.peak);
     json.attribute("lower_bound", memory.lowerBound);
     json.attribute("padding", memory.padding);
+    json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer]);
   });
   json.attributeObject("unsharded", [&] {
     json.attribute("parameters", memory.unshardedParameters);
     json.attribute("gradients", memory.unshardedGradients);
     json.attribute("optimizer", memory.unshardedOptimizer);
+    json.attribute("owned", memory.getUnshardedOwned());
+    json.attribute("peak", memory.unshardedPeak);
   });
   if (!memory.peakCommand)
     return;
@@ -64,6 +68,9 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
     json.attribute("command", memory.peakNumber);
     json.attribute("label", describeCommand(memory.peakCommand));
     json.attribute("bytes", memory.peakBytes);
+    json.attribute("owned", memory.getOwnedAtPeak());
+    for (Category category : categories)
+      json.attribute(stringifyCategory(category), memory.getAtPeak(category));
     json.attributeArray("buffers", [&] {
       for (BufferOp buffer : ArrayRef(memory.peakBuffers).take_front(maxBuffers))
         json.object([&] {
@@ -120,6 +127,7 @@ static void explainJson(ModuleOp module, raw_ostream &os) {
           json.attribute(axis.getName(), axis.getSize());
       });
     writeMemory(measureMemory(module), json);
+    writeUnits(measureUnits(module), json);
     writeCommunication(measureCommunication(module), json);
     writePrograms(module, json);
   });
@@ -130,8 +138,7 @@ static void explainJson(ModuleOp module, raw_ostream &os) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// "1.5 MiB"
-static std::string formatSize(int64_t bytes) {
+std::string fsdp::formatSize(int64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = bytes;
   unsigned unit = 0;
@@ -148,6 +155,26 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   if (std::string text = remark.str(); !text.empty())
     os << "   " << text;
   os << "\n";
+}
+
+/// Parameters, gradients and optimizer state here and on one rank, and the arenas.
+static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
+  int64_t owned = memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
+  auto write = [&](StringRef name, int64_t here, int64_t alone) {
+    if (here > 0 && alone > 0)
+      os << "  " << llvm::left_justify(name, 14) << llvm::right_justify(formatSize(here), 16) << llvm::right_justify(formatSize(alone), 12)
+         << " unsharded: " << llvm::format("1/%.2f", double(alone) / here) << "\n";
+  };
+  write("owned", owned, memory.getUnshardedOwned());
+  write("arena", memory.peak, memory.unshardedPeak);
+}
+
+/// The moment of the peak as a sum.
+static void writeSum(const MemoryReport &memory, raw_ostream &os) {
+  int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) + memory.getOwnedAtPeak();
+  os << "  = activations " << formatSize(memory.getAtPeak(Category::activations)) << " + gathered "
+     << formatSize(memory.getAtPeak(Category::gathered)) << " + owned " << formatSize(memory.getOwnedAtPeak())
+     << " + others " << formatSize(memory.peakBytes - named) << "\n";
 }
 
 static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
@@ -168,11 +195,14 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   writeRow(os, "peak (arena)", memory.peak, packed);
   writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
   writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
+  writeReduction(memory, os);
   if (!memory.peakCommand)
     return;
   os << "\nMost is alive at command " << memory.peakNumber << " of @"
      << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand)
-     << "): " << formatSize(memory.peakBytes) << ", of which\n";
+     << "): " << formatSize(memory.peakBytes) << "\n";
+  writeSum(memory, os);
+  os << "  the largest buffers:\n";
   for (BufferOp buffer : ArrayRef(memory.peakBuffers).take_front(maxBuffers))
     writeRow(os, stringifyCategory(buffer.getCategory()), buffer.getBytes(), buffer.getLabel());
   if (memory.peakBuffers.size() > maxBuffers)
@@ -200,6 +230,7 @@ static void explainText(ModuleOp module, raw_ostream &os) {
   }
   writeMemory(measureMemory(module), os);
   writeCommunication(measureCommunication(module), os);
+  writeUnits(measureUnits(module), os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
     os << "  " << llvm::left_justify(program.getSymName(), 16) << countCommands(program, LaunchOp::getOperationName())

@@ -114,6 +114,13 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   report.bytes[static_cast<unsigned>(Category::workspace)] += layout.getWorkspaceBytes();
   for (auto &[name, own] : programs)
     addPeak(report, module, name, own, always, persistent);
+  for (BufferOp buffer : report.peakBuffers)
+    report.atPeak[static_cast<unsigned>(buffer.getCategory())] += getRoom(buffer);
+  report.atPeak[static_cast<unsigned>(Category::workspace)] += layout.getWorkspaceBytes();
+  for (auto program : module.getOps<ProgramOp>())
+    if (program.getSymName() == "reference")
+      report.unshardedPeak =
+          SymbolTable::lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()).getArenaBytes();
   report.peak = layout.getArenaBytes();
   report.lowerBound = layout.getLowerBound() + layout.getWorkspaceBytes();
   addUnits(report, module, layout);

@@ -9,6 +9,8 @@
 //     context share them.
 //  3. Link the objects in order.
 //
+// For a plan alone, kernels are lowered as far as their scratch is known.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Lowering.h"
@@ -59,4 +61,22 @@ FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target)
     return emitObject(parent, info, target);
   };
   return compileImage(module, target, {}, compile);
+}
+
+FailureOr<Image> fsdp::measureCpuKernels(ModuleOp module, const CpuTarget &target) {
+  loadCodegenDialects(*module.getContext());
+  Image image;
+  image.isa = target.isa;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(kernelAttr))
+      continue;
+    OwningOpRef<ModuleOp> own = ModuleOp::create(function.getLoc());
+    own->push_back(function.clone());
+    auto kernel = *own->getOps<func::FuncOp>().begin();
+    KernelInfo &info = image.kernels.emplace_back();
+    if (failed(describeKernel(kernel, info)) || failed(verifyFloatContract(kernel)) ||
+        failed(lowerKernel(kernel, target, info)))
+      return failure();
+  }
+  return image;
 }

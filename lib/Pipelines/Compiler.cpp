@@ -78,13 +78,14 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
   return success();
 }
 
-FailureOr<Image> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options) {
-  PhaseTimer timer(options.timing, "codegen");
+FailureOr<Image> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options, bool code) {
+  PhaseTimer timer(options.timing, code ? "codegen" : "codegen (no code)");
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
   if (failed(target))
     return failure();
   FailureOr<Image> image = options.target == "reference" ? compileReferenceImage(planned, *target, /*widen=*/true)
-                                                         : compileCpuImage(planned, *target);
+                           : code ? compileCpuImage(planned, *target)
+                                  : measureCpuKernels(planned, *target);
   if (succeeded(image))
     addWorkspace(planned, *image, options.threadsPerRank);
   return image;

@@ -15,7 +15,8 @@
 //  1. Build the function: the region's block with one destination per result that is not in place.
 //     The body does not use the destinations.
 //  2. Print it without locations, under a fixed name, and hash the text: the
-//     printer numbers values in order, so equal structure is equal text.
+//     printer numbers values in order, so equal structure is equal text. Large
+//     tables of constants stand in it as hashes.
 //  3. The first with a text stays and is called k_<hash>; its twins are erased.
 //
 // O(size of the dispatches). Not done here: kernels that differ in a constant only.
@@ -64,14 +65,6 @@ static func::FuncOp buildKernel(DispatchOp dispatch) {
   return kernel;
 }
 
-/// Step 2.
-static std::string printStructure(func::FuncOp kernel) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().useLocalScope().printGenericOpForm().enableDebugInfo(false));
-  return text;
-}
-
 static std::string hashText(StringRef text) {
   llvm::MD5 md5;
   md5.update(text);
@@ -82,11 +75,48 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
+/// Step 2. A table of constants is printed and hashed once, however many dispatches hold it.
+class StructurePrinter {
+public:
+  std::string print(func::FuncOp kernel) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    kernel->print(os, OpPrintingFlags()
+                          .useLocalScope()
+                          .printGenericOpForm()
+                          .enableDebugInfo(false)
+                          .elideLargeElementsAttrs(largestPrinted));
+    kernel->walk([&](Operation *op) {
+      op->getAttrDictionary().walk([&](ElementsAttr attr) {
+        if (!attr.isSplat() && attr.getNumElements() > largestPrinted)
+          os << "\n" << getDigest(attr);
+      });
+    });
+    return text;
+  }
+
+private:
+  static constexpr int64_t largestPrinted = 64;
+
+  StringRef getDigest(Attribute attr) {
+    std::string &digest = digests[attr];
+    if (digest.empty()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << attr;
+      digest = hashText(text);
+    }
+    return digest;
+  }
+
+  DenseMap<Attribute, std::string> digests;
+};
+
 class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKernelsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     llvm::StringMap<func::FuncOp> kernels;
+    printer = StructurePrinter();
     SmallVector<DispatchOp> dispatches;
     module.walk([&](DispatchOp op) { dispatches.push_back(op); });
     for (DispatchOp dispatch : dispatches) {
@@ -109,7 +139,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
 
   /// Step 3. Kernels stand at the end of the module, in the order of first use.
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels, SymbolTable &symbols) {
-    std::string text = printStructure(kernel);
+    std::string text = printer.print(kernel);
     func::FuncOp &known = kernels[text];
     if (known) {
       kernel.erase();
@@ -119,6 +149,8 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     symbols.insert(kernel, getOperation().getBody()->end()); // Renames in case of a collision.
     return known = kernel;
   }
+
+  StructurePrinter printer;
 };
 
 } // namespace

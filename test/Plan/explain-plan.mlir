@@ -33,12 +33,17 @@ fsdp.program @step layout @arena mesh @mesh {
 // CHECK: control {{ *}}128
 // CHECK: peak (arena) {{ *}}1024 {{ *}}1.0 KiB 114.3 % of the lower bound
 // CHECK: padding {{ *}}48
-// CHECK: Most is alive at command 2 of @step (reduce_scatter u): 704 B, of which
+// CHECK: owned {{ *}}512 B {{ *}}592 B unsharded: 1/1.16
+// CHECK: Most is alive at command 2 of @step (reduce_scatter u): 704 B
+// CHECK-NEXT: = activations 0 B + gathered 256 B + owned 384 B + others 64 B
+// CHECK-NEXT: the largest buffers:
 // CHECK-NEXT: gathered 256 256 B gathered u
 // CHECK: all_gather over shard f32 3 x 768 B payload 384 B on the wire
 // CHECK: reduce_scatter over shard f32 3 x 768 B payload 384 B on the wire
 // CHECK: all_reduce scalars over replicate x shard f32 1 x 4 B payload 6 B on the wire
 // CHECK: all_reduce over replicate f32 1 x 128 B payload 128 B on the wire
+// CHECK: Units
+// CHECK-NEXT: u 2 parameters 52 x f32 128 B owned 256 B gathered 48 B padding kept until the backward
 // CHECK: step 0 launches, 8 collectives, 0 copies, 0 fills
 
 // JSON: "memory": {
@@ -50,6 +55,22 @@ fsdp.program @step layout @arena mesh @mesh {
 // JSON-NEXT: "staging": 0,
 // JSON-NEXT: "workspace": 0,
 // JSON: "peak": 1024,
+// JSON: "moment_of_peak": {
+// JSON: "bytes": 704,
+// JSON-NEXT: "owned": 384,
+// JSON: "units": [
+// JSON-NEXT: {
+// JSON-NEXT: "name": "u",
+// JSON-NEXT: "parameters": 2,
+// JSON-NEXT: "elements": 52,
+// JSON-NEXT: "trained_elements": 48,
+// JSON-NEXT: "dtype": "f32",
+// JSON-NEXT: "gather_dtype": "f32",
+// JSON-NEXT: "shard_bytes": 128,
+// JSON-NEXT: "optimizer_bytes": 128,
+// JSON-NEXT: "gathered_bytes": 256,
+// JSON-NEXT: "padding_bytes": 48,
+// JSON-NEXT: "reshard": "kept until the backward",
 // JSON: "communication": [
 // JSON: "kind": "all_gather",
 // JSON-NEXT: "axis": "shard",

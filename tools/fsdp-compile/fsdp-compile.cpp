@@ -443,7 +443,7 @@ static int compile(const CommandLine &line) {
     return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
   if (compileTo == "codegen")
     return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? 1 : 0;
-  FailureOr<Image> image = compileKernels(*module, options);
+  FailureOr<Image> image = compileKernels(*module, options, /*code=*/!outFile.empty());
   if (failed(image))
     return 1;
   if (explains)

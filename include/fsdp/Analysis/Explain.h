@@ -19,11 +19,21 @@ struct MemoryReport {
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// One rank that holds everything, without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
+  int64_t getUnshardedOwned() const { return unshardedParameters + unshardedGradients + unshardedOptimizer; }
   /// Where most is alive: a command, its number and its program, how much, and the buffers, largest first.
+  /// By category: what is alive there.
+  int64_t atPeak[9] = {};
+  /// The arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0: there is none.
+  int64_t unshardedPeak = 0;
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
 
+  int64_t getAtPeak(Category category) const { return atPeak[static_cast<unsigned>(category)]; }
+  /// Parameters, gradients and optimizer state.
+  int64_t getOwnedAtPeak() const {
+    return getAtPeak(Category::parameters) + getAtPeak(Category::gradients) + getAtPeak(Category::optimizer);
+  }
   int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
 };
 
@@ -38,8 +48,27 @@ struct CommunicationReport {
   int64_t bytes = 0, wireBytes = 0, count = 0;
 };
 
+/// A unit: what it holds, and what of it is where.
+struct UnitReport {
+  UnitOp unit;
+  int64_t elements = 0, trained = 0;
+  /// Of one rank: its part of the parameters and of the optimizer's state; all parameters while they are gathered.
+  int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
+  /// Zeros behind and between parameters, in all shards together.
+  int64_t paddingBytes = 0;
+  /// The type in which they are gathered, if they are; how often in a step; what happens behind the forward.
+  Type gatherType;
+  int64_t gathers = 0;
+  StringRef reshard;
+
+  /// Nothing but the names tells them apart.
+  bool isLike(const UnitReport &other) const;
+};
+
 /// Of the layout of `step`.
 MemoryReport measureMemory(ModuleOp planned);
+/// Of the units of `step`, in their order.
+SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 

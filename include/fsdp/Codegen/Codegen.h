@@ -48,6 +48,9 @@ LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelIn
 /// process, resets llvm::cl options to their defaults: read them before.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target);
 
+/// The same without code: phases and scratch of every kernel, no image.
+FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
+
 /// The oracle: upstream loops, one thread, libm; with `widen` all floating-point
 /// arithmetic is done in f64 (bindings keep their types).
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);

@@ -59,8 +59,8 @@ LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRe
 LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 
 /// Compiles the kernels of a planned module, and gives its arenas the scratch
-/// that they need: from here on the plan is exact.
-FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options);
+/// that they need: from here on the plan is exact. Without `code` the image stays empty.
+FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options, bool code = true);
 
 /// Writes the artifact to `path`; nothing is left there on failure.
 LogicalResult writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options, StringRef path);

@@ -1,0 +1,26 @@
+//===- ExplainUnits.h - Units, for people -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
+#define FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
+
+#include "fsdp/Analysis/Explain.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+
+/// The array `units`.
+void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
+/// The tree of names; neighbours that differ in their number alone are one line.
+void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
+
+/// "1.5 MiB"
+std::string formatSize(int64_t bytes);
+std::string printType(Type type);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
