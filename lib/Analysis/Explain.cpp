@@ -118,7 +118,20 @@ static void writePrograms(ModuleOp module, llvm::json::OStream &json) {
   });
 }
 
-static void explainJson(ModuleOp module, raw_ostream &os) {
+static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &json) {
+  json.attributeArray("accumulation", [&] {
+    for (const ChoiceReport &choice : choices)
+      json.object([&] {
+        json.attribute("option", choice.option);
+        json.attribute("taken", choice.isTaken);
+        json.attribute("peak", choice.arenaBytes);
+        json.attribute("gathered_bytes", choice.gatheredBytes);
+        json.attribute("reduced_bytes", choice.reducedBytes);
+      });
+  });
+}
+
+static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
   json.object([&] {
     if (MeshOp mesh = getMesh(module))
@@ -129,6 +142,8 @@ static void explainJson(ModuleOp module, raw_ostream &os) {
     writeMemory(measureMemory(module), json);
     writeUnits(measureUnits(module), json);
     writeCommunication(measureCommunication(module), json);
+    if (!accumulation.empty())
+      writeChoices(accumulation, json);
     writePrograms(module, json);
   });
   os << "\n";
@@ -221,7 +236,16 @@ static void writeCommunication(ArrayRef<CommunicationReport> rows, raw_ostream &
        << " on the wire\n";
 }
 
-static void explainText(ModuleOp module, raw_ostream &os) {
+static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
+  os << "\nAccumulation of gradients over micro-batches\n";
+  for (const ChoiceReport &choice : choices)
+    os << "  " << llvm::left_justify(choice.option, 20) << llvm::right_justify(formatSize(choice.arenaBytes), 12) << " arena"
+       << llvm::right_justify(formatSize(choice.gatheredBytes), 12) << " gathered"
+       << llvm::right_justify(formatSize(choice.reducedBytes), 12) << " reduced" << (choice.isTaken ? "   (this plan)" : "")
+       << "\n";
+}
+
+static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation) {
   if (MeshOp mesh = getMesh(module)) {
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -230,6 +254,8 @@ static void explainText(ModuleOp module, raw_ostream &os) {
   }
   writeMemory(measureMemory(module), os);
   writeCommunication(measureCommunication(module), os);
+  if (!accumulation.empty())
+    writeChoices(accumulation, os);
   writeUnits(measureUnits(module), os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
@@ -239,9 +265,17 @@ static void explainText(ModuleOp module, raw_ostream &os) {
        << " fills\n";
 }
 
-void fsdp::explain(ModuleOp module, raw_ostream &os, bool json) {
+ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTaken) {
+  ChoiceReport report{option.str(), isTaken, measureMemory(planned).peak};
+  for (const CommunicationReport &row : measureCommunication(planned))
+    if (!row.control)
+      (row.kind == CollectiveKind::all_gather ? report.gatheredBytes : report.reducedBytes) += row.bytes;
+  return report;
+}
+
+void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation) {
   if (json)
-    explainJson(module, os);
+    explainJson(module, os, accumulation);
   else
-    explainText(module, os);
+    explainText(module, os, accumulation);
 }

@@ -414,6 +414,40 @@ static LogicalResult checkFileBatch(ModuleOp imported, CompileOptions &options, 
   return success();
 }
 
+/// The model planned once more, with gradients that cross ranks at another time.
+static FailureOr<ChoiceReport> planOtherwise(StringRef input, CompileOptions options, StringRef sync,
+                                             MLIRContext &context) {
+  ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); }); // said before
+  OwningOpRef<ModuleOp> module = input == "-" ? nullptr : parseModel(input, &context);
+  options.shard.gradSync = sync.str();
+  options.timing = false;
+  options.dumpDirectory.clear();
+  if (!module || failed(runPhases(*module, options, "")) || failed(compileKernels(*module, options, /*code=*/false)))
+    return failure();
+  return measureChoice(*module, ("--grad-sync=" + sync).str(), /*isTaken=*/false);
+}
+
+/// Both ways to accumulate over micro-batches, the one of `planned` among them.
+static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef input, const CompileOptions &options,
+                                                     MLIRContext &context) {
+  if (options.shard.gradAccum < 2)
+    return {};
+  std::string asked = options.shard.gradSync;
+  FailureOr<ChoiceReport> other = planOtherwise(input, options, asked == "last" ? "each" : "last", context);
+  if (failed(other))
+    return {};
+  ChoiceReport own = measureChoice(planned, asked == "last" ? "--grad-sync=last" : "--grad-sync=each", true);
+  if (asked == "auto" && other->arenaBytes == own.arenaBytes && other->reducedBytes == own.reducedBytes) {
+    own.option = other->option; // the other is what was chosen
+    other = planOtherwise(input, options, "each", context);
+    if (failed(other))
+      return {};
+  }
+  SmallVector<ChoiceReport> choices{own, *other};
+  llvm::sort(choices, [](const ChoiceReport &a, const ChoiceReport &b) { return a.option < b.option; });
+  return choices;
+}
+
 static int compile(const CommandLine &line) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -429,7 +463,7 @@ static int compile(const CommandLine &line) {
     return badUsage;
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
-  const std::string outFile = line.outFile, compileTo = line.compileTo;
+  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo;
   const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json";
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
@@ -447,7 +481,7 @@ static int compile(const CommandLine &line) {
   if (failed(image))
     return 1;
   if (explains)
-    explain(*module, llvm::outs(), json);
+    explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context));
   return outFile.empty() || succeeded(writeArtifact(*module, *image, options, outFile)) ? 0 : 1;
 }
 

@@ -72,8 +72,19 @@ SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
-/// Writes both as a table or as JSON. The module is planned; the workspace is known after Codegen.
-void explain(ModuleOp planned, raw_ostream &os, bool json);
+/// What a choice costs that the plan could make otherwise.
+struct ChoiceReport {
+  std::string option; ///< as one gives it
+  bool isTaken;
+  int64_t arenaBytes = 0;
+  /// Payload of what crosses ranks in a step, without scalars: gathered, reduced.
+  int64_t gatheredBytes = 0, reducedBytes = 0;
+};
+ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);
+
+/// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
+/// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
+void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {});
 
 } // namespace mlir::fsdp
 
