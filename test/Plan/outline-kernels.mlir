@@ -45,31 +45,3 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK: math.exp
 // CHECK: func.func private @[[OVER]](%{{.*}}: tensor<8xf32>, %{{.*}}: tensor<8xf32> {fsdp.inout = 0 : i64}) -> tensor<8xf32>
 // CHECK-NOT: func.func
-
-// Large tables stand in a kernel's text as hashes: equal ones are twins, others are not.
-// CHECK-LABEL: func.func @tables
-// CHECK: fsdp.kernel_call @[[TABLE:k_[0-9a-f]{16}]]
-// CHECK-NEXT: fsdp.kernel_call @[[TABLE]]
-// CHECK-NOT: @[[TABLE]]
-// CHECK: fsdp.kernel_call @k_
-func.func @tables(%x: tensor<80xi8>) -> (tensor<80xi8>, tensor<80xi8>, tensor<80xi8>) {
-  %a = fsdp.dispatch (%x) inplace [-1] {kind = "map"} : (tensor<80xi8>) -> tensor<80xi8> {
-  ^bb0(%in: tensor<80xi8>):
-    %t = arith.constant dense<"0x0100000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"> : tensor<80xi8>
-    %r = arith.addi %in, %t : tensor<80xi8>
-    fsdp.yield %r : tensor<80xi8>
-  }
-  %b = fsdp.dispatch (%x) inplace [-1] {kind = "map"} : (tensor<80xi8>) -> tensor<80xi8> {
-  ^bb0(%in: tensor<80xi8>):
-    %t = arith.constant dense<"0x0100000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"> : tensor<80xi8>
-    %r = arith.addi %in, %t : tensor<80xi8>
-    fsdp.yield %r : tensor<80xi8>
-  }
-  %c = fsdp.dispatch (%x) inplace [-1] {kind = "map"} : (tensor<80xi8>) -> tensor<80xi8> {
-  ^bb0(%in: tensor<80xi8>):
-    %t = arith.constant dense<"0x0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001"> : tensor<80xi8>
-    %r = arith.addi %in, %t : tensor<80xi8>
-    fsdp.yield %r : tensor<80xi8>
-  }
-  return %a, %b, %c : tensor<80xi8>, tensor<80xi8>, tensor<80xi8>
-}
