@@ -86,7 +86,17 @@ static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize, 
   return header;
 }
 
+LogicalResult fsdp::verifyRanks(ModuleOp module) {
+  for (auto mesh : module.getOps<MeshOp>())
+    if (mesh.getNumRanks() > maxRuntimeRanks)
+      return emitError(mesh.getLoc()) << "an artifact is for at most " << maxRuntimeRanks << " ranks, found "
+                                      << mesh.getNumRanks() << "; --explain without -o plans for more";
+  return success();
+}
+
 FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options) {
+  if (failed(verifyRanks(module)))
+    return failure();
   FailureOr<Values> values = collectValues(module);
   if (failed(values))
     return failure();

@@ -44,6 +44,10 @@ static LogicalResult writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> piece
 }
 
 static LogicalResult writePieces(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
+  if (path == "-") {
+    std::error_code error = writeAll(STDOUT_FILENO, pieces);
+    return error ? emitCannotWrite(loc, "standard output", error.message()) : success();
+  }
   llvm::sys::fs::file_status status;
   if (!llvm::sys::fs::status(path, status)) {
     if (llvm::sys::fs::is_directory(status))

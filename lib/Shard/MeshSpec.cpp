@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Reads `2x4` into {2, 4}; every factor is in [1, kMaxRanks].
+/// Reads `2x4` into {2, 4}; every factor is at least 1.
 static LogicalResult parseFactors(StringRef text,
                                   SmallVectorImpl<int64_t> &factors) {
   SmallVector<StringRef> parts;
@@ -17,7 +17,7 @@ static LogicalResult parseFactors(StringRef text,
   factors.clear();
   for (StringRef part : parts) {
     int64_t factor;
-    if (part.getAsInteger(10, factor) || factor < 1 || factor > kMaxRanks)
+    if (part.getAsInteger(10, factor) || factor < 1)
       return failure();
     factors.push_back(factor);
   }
@@ -56,8 +56,7 @@ mlir::fsdp::parseMeshSpec(StringRef text,
   }
   int64_t ranks = 1;
   for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard)) {
-    ranks *= factor;
-    if (ranks > kMaxRanks) {
+    if (factor > kMaxRanks || (ranks *= factor) > kMaxRanks) {
       emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
                   << " ranks";
       return failure();

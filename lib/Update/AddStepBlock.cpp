@@ -9,14 +9,13 @@
 //   sum of a shard           |     t      |     t      |     t      |
 //   sum of the unit                 ((t + t) + t)
 //
-//  1. Per gradient: sum of squares of each block, then of each shard's blocks.
-//  A
+//  1. Per gradient: sum of squares of each block, then of each shard's blocks. A
 //     sharded gradient is one row of this, a whole gradient is all rows: the
 //     same two reductions.
 //  2. Over pieces of one shard, then over shards, in rank order: an all_reduce
-//     of all units' sums at once per axis; in the reference chains of additions.
-//  3. Over units, in order; root; clip factor; finite: one elementwise op on
-//  the
+//     of all units' sums at once per axis; in the reference chains of additions, loops where
+//     they are long.
+//  3. Over units, in order; root; clip factor; finite: one elementwise op on the
 //     step block, each slot from its old value.
 //
 // eval only stores its loss. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
@@ -26,7 +25,9 @@
 #include "Elementwise.h"
 #include "Programs.h"
 #include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/Format.h"
 
@@ -160,6 +161,52 @@ static Value createVector(OpBuilder &builder, Location loc,
       .front();
 }
 
+/// at + i · stride.
+static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i, int64_t stride) {
+  std::optional<int64_t> fixedAt = getConstantIntValue(at), fixedI = getConstantIntValue(i);
+  if (fixedAt && fixedI)
+    return builder.getIndexAttr(*fixedAt + *fixedI * stride);
+  if (fixedI == 0)
+    return at;
+  Value index = getValueOrCreateConstantIndexOp(builder, loc, i);
+  if (stride != 1)
+    index = arith::MulIOp::create(builder, loc, index, arith::ConstantIndexOp::create(builder, loc, stride));
+  if (fixedAt == 0)
+    return index;
+  return arith::AddIOp::create(builder, loc, index, getValueOrCreateConstantIndexOp(builder, loc, at)).getResult();
+}
+
+/// The sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
+/// element `at`: a chain, or a loop where a chain would be long.
+static Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts, OpFoldResult at) {
+  constexpr int64_t longestChain = 64;
+  if (counts.empty())
+    return createElementView(builder, loc, vector, at);
+  int64_t stride = llvm::product_of(counts.drop_front());
+  auto getPart = [&](OpBuilder &b, OpFoldResult i) {
+    OpFoldResult first = addIndices(b, loc, at, i, stride);
+    return createSum(b, loc, vector, counts.drop_front(), first);
+  };
+  if (counts.front() <= longestChain) {
+    SmallVector<Value> parts;
+    for (int64_t i = 0; i < counts.front(); ++i)
+      parts.push_back(getPart(builder, builder.getIndexAttr(i)));
+    return createChain(builder, loc, parts);
+  }
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
+  Value zero = createZeros(builder, loc, type); // of squares: +0 + x is x
+  auto loop = scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
+  OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
+  Value part = getPart(inside, loop.getInductionVar());
+  auto add = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+    return {arith::AddFOp::create(b, args[1], args[0])};
+  };
+  Value sum = createElementwise(inside, loc, part, loop.getRegionIterArg(0), add).front();
+  scf::YieldOp::create(inside, loc, sum);
+  return loop.getResult(0);
+}
+
 /// The sum of squares of a gradient: of its pieces one after the other, those of
 /// one shard first. On a rank there is one piece.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
@@ -168,15 +215,8 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   Value pieces = createSquares(builder, loc, grad, size, type);
   int64_t count = cast<RankedTensorType>(pieces.getType()).getDimSize(0);
   int64_t perShard = std::min<int64_t>(count, std::max<int64_t>(1, unit.getShardSize() / size));
-  SmallVector<Value> shards;
-  for (int64_t i = 0; i < count; i += perShard) {
-    SmallVector<Value> parts;
-    for (int64_t j = i; j < i + perShard; ++j)
-      parts.push_back(createElementView(builder, loc, pieces, j));
-    shards.push_back(createChain(builder, loc, parts));
-  }
   ++numMeasured;
-  return createChain(builder, loc, shards);
+  return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
 /// Adds the sums of other ranks to those units whose gradient is in pieces over

@@ -35,10 +35,9 @@ SmallVector<Value> fsdp::createElementwise(OpBuilder &builder, Location loc,
   return llvm::to_vector_of<Value>(generic->getResults());
 }
 
-Value fsdp::createElementView(OpBuilder &builder, Location loc, Value tensor,
-                              int64_t index) {
+Value fsdp::createElementView(OpBuilder &builder, Location loc, Value tensor, OpFoldResult at) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  OpFoldResult at = builder.getIndexAttr(index), one = builder.getIndexAttr(1);
+  OpFoldResult one = builder.getIndexAttr(1);
   return tensor::ExtractSliceOp::create(
       builder, loc, RankedTensorType::get({}, type.getElementType()), tensor,
       ArrayRef(at), ArrayRef(one), ArrayRef(one));

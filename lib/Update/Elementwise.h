@@ -26,7 +26,10 @@ SmallVector<Value> createElementwise(OpBuilder &builder, Location loc,
 
 /// Element `index` of a 1-D tensor as a rank-0 tensor: a view.
 Value createElementView(OpBuilder &builder, Location loc, Value tensor,
-                        int64_t index);
+                        OpFoldResult index);
+inline Value createElementView(OpBuilder &builder, Location loc, Value tensor, int64_t index) {
+  return createElementView(builder, loc, tensor, OpFoldResult(builder.getIndexAttr(index)));
+}
 inline Value createElementView(OpBuilder &builder, Location loc, Value block,
                                StepSlot slot) {
   return createElementView(builder, loc, block, static_cast<int64_t>(slot));

@@ -10,8 +10,8 @@
 // AXIS: error: mesh 'data=2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found 'data=2'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2,shard=2" 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: mesh 'shard=2,shard=2': axis 'shard' is given twice
-// RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=1048576,shard=1048576" 2>&1 | FileCheck %s --check-prefix=HUGE
-// HUGE: error: mesh 'replicate=1048576,shard=1048576': expected at most 1048576 ranks
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=65536,shard=65536" 2>&1 | FileCheck %s --check-prefix=HUGE
+// HUGE: error: mesh 'replicate=65536,shard=65536': expected at most 65536 ranks
 // RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=lambda" 2>&1 | FileCheck %s --check-prefix=POLICY
 // POLICY: error: auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found 'lambda'
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=quarter_shard" 2>&1 | FileCheck %s --check-prefix=STRATEGY

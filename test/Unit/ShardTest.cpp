@@ -171,8 +171,8 @@ TEST(MeshSpec, RefusesTheRestWithOneError) {
                          "shard=2,shard=2",
                          "shard==2",
                          "shard=99999999999999999999",
-                         "shard=1048577",
-                         "replicate=1048576,shard=2",
+                         "shard=65537",
+                         "replicate=65536,shard=2",
                          "shard=1024x1024x2",
                          "tensor=2"})
     EXPECT_TRUE(failed(parse(text))) << text.str();

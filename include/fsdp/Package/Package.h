@@ -28,6 +28,12 @@ struct PackageOptions {
   unsigned threadsPerRank = 1;
 };
 
+/// Ranks of the largest mesh that the runtime accepts.
+inline constexpr int64_t maxRuntimeRanks = 4096;
+
+/// Refuses a module whose programs are for more ranks than an artifact can have.
+LogicalResult verifyRanks(ModuleOp module);
+
 /// Gives each layout of a planned module the scratch that its kernels need, behind all buffers; sets
 /// the final size of the arena.
 void addWorkspace(ModuleOp module, const Image &image, unsigned workers);
@@ -43,7 +49,8 @@ struct ArtifactPieces {
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options);
 
 /// Writes a file in one go: to a temporary file beside it, which then takes its name. On an error nothing
-/// is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout) is written to.
+/// is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout) is written to; - is
+/// stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

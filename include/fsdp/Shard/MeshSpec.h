@@ -19,7 +19,7 @@ struct MeshSpec {
 };
 
 /// Ranks of the largest mesh that is accepted.
-constexpr int64_t kMaxRanks = 1 << 20;
+constexpr int64_t kMaxRanks = 1 << 16;
 
 /// Reads `[replicate=R,]shard=S` in any order, sizes being `4` or `2x4`.
 /// What is wrong is said through `emitError`.
