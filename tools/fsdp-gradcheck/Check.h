@@ -29,12 +29,13 @@ struct Row {
   double largest = 0; ///< of the gradient
   double worst = 0;   ///< relative error
   double bound = 0;
+  unsigned precision = 53; ///< bits of the narrowest float
   bool isNarrow = false; ///< some float of the function is narrower than f64
   bool ok = true;
 };
 
-/// The bound for functions whose narrowest float has `precision` bits.
-double boundFor(unsigned precision, double tolerance);
+/// The bound for functions of `numOps` ops whose narrowest float has `precision` bits.
+double boundFor(unsigned precision, unsigned numOps, double tolerance);
 
 /// One row per checked argument.
 FailureOr<std::vector<Row>> check(const Function &function, Engine &forward, Engine &gradient,

@@ -102,9 +102,10 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
     argument.low = cast<FloatAttr>(range[0]).getValueAsDouble();
     argument.high = cast<FloatAttr>(range[1]).getValueAsDouble();
   }
+  bool isLimited = false;
   for (StringRef name : {StringRef(limitAttr), StringRef(FSDPDialect::limitAttr)})
     if (auto limit = func.getArgAttrOfType<IntegerAttr>(i, name))
-      argument.limit = limit.getInt();
+      argument.limit = isLimited ? std::min<int64_t>(argument.limit, limit.getInt()) : limit.getInt(), isLimited = true;
   if (auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(i, FSDPDialect::extraIdsAttr); extra && !extra.empty())
     argument.ignore = extra[0];
   if (auto ignore = func.getArgAttrOfType<IntegerAttr>(i, ignoreAttr))
@@ -133,6 +134,7 @@ static LogicalResult describe(func::FuncOp func, Function &function) {
     function.arguments.push_back(argument);
   }
   func.walk([&](Operation *op) {
+    function.numOps += isa<linalg::LinalgOp>(op) || isa_and_nonnull<FSDPDialect>(op->getDialect());
     for (Value result : op->getResults())
       if (auto f = dyn_cast<FloatType>(getElementTypeOrSelf(result.getType())))
         function.precision = std::min(function.precision, f.getFPMantissaWidth());

@@ -263,28 +263,54 @@ static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceR
   return nullptr;
 }
 
+/// A key that an object of the (valid) text has twice; empty when there is none. llvm::json keeps the last.
+static std::string findDuplicateKey(StringRef text) {
+  SmallVector<llvm::StringSet<>> objects;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' || text[i] == '[')
+      objects.emplace_back();
+    else if ((text[i] == '}' || text[i] == ']') && !objects.empty())
+      objects.pop_back();
+    if (text[i] != '"')
+      continue;
+    size_t begin = ++i;
+    for (; i < text.size() && text[i] != '"'; ++i)
+      i += text[i] == '\\';
+    StringRef string = text.slice(begin, i);
+    bool isKey = text.drop_front(std::min(i + 1, text.size())).ltrim().starts_with(":");
+    if (isKey && !objects.empty() && !objects.back().insert(string).second)
+      return string.str();
+  }
+  return "";
+}
+
 HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored) {
   HuggingFaceResult result;
   std::unique_ptr<llvm::MemoryBuffer> buffer = readFile(path, result);
   if (!buffer)
     return result;
+  const std::string name = buffer->getBufferIdentifier().str();
   constexpr unsigned deepest = 64;
   if (nesting(buffer->getBuffer()) > deepest) {
-    result.errors.push_back("config.json: expected brackets nested at most " + std::to_string(deepest) + " deep");
+    result.errors.push_back(name + ": expected brackets nested at most " + std::to_string(deepest) + " deep");
     return result;
   }
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(buffer->getBuffer());
   if (!parsed) {
-    result.errors.push_back(("config.json: " + Twine(llvm::toString(parsed.takeError()))).str());
+    result.errors.push_back(name + ": " + llvm::toString(parsed.takeError()));
     return result;
   }
   const llvm::json::Object *object = parsed->getAsObject();
   if (!object) {
-    result.errors.push_back("config.json: expected an object");
+    result.errors.push_back(name + ": expected an object");
+    return result;
+  }
+  if (std::string twice = findDuplicateKey(buffer->getBuffer()); !twice.empty()) {
+    result.errors.push_back(name + ": the key '" + twice + "' is given twice");
     return result;
   }
 
-  Section file(*object, "config.json", result);
+  Section file(*object, name, result);
   std::string type = file.readText("model_type", "");
   bool llama = type == "llama" || type == "mistral" || type == "qwen2";
   if (type != "gpt2" && !llama) {
