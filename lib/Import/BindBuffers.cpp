@@ -288,8 +288,15 @@ void BindBuffersPass::runOnOperation() {
                                     << binding.target << "'";
       return signalPassFailure();
     }
-    for (Value target : targets)
+    for (Value target : targets) {
+      auto arg = dyn_cast<BlockArgument>(target);
+      if (auto param = arg ? func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) : Attribute()) {
+        emitError(arg.getLoc()) << "--buffer=" << text << ": argument " << getPosition(arg) << " is the parameter " << param
+                                << "; a buffer is not trained: leave out its 'fsdp.param'";
+        return signalPassFailure();
+      }
       bindings.emplace_back(target, binding);
+    }
   }
   for (auto &[target, binding] : bindings)
     if (failed(bind(target, binding)))

@@ -114,17 +114,27 @@ LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef mark
 
 LogicalResult LiftParametersPass::markArguments() {
   SmallVector<std::optional<std::string>> markers;
-  bool any = !list.items.empty();
+  bool any = !list.items.empty(), marked = false, adds = false;
   for (BlockArgument arg : func.getArguments()) {
     markers.push_back(takeMarker(func, arg.getArgNumber()));
     std::string name = markers.back().value_or("");
     if (name.empty())
       name = nameFromLocation(arg.getLoc());
     bool listed = list.lists(getPosition(arg), name) || list.findSidecar(getPosition(arg), name, "");
+    marked |= markers.back().has_value();
+    adds |= listed && !markers.back();
     if (listed && !markers.back())
       markers.back() = "";
     any |= markers.back().has_value();
   }
+  if (marked && !list.items.empty() && !adds)
+    emitWarning(func.getLoc(), "--params has no effect: '@")
+        << func.getSymName() << "' marks these parameters itself, and --params takes none away (--freeze does not train some)";
+  for (BlockArgument arg : func.getArguments())
+    if (marked && !markers[arg.getArgNumber()] && isFloatTensor(arg.getType()) &&
+        !func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+      emitWarning(arg.getLoc()) << "argument " << getPosition(arg)
+                                << " carries neither 'fsdp.param' nor 'fsdp.batch'; it becomes a batch input";
   // The default needs an integer argument: without one, which float is the batch?
   if (!any && !llvm::all_of(func.getArgumentTypes(), isFloatTensor))
     for (BlockArgument arg : func.getArguments()) {

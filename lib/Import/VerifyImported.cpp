@@ -58,7 +58,10 @@ private:
 LogicalResult VerifyImportedPass::verifyModule() {
   for (Operation &op : *getOperation().getBody()) {
     auto candidate = dyn_cast<func::FuncOp>(&op);
-    if (!candidate || candidate.isPrivate() || candidate.isExternal() || func)
+    if (candidate && candidate.isExternal())
+      return candidate.emitError("function '@")
+             << candidate.getSymName() << "' has no body; define it in the module, or leave out its calls";
+    if (!candidate || candidate.isPrivate() || func)
       return op.emitError("expected one public function and nothing else in the module");
     func = candidate;
   }
@@ -208,11 +211,23 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
 }
 
 LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
-  Interval range = ranges.get(lookup.ids);
-  if (lookup.admits(range))
-    return success();
-  return refuse(lookup.op, "has ids that may leave ")
-         << "the " << lookup.what << "; expected them in [0, " << lookup.extent << ")";
+  if (!lookup.admits(ranges.get(lookup.ids)))
+    return refuse(lookup.op, "has ids that may leave ")
+           << "the " << lookup.what << "; expected them in [0, " << lookup.extent << ")";
+  llvm::SmallPtrSet<void *, 16> seen;
+  SmallVector<BlockArgument> arguments;
+  IdRanges::collectIdArguments(lookup.ids, seen, arguments);
+  for (BlockArgument arg : arguments) {
+    auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
+    for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
+      IdRanges alone;
+      alone.assume(arg, Interval::of(id));
+      if (!lookup.admits(alone.get(lookup.ids)))
+        return refuse(lookup.op, "looks up ") << "the extra id " << id << " of argument " << arg.getArgNumber()
+                                              << ", which is not one of the " << lookup.what;
+    }
+  }
+  return success();
 }
 
 LogicalResult VerifyImportedPass::verifyOp(Operation *op) {

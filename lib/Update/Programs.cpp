@@ -54,7 +54,7 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols,
   }
   if (program.getTrainable().empty())
     return mlir::emitError(func.getLoc(),
-                           "expected a unit with parameters that are trained");
+                           "expected at least one parameter that is trained; all are frozen");
   return success();
 }
 

@@ -7,6 +7,8 @@
 // RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffers=0=%t/raw.bin" 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not fsdp-opt %t/masks.mlir --fsdp-select-entry --fsdp-bind-buffers="buffers=1=zeros" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not fsdp-opt %t/trained.mlir --fsdp-bind-buffers="buffers=0=zeros" 2>&1 | FileCheck %s --check-prefix=TRAINED
+// TRAINED: error: --buffer=0=zeros: argument 0 is the parameter "w"; a buffer is not trained: leave out its 'fsdp.param'
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=7=ones" 2>&1 | FileCheck %s --check-prefix=NOBODY
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=0" 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffers=0=causal" 2>&1 | FileCheck %s --check-prefix=RANK
@@ -68,4 +70,8 @@ func.func @f(%m: tensor<2xf32>) -> tensor<2xf32> {
 func.func @f() -> tensor<1x3x3xi1> {
   %m = arith.constant dense<[[[false, true, true], [false, false, true], [false, false, false]]]> : tensor<1x3x3xi1>
   return %m : tensor<1x3x3xi1>
+}
+//--- trained.mlir
+func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}) -> tensor<4xf32> {
+  return %w : tensor<4xf32>
 }

@@ -6,6 +6,10 @@
 // RUN: fsdp-opt %t/frozen.mlir --fsdp-select-entry --fsdp-lift-parameters --mlir-print-local-scope | FileCheck %s --check-prefix=FROZEN
 // RUN: fsdp-opt %t/elided.mlir --fsdp-select-entry --inline="default-pipeline=" --symbol-dce --fsdp-lift-parameters | FileCheck %s --check-prefix=ELIDED
 // RUN: fsdp-opt %t/literal.mlir --fsdp-lift-parameters | FileCheck %s --check-prefix=LITERAL
+// RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=0-1" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
+// NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params takes none away
+// RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=UNMARKED
+// UNMARKED: warning: argument 2 carries neither 'fsdp.param' nor 'fsdp.batch'; it becomes a batch input
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0-1,7-9" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=5-2" 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=2" 2>&1 | FileCheck %s --check-prefix=TYPE
@@ -109,5 +113,9 @@ func.func @f(%a: tensor<2xf32>, %b: tensor<3xf32>) {
 //--- twice.mlir
 // TWICE: error: two parameters are called 'w'; names must differ
 func.func @f(%a: tensor<2xf32> {fsdp.param = "w"}, %b: tensor<3xf32> {fsdp.param = "w"}) {
+  return
+}
+//--- marked.mlir
+func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %v: tensor<4xf32> {fsdp.param = "v"}, %x: tensor<4xf32>) {
   return
 }

@@ -50,5 +50,18 @@ func.func @ops(%x: tensor<4xf32> {fsdp.batch = "x"}, %i: tensor<4x1xi64> {fsdp.b
 func.func @first(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
   return %x : tensor<f32>
 }
-// expected-error @+1 {{expected one public function and nothing else in the module}}
+// expected-error @+1 {{function '@second' has no body; define it in the module, or leave out its calls}}
 func.func private @second()
+
+// -----
+
+func.func @extra(%w: tensor<4x3xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+                 %i: tensor<2xi64> {fsdp.batch = "i", fsdp.limit = 4 : i64, fsdp.extra_ids = array<i64: 1000>},
+                 %j: tensor<2xi64> {fsdp.batch = "j"}) -> tensor<f32> {
+  // expected-error @+1 {{'fsdp.gather_rows' looks up the extra id 1000 of argument 1, which is not one of the rows of the table}}
+  %x = fsdp.gather_rows %w[%i] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  // expected-error @+1 {{'fsdp.gather_rows' has ids that may leave the rows of the table; expected them in [0, 4)}}
+  %y = fsdp.gather_rows %w[%j] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  %e = tensor.empty() : tensor<f32>
+  return %e : tensor<f32>
+}

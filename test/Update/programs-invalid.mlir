@@ -28,7 +28,7 @@ func.func @step(%s: tensor<32xf32> {fsdp.unit = @u}) attributes {fsdp.program = 
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected a unit with parameters that are trained}}
+// expected-error@+1 {{expected at least one parameter that is trained; all are frozen}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----

@@ -6,6 +6,7 @@
 
 #include "fsdp/Analysis/Explain.h"
 #include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/Package/Package.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Config.h"
 #include "fsdp/Pipelines/Registration.h"
@@ -14,8 +15,10 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include <cmath>
 #include <csignal>
 
 using namespace mlir;
@@ -76,6 +79,28 @@ EXAMPLES
   The IR after a phase:
     fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
 
+THE MODEL
+  One public function of static shapes that returns the loss (or logits, with --attach-loss). Attributes of its arguments:
+    fsdp.param = "h.0.weight"   a parameter; without any: --params, --params-file, or all floats before the first integers
+    fsdp.init = #fsdp.init<normal, 0.0, 0.02>   how it starts (constant, normal, uniform); inferred from its uses
+    fsdp.frozen                 it is not trained
+    fsdp.unit = "name"          the unit that it belongs to
+    fsdp.batch = "tokens"       a batch input; fsdp-run feeds text to tokens and targets
+    fsdp.limit = 256 : i64      its ids are in [0, 256): checked before each step; inferred from lookups
+
+  --params-file names what cannot be marked, one entry per argument or constant:
+    [{"index": 3, "rename": "h.0.weight", "init": {"kind": "normal", "a": 0, "b": 0.02}, "frozen": true}, ...]
+  "index" counts the arguments from 0; "name" (of its location) or "resource" (of a constant) point as well.
+
+  --buffer=INDEX=... counts the arguments from 0 as they are in the file; where none has that place, the tables among
+  the constants in order of appearance. NAME is the argument's location, fsdp.batch, or the constant's resource.
+  CONTENT: causal (a mask), zeros, ones, a FILE of raw little-endian values, or keep (a constant stays as it is).
+
+  --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
+
+EXIT CODES
+  0 compiled, 1 the kernels or the output failed, 2 bad usage or input
+
 Exit codes: 0 compiled, 1 the output could not be written or a kernel not be compiled, 2 bad usage or model.
 )";
 
@@ -97,13 +122,13 @@ struct CommandLine {
   cl::opt<std::string> paramsFile{
       "params-file", cl::desc("JSON sidecar: names, initial values and frozen flags of parameters"), cl::cat(model)};
   cl::list<std::string> buffers{
-      "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|FILE (repeat per buffer)"), cl::cat(model)};
+      "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|keep|FILE (repeat per buffer)"), cl::cat(model)};
   cl::opt<std::string> attachLoss{"attach-loss", cl::desc("Loss behind logits: cross_entropy"), cl::cat(model)};
   cl::opt<std::string> ignoreIndex{
       "ignore-index", cl::desc("With --attach-loss: value of the targets that do not count, such as -100"),
       cl::value_desc("N"), cl::cat(model)};
 
-  cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1)"),
+  cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1); S may be 2x4"),
                             cl::init("shard=1"), cl::cat(sharding)};
   cl::opt<std::string> strategy{"sharding-strategy",
                                 cl::desc("no_shard, zero1, zero2, shard_grad_op, full_shard (default), hybrid_shard, "
@@ -244,7 +269,9 @@ static CompileOptions fill(const CommandLine &line) {
 
 /// "file:line:column", or nothing for a location without one.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
-  if (auto file = dyn_cast<FileLineColLoc>(loc))
+  if (auto file = dyn_cast<FileLineColLoc>(loc); file && file.getLine() == 0) // the module
+    os << file.getFilename().getValue() << ": ";
+  else if (file)
     os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
   else if (auto named = dyn_cast<NameLoc>(loc))
     printLocation(named.getChildLoc(), os);
@@ -275,9 +302,37 @@ static int usageError(const Twine &message) {
   return badUsage;
 }
 
+/// Numbers of the optimizer, and options that the chosen one does not read.
+static std::optional<std::string> checkOptimizer(const CommandLine &line) {
+  auto found = [](const cl::opt<double> &option) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "--" << option.ArgStr << "=" << llvm::format("%g", option.getValue()) << ": expected ";
+    return text;
+  };
+  for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip})
+    if (!(*number >= 0 && std::isfinite(*number)))
+      return found(*number) + "a finite number of at least 0";
+  for (const cl::opt<double> *number : {&line.beta1, &line.beta2, &line.momentum})
+    if (!(*number >= 0 && *number < 1))
+      return found(*number) + "a number from 0 up to, but not 1";
+  StringRef optimizer = line.optimizer;
+  if (optimizer != "adamw" && optimizer != "sgd")
+    return "--optimizer=" + line.optimizer + ": expected adamw or sgd";
+  return std::nullopt;
+}
+
+/// Options of the command line (files may say more) that the other optimizer reads.
+static std::optional<std::string> findUnread(const CommandLine &line, ArrayRef<StringRef> given) {
+  bool isAdam = line.optimizer == "adamw";
+  for (StringRef option : given)
+    if ((option == "momentum") == isAdam)
+      return "--" + option.str() + " is of " + (isAdam ? "sgd" : "adamw") + ", and --optimizer=" + line.optimizer +
+             " does not read it: leave it out";
+  return std::nullopt;
+}
+
 /// Options that need no IR to be found wrong.
 static std::optional<std::string> checkUsage(const CommandLine &line) {
-  auto quote = [](StringRef s) { return "'" + s.str() + "'"; };
   bool known = line.compileTo.empty() || line.compileTo == "codegen" ||
                llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
   if (!known)
@@ -303,7 +358,12 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())
     return "--explain needs the whole way: leave out --compile-to";
   if (line.outFile.empty() && (!line.explain.getNumOccurrences() || !line.compileTo.empty()))
-    return "no output: give -o OUT.fsdp, or --explain for the plan alone (input " + quote(line.input) + ")";
+    return "no output: give -o OUT.fsdp, or --explain for the plan alone" +
+           (line.input == "-" ? std::string("; the model comes from stdin when no IN.mlir is given, see --help") : std::string());
+  if (line.outFile == "-" && line.explain.getNumOccurrences())
+    return "-o - and --explain both write to stdout: give -o OUT.fsdp";
+  if (std::optional<std::string> problem = checkOptimizer(line))
+    return problem;
   return line.outFile.empty() ? std::nullopt : whyNotWritable(line.outFile, line.input);
 }
 
@@ -477,6 +537,8 @@ static int compile(const CommandLine &line) {
     return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
   if (compileTo == "codegen")
     return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? 1 : 0;
+  if (!outFile.empty() && failed(verifyRanks(*module)))
+    return badUsage;
   FailureOr<Image> image = compileKernels(*module, options, /*code=*/!outFile.empty());
   if (failed(image))
     return 1;
@@ -498,6 +560,13 @@ int main(int argc, char **argv) {
     llvm::errs() << errors;
     return badUsage;
   }
+  for (StringRef argument : ArrayRef(argv + 1, argc - 1))
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 && argument != "--explain=")
+      return usageError(argument + ": expected a value");
+  SmallVector<StringRef> given;
+  for (const cl::opt<double> *number : {&line.momentum, &line.beta1, &line.beta2, &line.eps})
+    if (number->getNumOccurrences())
+      given.push_back(number->ArgStr);
   if (line.configKeys) {
     printConfigKeys(llvm::outs());
     for (const std::string &target : getConfigTargets())
@@ -508,6 +577,8 @@ int main(int argc, char **argv) {
   if (!line.config.empty() && !readFileOptions(line))
     return badUsage;
   if (std::optional<std::string> problem = checkUsage(line))
+    return usageError(*problem);
+  if (std::optional<std::string> problem = findUnread(line, given))
     return usageError(*problem);
   return compile(line);
 }
