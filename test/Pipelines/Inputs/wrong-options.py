@@ -6,7 +6,7 @@ import sys
 CASES = [
     (["--mesh=shard=0"], "mesh 'shard=0': expected the size of axis 'shard' to be a number of at least 1"),
     (["--mesh=data=2"], "mesh 'data=2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found 'data=2'"),
-    (["--mesh="], "mesh '': expected"),
+    (["--mesh="], "--mesh=: expected a value"),
     (["--sharding-strategy=zero4"], "sharding-strategy: expected 'no_shard' or 'zero1' or"),
     (["--sharding-strategy=hybrid_shard", "--mesh=shard=2"], "needs groups of ranks, as in --mesh=replicate=2,shard=4"),
     (["--reshard-after-forward=4"], "--reshard-after-forward=4: expected true or false, found 4"),
@@ -29,7 +29,7 @@ CASES = [
     (["--grad-sync=never"], "grad-sync: expected 'each'"),
     (["--grad-accum=0"], "--grad-accum=0: expected 1 to 65536"),
     (["--param-storage=both-of-them"], "param-storage"),
-    (["--optimizer=lion"], "'lion'"),
+    (["--optimizer=lion"], "--optimizer=lion: expected adamw or sgd"),
     (["--clip-grad-norm=-1"], "clip"),
     (["--weight-decay=-1"], "decay"),
     (["--beta1=1.5"], "beta1"),
