@@ -12,7 +12,7 @@
 //
 //  1. Keep the forward of the step alone as @eval.
 //  2. Mark what depends on trainable parameters through floats (Cotangents).
-//  3. Seed the loss with 1; walk the ops from last to first, each adding to the
+//  3. Seed the loss with 1, or with a scale that is handed in; walk the ops from last to first, each adding to the
 //     cotangents of its operands (Adjoints.h).
 //  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
 //     placed behind the last of them.
@@ -28,6 +28,7 @@
 #include "Adjoints.h"
 #include "ForwardPart.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StepBlock.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -47,7 +48,9 @@ public:
   Backward(func::FuncOp func, Type reduceType)
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b), reduceType(reduceType) {}
 
-  LogicalResult run();
+  /// Does an f16, which overflows, stand between the loss of a program and a gradient?
+  bool usesHalf();
+  LogicalResult run(bool scaled);
 
   func::FuncOp func;
   Block &block;
@@ -59,7 +62,7 @@ private:
   LogicalResult checkSignature();
   LogicalResult checkUnits();
   void activateParameters();
-  void seedLoss();
+  LogicalResult seedLoss(bool scaled);
   LogicalResult differentiate(ArrayRef<Operation *> forward);
   UnitOp lookUpUnit(FlatSymbolRefAttr name) { return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name); }
   void reduceUnit(UnshardOp op);
@@ -125,12 +128,38 @@ void Backward::activateParameters() {
   cotangents.propagateActivity(block);
 }
 
-void Backward::seedLoss() {
+bool Backward::usesHalf() {
+  if (!func->hasAttr(FSDPDialect::programAttr))
+    return false; // no step that could keep a scale
+  auto isHalf = [](Value v) { return getElementTypeOrSelf(v).isF16(); };
+  if (reduceType && reduceType.isF16())
+    return true;
+  for (auto op : block.getOps<UnshardOp>())
+    if (llvm::any_of(op.getResults(), isHalf))
+      return true;
+  return llvm::any_of(block.getArguments(), [&](BlockArgument arg) {
+    return isHalf(arg) && func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr);
+  });
+}
+
+/// `scaled`: the cotangent of the loss is an argument of the program, else it is 1.
+LogicalResult Backward::seedLoss(bool scaled) {
   Value loss = block.getTerminator()->getOperand(0);
   auto type = cast<RankedTensorType>(loss.getType());
-  auto one = DenseElementsAttr::get(type, b.getFloatAttr(type.getElementType(), 1).getValue());
+  Value seed;
+  if (scaled) {
+    NamedAttribute mark(b.getStringAttr(lossScaleAttr), b.getUnitAttr());
+    unsigned index = func.getNumArguments();
+    if (failed(func.insertArgument(index, type, b.getDictionaryAttr(mark), loss.getLoc())))
+      return failure();
+    seed = func.getArgument(index);
+  } else if (cotangents.isActive(loss)) {
+    auto one = DenseElementsAttr::get(type, b.getFloatAttr(type.getElementType(), 1).getValue());
+    seed = arith::ConstantOp::create(b, loss.getLoc(), one);
+  }
   if (cotangents.isActive(loss))
-    cotangents.add(loss, arith::ConstantOp::create(b, loss.getLoc(), one));
+    cotangents.add(loss, seed);
+  return success();
 }
 
 LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
@@ -226,15 +255,14 @@ void Backward::eraseDeadOps() {
       op.erase();
 }
 
-LogicalResult Backward::run() {
+LogicalResult Backward::run(bool scaled) {
   if (failed(checkSignature()) || failed(checkUnits()))
     return failure();
   SmallVector<Operation *> forward;
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
   activateParameters();
-  seedLoss();
-  if (failed(differentiate(forward)))
+  if (failed(seedLoss(scaled)) || failed(differentiate(forward)))
     return failure();
   collectGradients();
   returnResults();
@@ -294,6 +322,10 @@ void DifferentiatePass::runOnOperation() {
       return signalPassFailure();
     }
   }
+  if (lossScale != "auto" && lossScale != "on" && lossScale != "off") {
+    getOperation().emitError("loss-scale: expected auto, on or off, found '") << lossScale << "'";
+    return signalPassFailure();
+  }
   for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
     if (!isToDifferentiate(func))
       continue;
@@ -301,7 +333,7 @@ void DifferentiatePass::runOnOperation() {
       return signalPassFailure();
     Backward backward(func, reduceType);
     backward.cotangents.useResults = useResults;
-    if (failed(backward.run()))
+    if (failed(backward.run(lossScale == "on" || (lossScale == "auto" && backward.usesHalf()))))
       return signalPassFailure();
     numDifferentiated += backward.numOps;
     numFree += backward.cotangents.numFree;

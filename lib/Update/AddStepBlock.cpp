@@ -15,8 +15,9 @@
 //  2. Over pieces of one shard, then over shards, in rank order: an all_reduce
 //     of all units' sums at once per axis; in the reference chains of additions, loops where
 //     they are long.
-//  3. Over units, in order; root; clip factor; finite: one elementwise op on the
-//     step block, each slot from its old value.
+//  3. Over units, in order; root; clip factor; finite; the next loss scale: one
+//     elementwise op on the step block, each slot from its old value.
+//  4. Where the backward starts from a scale: that of the block, read first.
 //
 // eval only stores its loss. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
 //
@@ -40,19 +41,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
-  using AddStepBlockPassBase::AddStepBlockPassBase;
-  void runOnOperation() override;
-
-private:
-  LogicalResult run(Program &program);
-  SmallVector<Value> measure(OpBuilder &builder, const Program &program);
-  Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
-  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums);
-  Value updateBlock(OpBuilder &builder, Value block, Value loss,
-                    ArrayRef<Value> squares, int64_t tokens);
-
-  Programs programs;
+/// The loss scale of this step and the steps since it changed, as scalars; null
+/// where nothing is scaled.
+struct Scaling {
+  Value scale, growth;
 };
 
 /// Picks values by the slot of the block that an element is.
@@ -69,6 +61,27 @@ struct SlotSelector {
         b, isThis, castFloat(b, newValue, value.getType()), value);
   }
 };
+struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
+  using AddStepBlockPassBase::AddStepBlockPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult run(Program &program);
+  SmallVector<Value> measure(OpBuilder &builder, const Program &program);
+  Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
+  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums);
+  Value updateBlock(OpBuilder &builder, Value block, Value loss,
+                    ArrayRef<Value> squares, int64_t tokens,
+                    const Scaling &scaling);
+  LogicalResult readOptions();
+  Scaling addScaling(const Program &program, Value block);
+  void updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
+                   Value scale, Value growth);
+
+  Programs programs;
+  double fixedScale = 0; ///< 0: dynamic
+};
+
 } // namespace
 
 /// Elements of the blocks whose squares are summed first: the largest power of
@@ -278,24 +291,88 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
+/// What the backward starts from: the scale of the block, or the first one.
+Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
+  func::FuncOp func = program.func;
+  auto isScale = [&](BlockArgument arg) { return func.getArgAttr(arg.getArgNumber(), lossScaleAttr); };
+  auto args = func.getArguments();
+  auto found = llvm::find_if(args, isScale);
+  if (found == args.end())
+    return {};
+  BlockArgument seed = *found;
+  OpBuilder builder(&func.getBody().front(), func.getBody().front().begin());
+  Location loc = seed.getLoc();
+  Value ins[] = {createElementView(builder, loc, block, StepSlot::LossScale),
+                 createElementView(builder, loc, block, StepSlot::Growth)};
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value outs[] = {createEmpty(builder, loc, scalar), createEmpty(builder, loc, scalar),
+                  createEmpty(builder, loc, seed.getType())};
+  auto made = createElementwise(
+      builder, loc, ins, outs,
+      [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+        Type type = args[0].getType();
+        Value scale = createConstant(b, type, fixedScale), growth = createConstant(b, type, -1.0);
+        if (fixedScale == 0) {
+          Value zero = createConstant(b, type, 0.0);
+          Value isSet = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[0], zero);
+          scale = arith::SelectOp::create(b, isSet, args[0], createConstant(b, type, lossScaleInit));
+          growth = arith::SelectOp::create(b, isSet, args[1], zero);
+        }
+        return {scale, growth, castFloat(b, scale, getElementTypeOrSelf(seed))};
+      });
+  seed.replaceAllUsesWith(made[2]);
+  return {made[0], made[1]};
+}
+
+/// Half the scale after a step that was not finite; twice after enough that were.
+/// It stays a normal number, and so does its inverse.
+void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite, Value scale,
+                                   Value growth) {
+  if (fixedScale == 0) {
+    Type type = scale.getType();
+    auto constant = [&](double value) { return createConstant(b, type, value); };
+    auto times = [&](double factor) -> Value { return arith::MulFOp::create(b, scale, constant(factor)); };
+    Value one = constant(1.0), zero = constant(0.0);
+    Value next = arith::MulFOp::create(b, arith::AddFOp::create(b, growth, one), finite);
+    Value grows = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, next, constant(growthInterval));
+    Value larger = arith::MinimumFOp::create(b, times(2.0), constant(0x1p100));
+    Value smaller = arith::MaximumFOp::create(b, times(0.5), constant(0x1p-100));
+    Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, finite, zero);
+    scale = arith::SelectOp::create(b, isFinite, arith::SelectOp::create(b, grows, larger, scale), smaller);
+    growth = arith::SelectOp::create(b, grows, zero, next);
+  }
+  slots.set(StepSlot::LossScale, scale);
+  slots.set(StepSlot::Growth, growth);
+}
+
 /// The block after a step; each element from its own old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
-                                    ArrayRef<Value> squares, int64_t tokens) {
+                                    ArrayRef<Value> squares, int64_t tokens,
+                                    const Scaling &scaling) {
   SmallVector<Value> ins{loss};
   llvm::append_range(ins, squares);
+  if (scaling.scale)
+    llvm::append_range(ins, std::array{scaling.scale, scaling.growth});
   return createElementwise(
              builder, loss.getLoc(), ins, block,
              [&](ImplicitLocOpBuilder &b,
                  ValueRange args) -> SmallVector<Value> {
                Value lossValue = args.front(), old = args.back();
                Value sum = args[1];
-               for (Value part : args.drop_front(2).drop_back())
+               for (Value part : args.slice(2, squares.size() - 1))
                  sum = arith::AddFOp::create(b, sum, part);
                Type type = sum.getType();
                auto constant = [&](double value) {
                  return createConstant(b, type, value);
                };
                Value norm = math::SqrtOp::create(b, sum);
+               Value scaledNorm = norm, scale, unscale, growth;
+               if (scaling.scale) {
+                 growth = args[ins.size() - 1];
+                 scale = args[ins.size() - 2];
+                 unscale = arith::DivFOp::create(b, constant(1.0), castFloat(b, scale, type));
+                 norm = arith::MulFOp::create(b, norm, unscale);
+               }
 
                auto isFinite = [&](Value value) -> Value {
                  Value infinity =
@@ -306,7 +383,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                               infinity);
                };
                Value bothFinite = arith::AndIOp::create(b, isFinite(lossValue),
-                                                        isFinite(norm));
+                                                        isFinite(scaledNorm));
                Value finite = arith::SelectOp::create(
                    b, bothFinite, createConstant(b, old.getType(), 1.0),
                    createConstant(b, old.getType(), 0.0));
@@ -318,6 +395,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                      arith::DivFOp::create(b, constant(clipGradNorm), guarded);
                  clip = arith::MinimumFOp::create(b, ratio, clip);
                }
+               if (unscale)
+                 clip = arith::MulFOp::create(b, clip, unscale);
                auto advance = [&](double by) -> Value {
                  Value step = arith::MulFOp::create(
                      b, finite, createConstant(b, old.getType(), by));
@@ -330,6 +409,10 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                slots.set(StepSlot::Finite, finite);
                slots.set(StepSlot::Loss, lossValue);
                slots.set(StepSlot::GradNorm, norm);
+               Value failed = arith::SubFOp::create(b, createConstant(b, old.getType(), 1.0), finite);
+               slots.set(StepSlot::Skipped, arith::AddFOp::create(b, old, failed));
+               if (scaling.scale)
+                 updateScale(b, slots, finite, scale, growth);
                return {slots.value};
              })
       .front();
@@ -387,8 +470,13 @@ LogicalResult AddStepBlockPass::run(Program &program) {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
       tokens *= programs.mesh.getNumRanks();
-    updated =
-        updateBlock(builder, *block, loss, measure(builder, program), tokens);
+    Scaling scaling = addScaling(program, *block);
+    updated = updateBlock(builder, *block, loss, measure(builder, program), tokens, scaling);
+    llvm::BitVector erased(program.func.getNumArguments());
+    for (unsigned i = 0, e = erased.size(); i < e; ++i)
+      erased[i] = !!program.func.getArgAttr(i, lossScaleAttr);
+    if (failed(program.func.eraseArguments(erased)))
+      return failure();
   }
   ret->setOperand(0, updated);
   func::FuncOp func = program.func;
@@ -399,7 +487,25 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   return success();
 }
 
+/// Reads the options that are words; says what is wrong with the others.
+LogicalResult AddStepBlockPass::readOptions() {
+  Location loc = getOperation().getLoc();
+  auto isScale = [](double value) { return value >= 0x1p-100 && value <= 0x1p100; };
+  fixedScale = 0;
+  if (!lossScale.empty() && lossScale != "dynamic" &&
+      (StringRef(lossScale).getAsDouble(fixedScale) || !isScale(fixedScale)))
+    return mlir::emitError(loc, "loss-scale: expected 'dynamic' or a number above 0, found '") << lossScale << "'";
+  if (!isScale(lossScaleInit))
+    return mlir::emitError(loc, "loss-scale-init: expected a number above 0, found ") << lossScaleInit.getValue();
+  if (growthInterval < 1 || growthInterval > 1 << 24)
+    return mlir::emitError(loc, "loss-scale-growth-interval: expected 1 to 16777216, found ")
+           << growthInterval.getValue();
+  return success();
+}
+
 void AddStepBlockPass::runOnOperation() {
+  if (failed(readOptions()))
+    return signalPassFailure();
   if (!(clipGradNorm >= 0 && std::isfinite(clipGradNorm))) {
     std::string found;
     llvm::raw_string_ostream(found) << llvm::format("%g", clipGradNorm.getValue());

@@ -16,7 +16,12 @@ using namespace mlir::fsdp;
 void fsdp::buildUpdatePipeline(OpPassManager &pm,
                                const UpdateOptions &options) {
   pm.addPass(createAccumulateGradientsPass());
-  pm.addPass(createAddStepBlockPass({options.clipGradNorm}));
+  AddStepBlockPassOptions block;
+  block.clipGradNorm = options.clipGradNorm;
+  block.lossScale = options.lossScale;
+  block.lossScaleInit = options.lossScaleInit;
+  block.growthInterval = options.lossScaleGrowthInterval;
+  pm.addPass(createAddStepBlockPass(block));
   ApplyOptimizerPassOptions apply;
   apply.optimizerName = options.optimizer;
   apply.beta1 = options.beta1;

@@ -174,6 +174,15 @@ struct CommandLine {
       cl::cat(precision)};
   cl::opt<std::string> reduceDtype{
       "reduce-dtype", cl::desc("Type in which gradients cross ranks: f32 (default), f64, bf16 or f16"), cl::cat(precision)};
+  cl::opt<std::string> lossScale{
+      "loss-scale", cl::desc("Factor of the loss, so that f16 gradients do not vanish: dynamic (default with f16), none"
+                             " (default else), or a number"),
+      cl::cat(precision)};
+  cl::opt<double> lossScaleInit{"loss-scale-init", cl::desc("The dynamic loss scale at the start (default 65536)"),
+                                cl::init(65536), cl::cat(precision)};
+  cl::opt<int64_t> growthInterval{"loss-scale-growth-interval",
+                                  cl::desc("Good steps after which the dynamic loss scale doubles (default 2000)"),
+                                  cl::init(2000), cl::cat(precision)};
   cl::opt<std::string> outputDtype{
       "output-dtype", cl::desc("What the loss is computed from: f32 (default), or the --param-dtype"), cl::cat(precision)};
 
@@ -233,6 +242,11 @@ static CompileOptions fill(const CommandLine &line) {
   options.shard.paramDtype = line.paramDtype;
   options.shard.outputDtype = line.outputDtype;
   options.differentiate.reduceDtype = line.reduceDtype;
+  if (!line.lossScale.empty())
+    options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
+  options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
+  options.update.lossScaleInit = line.lossScaleInit;
+  options.update.lossScaleGrowthInterval = line.growthInterval;
   options.shard.mesh = line.mesh;
   options.shard.strategy = line.strategy;
   options.shard.policy = line.policy;

@@ -20,7 +20,8 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
     - Ensures: `@loss` of program `step` is `@step`, its forward alone `@eval`. One
       more result per unit with trainable parameters, its gradient shard
       `{fsdp.unit = @u}`, and per trainable argument that the loss depends on, its
-      gradient `{fsdp.gradient = I}`, in argument order. Gradients of parameters
+      gradient `{fsdp.gradient = I}`, in argument order. With a loss scale, one more
+      argument `{fsdp.loss_scale}`, which the gradients are multiplied by. Gradients of parameters
       narrower than f32 are f32.
     - Keeps: the forward, bit for bit. No tensor of zeros is added to anything.
 
@@ -31,6 +32,8 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let options = [
     Option<"reduceDtype", "reduce-dtype", "std::string", /*default=*/"",
            "Type in which gradients cross ranks: f32, f64, bf16 or f16; f32 (f64 in f64) when empty.">,
+    Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"auto\"",
+           "Start the backward from a scale, an argument with 'fsdp.loss_scale' ('on'), or from 1 ('off'); 'auto': where a unit or the reduce dtype is f16.">,
     Option<"useResults", "use-results", "bool", /*default=*/"true",
            "Read the result of exp, tanh, rsqrt and the like in the backward rather than recompute it.">,
     Option<"remarks", "remarks", "bool", /*default=*/"false", "Say per function what the statistics count.">

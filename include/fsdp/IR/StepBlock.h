@@ -11,6 +11,7 @@
 #ifndef FSDP_IR_STEPBLOCK_H
 #define FSDP_IR_STEPBLOCK_H
 
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 
 namespace mlir {
@@ -20,19 +21,24 @@ namespace fsdp {
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< written by the host before a step
   Step = 1,         ///< steps that were applied
-  LossScale = 2,
-  Growth = 3,
-  Clip = 4,   ///< factor that the gradients were multiplied by
+  LossScale = 2, ///< of the next step; 0 before the first, and where nothing is scaled
+  Growth = 3,    ///< steps since the scale changed; -1: it never does
+  Clip = 4,   ///< factor that the gradients were multiplied by: clipping, and 1 / loss scale
   Tokens = 5, ///< tokens of the steps that were applied
   Finite = 6, ///< 1 when loss and gradients were finite, else 0: nothing was updated
   Loss = 7,
   GradNorm = 8, ///< before clipping
+  Skipped = 9,  ///< steps that were not finite and changed nothing
 };
 constexpr int64_t kStepBlockSize = 16;
 
 /// Elements of the rank block, i64.
 enum class RankSlot : int64_t { Rank = 0, ShardIndex = 1, ReplicateIndex = 2 };
 constexpr int64_t kRankBlockSize = 4;
+
+/// On the argument that a backward starts from, between Differentiate and Update: a
+/// scalar that the step block provides.
+constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 
 } // namespace fsdp
 } // namespace mlir

@@ -52,14 +52,24 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     it has the same bits for sharded and whole gradients. `finite` tells whether loss and
     norm are finite; only then the step count and the tokens advance.
 
+    Where the backward starts from a loss scale, the scale is slot 2. Gradients are
+    measured, clipped and applied without it: the norm and the factor in slot 4 are
+    divided by it. A dynamic scale halves after a step that was not finite, and doubles
+    after `loss-scale-growth-interval` finite ones in a row.
+
     - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: results `(block, gradients...)`; slots 1 and 4 to 8 of the block hold this
-      step's numbers.
+    - Ensures: results `(block, gradients...)`; slots 1 to 9 of the block hold this
+      step's numbers (2 and 3 the next one's). No argument `{fsdp.loss_scale}`.
     - Keeps: the gradients; clipping is applied where they are read.
   }];
   let options = [
     Option<"clipGradNorm", "clip-grad-norm", "double", "0.0",
-           "Clip gradients to this global norm; 0: do not clip.">
+           "Clip gradients to this global norm; 0: do not clip.">,
+    Option<"lossScale", "loss-scale", "std::string", "\"\"",
+           "'dynamic' (when empty), or a number that never changes.">,
+    Option<"lossScaleInit", "loss-scale-init", "double", "65536.0", "The dynamic scale at the start.">,
+    Option<"growthInterval", "loss-scale-growth-interval", "int64_t", "2000",
+           "Finite steps in a row after which the dynamic scale doubles.">
   ];
   let statistics = [
     Statistic<"numMeasured", "measured-gradients", "Gradients in the norm, once per program">

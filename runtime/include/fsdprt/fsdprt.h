@@ -78,13 +78,14 @@ typedef enum fsdprt_input_role { FSDPRT_TOKENS = 0, FSDPRT_TARGETS = 1, FSDPRT_O
 enum {
   FSDPRT_BLOCK_LR = 0,
   FSDPRT_BLOCK_STEP = 1,
-  FSDPRT_BLOCK_LOSS_SCALE = 2,
-  FSDPRT_BLOCK_GROWTH = 3,
+  FSDPRT_BLOCK_LOSS_SCALE = 2, /* of the next step; 0: nothing is scaled */
+  FSDPRT_BLOCK_GROWTH = 3,     /* -1: the scale is fixed */
   FSDPRT_BLOCK_CLIP = 4,
   FSDPRT_BLOCK_TOKENS = 5,
   FSDPRT_BLOCK_FINITE = 6,
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
+  FSDPRT_BLOCK_SKIPPED = 9, /* steps that were not finite and changed nothing */
   FSDPRT_BLOCK_SIZE = 16
 };
 

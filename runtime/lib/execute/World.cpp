@@ -248,8 +248,7 @@ void World::serve(uint32_t rank) {
 void World::prepare(uint32_t rank) {
   members[rank]->arena.prefault();
   auto *block = reinterpret_cast<float *>(memory(rank, layout.block()->offset()));
-  block[FSDPRT_BLOCK_LOSS_SCALE] = block[FSDPRT_BLOCK_GROWTH] = block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] =
-      1;
+  block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
   if (!layout.rank() || layout.rank()->bytes() == 0)
     return;
   auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));

@@ -135,6 +135,21 @@ static void addTraining(CLI::App &app, Options &options) {
       ->check(wholeNumber(1))
       ->type_name("STEP");
   app.add_option("--min-lr", options.minimumLr, "Rate after the decay (default 0)")->check(aRate())->type_name("RATE");
+  app.add_option_function<std::string>(
+         "--on-nonfinite",
+         [&](const std::string &text) {
+           uint64_t count = 0;
+           auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+           if (text == "stop" || text == "skip")
+             options.nonfiniteSteps = text == "stop" ? 0 : UINT64_MAX;
+           else if (problem == std::errc() && end == text.data() + text.size() && count > 0)
+             options.nonfiniteSteps = count - 1;
+           else
+             throw CLI::ValidationError("--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
+         },
+         "When loss or gradient norm is not finite, nothing is updated: stop at once, skip the step, or stop at N such "
+         "steps in a row (default: stop; 50 with a dynamic loss scale)")
+      ->type_name("stop|skip|N");
   app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks (default: the model's, else 0)")
       ->check(wholeNumber(0))
       ->type_name("N");

@@ -31,6 +31,8 @@ struct Options {
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
   std::optional<uint64_t> seed;
+  /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most: any number.
+  std::optional<uint64_t> nonfiniteSteps;
   std::string init, exportTo, metrics;
   bool check = false, dump = false, assertNoAllocations = false, profile = false;
   std::string onlyKinds;

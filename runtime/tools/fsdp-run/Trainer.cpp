@@ -282,6 +282,9 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
     line.add("loss", block[FSDPRT_BLOCK_LOSS]);
     line.add("grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
     line.add("lr", block[FSDPRT_BLOCK_LR]);
+    if (block[FSDPRT_BLOCK_LOSS_SCALE] > 0)
+      line.add("loss_scale", block[FSDPRT_BLOCK_LOSS_SCALE]);
+    line.add("skipped_steps", static_cast<uint64_t>(block[FSDPRT_BLOCK_SKIPPED]));
   }
   line.add("tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
   line.add("peak_bytes", placed.peak_bytes);
@@ -299,6 +302,31 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
 }
 
 bool Trainer::isToEnd() const { return interruptSignal() != 0 || printer.isUnread(); }
+
+/// Counts steps that changed nothing because loss or norm was not finite; says so, and
+/// whether that were too many in a row.
+bool Trainer::judgeFinite(uint64_t number, const float *block) {
+  bool scales = block[FSDPRT_BLOCK_LOSS_SCALE] > 0 && block[FSDPRT_BLOCK_GROWTH] >= 0;
+  if (block[FSDPRT_BLOCK_FINITE] != 0 || !options.onlyKinds.empty()) {
+    strikes = 0;
+    return true;
+  }
+  ++strikes;
+  uint64_t allowed = options.nonfiniteSteps.value_or(scales ? 49 : 0);
+  auto value = [&](int slot) { return std::isnan(block[slot]) ? NAN : static_cast<double>(block[slot]); };
+  char scale[64] = "";
+  if (scales)
+    std::snprintf(scale, sizeof scale, "; loss scale now %g", static_cast<double>(block[FSDPRT_BLOCK_LOSS_SCALE]));
+  printer.line("step %llu: not finite: loss %g, gradient norm %g: no parameter was changed%s", (ull)number,
+               value(FSDPRT_BLOCK_LOSS), value(FSDPRT_BLOCK_GRAD_NORM), scale);
+  if (strikes <= allowed)
+    return true;
+  if (strikes > 1)
+    std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu, %llu such steps in a row", (ull)number, (ull)strikes);
+  else
+    std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu", (ull)number);
+  return false;
+}
 
 void Trainer::train() {
   if (validationBatches && options.validateEvery)
@@ -338,10 +366,12 @@ void Trainer::train() {
       printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
     if (metrics.isOpen())
       writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
+    if (!judgeFinite(number, block))
+      break;
   }
   countAllocations(false);
   printer.endSteps();
-  if (!differs && stepsDone)
+  if (!differs && stepsDone && !*nonfinite)
     summarise(firstLoss, lastLoss, trainingSeconds);
 }
 
@@ -398,6 +428,10 @@ int Trainer::run() {
   reportEnd();
   if (metrics.isOpen())
     metrics.commit();
+  if (*nonfinite)
+    failed("%s: loss or gradient norm is not finite, no parameter was changed; lower --lr, compile with "
+           "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
+           nonfinite);
   if (options.profile && !differs && stepsDone > 1)
     printProfile(session.get(), stepsDone - 1, printer);
   if (options.check && !differs)

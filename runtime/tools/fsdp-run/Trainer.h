@@ -48,6 +48,7 @@ private:
   void writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validationLoss);
   void summarise(double firstLoss, double lastLoss, double seconds);
   void reportEnd();
+  bool judgeFinite(uint64_t number, const float *block);
   int judgeAllocations();
 
   // UnshardedCheck.cpp
@@ -73,6 +74,8 @@ private:
   std::vector<float> savedBlocks;
 
   bool differs = false;
+  uint64_t strikes = 0;    ///< steps in a row that were not finite
+  char nonfinite[64] = ""; ///< why the run ends early
   uint32_t faultRank = 0;
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};
