@@ -79,7 +79,10 @@ private:
                    Value scale, Value growth);
 
   Programs programs;
+  LogicalResult readDivisor();
+
   double fixedScale = 0; ///< 0: dynamic
+  double gradFactor = 1; ///< from the mean that was taken to what was asked for
 };
 
 } // namespace
@@ -373,6 +376,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                  unscale = arith::DivFOp::create(b, constant(1.0), castFloat(b, scale, type));
                  norm = arith::MulFOp::create(b, norm, unscale);
                }
+               if (gradFactor != 1)
+                 norm = arith::MulFOp::create(b, norm, constant(gradFactor));
 
                auto isFinite = [&](Value value) -> Value {
                  Value infinity =
@@ -397,6 +402,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                }
                if (unscale)
                  clip = arith::MulFOp::create(b, clip, unscale);
+               if (gradFactor != 1)
+                 clip = arith::MulFOp::create(b, clip, constant(gradFactor));
                auto advance = [&](double by) -> Value {
                  Value step = arith::MulFOp::create(
                      b, finite, createConstant(b, old.getType(), by));
@@ -503,6 +510,23 @@ LogicalResult AddStepBlockPass::readOptions() {
   return success();
 }
 
+/// Gradients are means by now; where another divisor is asked for, they are
+/// multiplied by a constant where they are measured and applied.
+LogicalResult AddStepBlockPass::readDivisor() {
+  const BatchLevels &levels = programs.levels;
+  double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
+  if (gradDivide == "sum")
+    divisor = 1;
+  else if (gradDivide != "average" &&
+           (StringRef(gradDivide).getAsDouble(divisor) || !(divisor > 0) || !std::isfinite(divisor)))
+    return mlir::emitError(getOperation().getLoc(),
+                           "grad-divide: expected 'average' (over ranks and micro-batches), 'sum' or a number above "
+                           "0 to divide the sum by, found '")
+           << gradDivide << "'";
+  gradFactor = terms / divisor;
+  return success();
+}
+
 void AddStepBlockPass::runOnOperation() {
   if (failed(readOptions()))
     return signalPassFailure();
@@ -518,6 +542,8 @@ void AddStepBlockPass::runOnOperation() {
   if (failed(read))
     return signalPassFailure();
   programs = std::move(*read);
+  if (failed(readDivisor()))
+    return signalPassFailure();
   for (Program &program : programs.list)
     if (failed(run(program)))
       return signalPassFailure();

@@ -18,6 +18,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   pm.addPass(createAccumulateGradientsPass());
   AddStepBlockPassOptions block;
   block.clipGradNorm = options.clipGradNorm;
+  block.gradDivide = options.gradDivide;
   block.lossScale = options.lossScale;
   block.lossScaleInit = options.lossScaleInit;
   block.growthInterval = options.lossScaleGrowthInterval;

@@ -174,6 +174,10 @@ struct CommandLine {
       cl::cat(precision)};
   cl::opt<std::string> reduceDtype{
       "reduce-dtype", cl::desc("Type in which gradients cross ranks: f32 (default), f64, bf16 or f16"), cl::cat(precision)};
+  cl::opt<std::string> gradDivide{"grad-divide",
+                                  cl::desc("What the sum of gradients over ranks and micro-batches is divided by: average "
+                                           "(their number, default), sum (nothing), or a number"),
+                                  cl::init("average"), cl::cat(training)};
   cl::opt<std::string> lossScale{
       "loss-scale", cl::desc("Factor of the loss, so that f16 gradients do not vanish: dynamic (default with f16), none"
                              " (default else), or a number"),
@@ -245,6 +249,7 @@ static CompileOptions fill(const CommandLine &line) {
   if (!line.lossScale.empty())
     options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
   options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
+  options.update.gradDivide = line.gradDivide;
   options.update.lossScaleInit = line.lossScaleInit;
   options.update.lossScaleGrowthInterval = line.growthInterval;
   options.shard.mesh = line.mesh;

@@ -65,6 +65,9 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
   let options = [
     Option<"clipGradNorm", "clip-grad-norm", "double", "0.0",
            "Clip gradients to this global norm; 0: do not clip.">,
+    Option<"gradDivide", "grad-divide", "std::string", "\"average\"",
+           "What the sum of gradients over ranks and micro-batches is divided by: their number (average), 1 (sum), or "
+           "the number given.">,
     Option<"lossScale", "loss-scale", "std::string", "\"\"",
            "'dynamic' (when empty), or a number that never changes.">,
     Option<"lossScaleInit", "loss-scale-init", "double", "65536.0", "The dynamic scale at the start.">,

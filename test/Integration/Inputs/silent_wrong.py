@@ -65,6 +65,15 @@ def one_divisor():
                 assert abs(a - b) <= 2e-6 * abs(b), f"{name}: step {step + 1} has {found}, shards {expected[step]}"
 
 
+def asked_divisor():
+    """A sum is 4 means on 4 ranks; 8 halves the mean; whatever the mesh."""
+    mean = train("mean", 1, 4, "--mesh=shard=4")[0]["grad_norm"]
+    for mesh in ("--mesh=shard=4", "--mesh=replicate=2,shard=2"):
+        for divide, factor in (("sum", 4), ("8", 0.5), ("4", 1)):
+            found = train("divided", 1, 4, mesh, f"--grad-divide={divide}")[0]["grad_norm"]
+            assert abs(found - factor * mean) <= 2e-6 * abs(found), (mesh, divide, found, mean)
+
+
 def accumulation_saves():
     bytes = {}
     for sync in ("each", "last"):
@@ -75,5 +84,6 @@ def accumulation_saves():
 
 tied_and_uneven()
 one_divisor()
+asked_divisor()
 accumulation_saves()
 print("nothing silently wrong")

@@ -26,6 +26,8 @@ CASES = [
     (["--freeze=*"], "all 28 parameters are frozen: there is nothing to train"),
     (["--freeze=h.[0"], "freeze: pattern 'h.[0' cannot be read: invalid glob pattern"),
     (["--ignore-params=lm_head"], "ignore-params: pattern 'lm_head' matches no parameter"),
+    (["--grad-divide=0"], "grad-divide: expected 'average'"),
+    (["--grad-divide=world"], "grad-divide: expected 'average'"),
     (["--grad-sync=never"], "grad-sync: expected 'each'"),
     (["--grad-accum=0"], "--grad-accum=0: expected 1 to 65536"),
     (["--param-storage=both-of-them"], "param-storage"),
