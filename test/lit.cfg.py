@@ -21,5 +21,8 @@ models = os.environ.get("FSDP_MODELS", os.path.join(config.fsdp_src_root, "..", 
 if os.path.isdir(models):
     config.available_features.add("third-party-models")
     config.substitutions.append(("%models", os.path.abspath(models)))
+# Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
+if lit_config.params.get("long") or lit_config.params.get("all"):
+    config.available_features.add("long")
 if lit_config.params.get("all"):
     config.available_features.add("all")
