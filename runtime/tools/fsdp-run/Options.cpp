@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "ConfigFile.h"
 #include "fsdprt/fsdprt.h"
 #include <CLI/CLI.hpp>
 #include <cfloat>
@@ -232,6 +233,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   addTraining(app, options);
   addExecution(app, options);
   addReports(app, options);
+  addConfigFile(app);
   std::optional<std::string> problem;
   try {
     app.parse(argc, argv);

@@ -36,6 +36,12 @@ GOOD = [
       "gradient_clipping": 1.0, "bf16": {"enabled": False}, "fp16": {"enabled": False}, "steps_per_print": 2000,
       "elasticity": {"enabled": False}, "wall_clock_breakdown": False}, [], ACCUM),
     ({"mesh": "shard=2", "zero_optimization": {"stage": 1}}, [], 'parameters = [], gradients = [], optimizer = ["shard"]'),
+    ({"mesh": "shard=2", "bf16": {"enabled": True}}, [], "fsdp.unit @h.0 shards 2 x 14208 : f32"),
+    ({"mesh": "shard=2", "bf16": {"enabled": True}}, [], "tensor<48x144xbf16>"),
+    ({"mesh": "shard=2", "fsdp_config": {"mixed_precision_policy": {"param_dtype": "torch.bfloat16", "reduce_dtype": "fp32"}}},
+     [], "tensor<48x144xbf16>"),
+    ({"mesh": "shard=2", "fp16": {"enabled": True, "loss_scale": 0, "initial_scale_power": 12, "loss_scale_window": 500,
+                                  "hysteresis": 2, "min_loss_scale": 1}}, [], "tensor<48x144xf16>"),
     ({"mesh": "shard=2", "gradient_accumulation_steps": "auto", "fsdp": None}, [], UNITS),
 ]
 
@@ -77,6 +83,10 @@ BAD = [
     ('{"train_batch_size": 12, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}', "1:2",
      '"train_batch_size": 12 sequences in a step, but 2 per rank and micro-batch x 4 micro-batches x 1 ranks are 8'),
     ('{"train_batch_size": 5}', "1:2", '"train_batch_size": 5 sequences in a step, but 2 per rank'),
+    ('{"bf16": {"enabled": true},\n "fp16": {"enabled": true}}', "2:11",
+     '"fp16.enabled": contradicts "bf16.enabled": --param-dtype=f16 here, --param-dtype=bf16 there'),
+    ('{"bf16": true, "mixed_precision": "fp16"}', "1:16", '"mixed_precision": contradicts "bf16"'),
+    ('{"mixed_precision": "fp8"}', "1:2", "fp8 is refused: there is no fp8"),
     ('{"config": "other.json"}', "1:2", "a file of options cannot name another one"),
     ('{"grad_accum": 0}', "1:2", 'note: "grad_accum" says --grad-accum=0'),
     ('{"transformer_layer": "blocks.*"}', "1:2", 'note: "transformer_layer" says --transformer-layer=blocks.*'),

@@ -1,0 +1,129 @@
+//===- ConfigFile.cpp - Options in a JSON file ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A reader of JSON for CLI11, which then treats the values as if they had been on the
+// command line, but for those that are. An unknown key is refused with the nearest one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConfigFile.h"
+#include "core/Error.h"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+using namespace fsdprt;
+using nlohmann::json;
+
+/// What others call our options.
+static const std::map<std::string, std::string> aliases = {
+    {"max_steps", "steps"}, {"learning_rate", "lr"}, {"warmup_steps", "warmup"}, {"eval_steps", "val-every"}};
+
+static std::string spell(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+/// Insertions, deletions and replacements between two words.
+static size_t distance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+namespace {
+
+class JsonConfig : public CLI::Config {
+public:
+  explicit JsonConfig(CLI::App &app) : app(app) {}
+  std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream &input) const override {
+    std::map<std::string, std::string> origins;
+    std::vector<CLI::ConfigItem> items;
+    json root = parse(input);
+    if (!root.is_object())
+      refuse("expected an object of options");
+    for (auto &[key, value] : root.items()) {
+      if (value.is_null() || value == "auto")
+        continue;
+      auto alias = aliases.find(key);
+      CLI::ConfigItem item;
+      item.name = find(key, alias == aliases.end() ? spell(key) : alias->second);
+      item.inputs = {write(key, value)};
+      auto [other, isNew] = origins.emplace(item.name, key);
+      if (!isNew)
+        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' are both --" + item.name);
+      items.push_back(std::move(item));
+    }
+    return items;
+  }
+
+private:
+  [[noreturn]] static void refuse(const std::string &why) { throw CLI::ConfigError("--config: " + why, CLI::ExitCodes::ConfigError); }
+
+  static json parse(std::istream &input) {
+    std::set<std::string> keys;
+    auto check = [&](int depth, json::parse_event_t event, json &parsed) {
+      if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second)
+        refuse("'" + printable(parsed.get<std::string>()) + "' is given twice");
+      return true;
+    };
+    try {
+      return json::parse(input, check);
+    } catch (const json::parse_error &error) {
+      refuse(std::string("not JSON: ") + error.what());
+    }
+  }
+
+  std::string find(const std::string &key, const std::string &name) const {
+    std::string nearest;
+    size_t least = std::max<size_t>(2, key.size() / 3) + 1;
+    for (const CLI::Option *option : app.get_options())
+      for (const std::string &known : option->get_lnames()) {
+        if (known == "config" || known == "help" || known == "version")
+          continue;
+        if (known == name)
+          return name;
+        if (size_t apart = key.size() < 100 ? distance(known, name) : least; apart < least) {
+          least = apart;
+          nearest = known;
+        }
+      }
+    refuse("unknown key '" + printable(key) + "'" +
+           (nearest.empty() ? "; fsdp-run --help lists the options" : "; did you mean '" + nearest + "'?"));
+  }
+
+  static std::string write(const std::string &key, const json &value) {
+    if (value.is_string())
+      return value.get<std::string>();
+    if (value.is_structured())
+      refuse("'" + printable(key) + "': expected a word, a number, true or false");
+    if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() && std::abs(value.get<double>()) < 1e15)
+      return std::to_string(static_cast<long long>(value.get<double>())); // 1e3 steps
+    return value.dump();
+  }
+
+  CLI::App &app;
+};
+
+} // namespace
+
+void fsdprt::addConfigFile(CLI::App &app) {
+  app.config_formatter(std::make_shared<JsonConfig>(app));
+  app.set_config("--config", "", "JSON file of these options, with dashes or underscores; the command line wins")->type_name("FILE.json");
+}

@@ -1,0 +1,22 @@
+//===- ConfigFile.h - Options in a JSON file --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_CONFIGFILE_H
+#define FSDP_RUN_CONFIGFILE_H
+
+namespace CLI {
+class App;
+}
+
+namespace fsdprt {
+
+/// Adds --config=FILE.json: the options of `app`, which are all there by then, with dashes or
+/// underscores, and what the Trainer of Hugging Face calls them. The command line wins.
+void addConfigFile(CLI::App &app);
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_CONFIGFILE_H
