@@ -131,7 +131,8 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
   });
 }
 
-static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation) {
+static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
+                        ArrayRef<DtypeRow> dtypes) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
   json.object([&] {
     if (MeshOp mesh = getMesh(module))
@@ -144,6 +145,8 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
     writeCommunication(measureCommunication(module), json);
     if (!accumulation.empty())
       writeChoices(accumulation, json);
+    if (!dtypes.empty())
+      writeDtypes(dtypes, json);
     writePrograms(module, json);
   });
   os << "\n";
@@ -245,7 +248,8 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
        << "\n";
 }
 
-static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation) {
+static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
+                        ArrayRef<DtypeRow> dtypes) {
   if (MeshOp mesh = getMesh(module)) {
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -257,6 +261,8 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   if (!accumulation.empty())
     writeChoices(accumulation, os);
   writeUnits(measureUnits(module), os);
+  if (!dtypes.empty())
+    writeDtypes(dtypes, /*all=*/false, os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
     os << "  " << llvm::left_justify(program.getSymName(), 16) << countCommands(program, LaunchOp::getOperationName())
@@ -273,9 +279,10 @@ ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTake
   return report;
 }
 
-void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation) {
+void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation,
+                   ArrayRef<DtypeRow> dtypes) {
   if (json)
-    explainJson(module, os, accumulation);
+    explainJson(module, os, accumulation, dtypes);
   else
-    explainText(module, os, accumulation);
+    explainText(module, os, accumulation, dtypes);
 }

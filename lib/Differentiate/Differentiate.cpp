@@ -332,8 +332,12 @@ void DifferentiatePass::runOnOperation() {
     if (failed(splitProgram(func)))
       return signalPassFailure();
     Backward backward(func, reduceType);
+    bool usesHalf = backward.usesHalf(), scaled = lossScale == "on" || (lossScale == "auto" && usesHalf);
+    if (usesHalf && !scaled && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
+      emitWarning(func.getLoc(), "gradients in f16 without a loss scale: those below 6e-8 become 0; give "
+                                 "--loss-scale=dynamic");
     backward.cotangents.useResults = useResults;
-    if (failed(backward.run(lossScale == "on" || (lossScale == "auto" && backward.usesHalf()))))
+    if (failed(backward.run(scaled)))
       return signalPassFailure();
     numDifferentiated += backward.numOps;
     numFree += backward.cotangents.numFree;

@@ -61,7 +61,8 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
   return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
 }
 
-LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last) {
+LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last,
+                              SmallVectorImpl<DtypeRow> *dtypes) {
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
@@ -72,6 +73,8 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
       return failure();
     if (phase.mnemonic == "import" && options.afterImport && failed(options.afterImport(module)))
       return failure();
+    if (dtypes && phase.mnemonic == "update")
+      *dtypes = measureDtypes(module);
     if (phase.mnemonic == last)
       break;
   }

@@ -34,6 +34,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   pm.addPass(createCSEPass()); // constants and scalars of many units
   pm.addPass(createFormFmaPass()); // before anything computes a body twice
   pm.addPass(createVerifyUpdatedPass());
+  pm.addPass(createVerifyDtypesPass({options.reduceDtype}));
 }
 
 namespace {

@@ -215,7 +215,8 @@ struct CommandLine {
                                  cl::cat(output)};
   cl::opt<unsigned> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
                             cl::cat(output)};
-  cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json"),
+  cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json; dtypes:"
+                                                  " in which types each part of the step computes"),
                                cl::ValueOptional, cl::init(""), cl::cat(output)};
   cl::opt<std::string> compileTo{"compile-to", cl::desc("Stop behind a phase and write its IR:"
                                                         " import|shard|differentiate|update|fuse|plan|codegen"),
@@ -250,6 +251,7 @@ static CompileOptions fill(const CommandLine &line) {
     options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
   options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
   options.update.gradDivide = line.gradDivide;
+  options.update.reduceDtype = line.reduceDtype;
   options.update.lossScaleInit = line.lossScaleInit;
   options.update.lossScaleGrowthInterval = line.growthInterval;
   options.shard.mesh = line.mesh;
@@ -357,8 +359,9 @@ static std::optional<std::string> checkUsage(const CommandLine &line) {
   if (!known)
     return "--compile-to=" + line.compileTo +
            ": expected import, shard, differentiate, update, fuse, plan or codegen";
-  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json")
-    return "--explain=" + line.explain + ": expected text or json";
+  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json" &&
+      line.explain != "dtypes")
+    return "--explain=" + line.explain + ": expected text, json or dtypes";
   if (int64_t number; line.ignoreIndex.getNumOccurrences()) {
     if (StringRef(line.ignoreIndex).getAsInteger(10, number))
       return "--ignore-index=" + line.ignoreIndex + ": expected an integer";
@@ -543,14 +546,15 @@ static int compile(const CommandLine &line) {
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
   const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo;
-  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json";
+  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes";
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
   if (!line.config.empty())
     options.afterImport = [&, given = line.accum.getNumOccurrences() > 0](ModuleOp imported) {
       return checkFileBatch(imported, options, given);
     };
-  if (failed(runPhases(*module, options, compileTo)))
+  SmallVector<DtypeRow> dtypes;
+  if (failed(runPhases(*module, options, compileTo, explains ? &dtypes : nullptr)))
     return badUsage;
   if (!compileTo.empty() && compileTo != "codegen") // IR
     return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
@@ -562,7 +566,8 @@ static int compile(const CommandLine &line) {
   if (failed(image))
     return 1;
   if (explains)
-    explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context));
+    onlyDtypes ? writeDtypes(dtypes, /*all=*/true, llvm::outs())
+               : explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context), dtypes);
   return outFile.empty() || succeeded(writeArtifact(*module, *image, options, outFile)) ? 0 : 1;
 }
 

@@ -7,7 +7,7 @@
 #ifndef FSDP_ANALYSIS_EXPLAIN_H
 #define FSDP_ANALYSIS_EXPLAIN_H
 
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/Analysis/DtypeFlow.h"
 
 namespace mlir::fsdp {
 
@@ -84,7 +84,9 @@ ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);
 
 /// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
 /// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
-void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {});
+/// `dtypes`: of the step behind Update.
+void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
+             ArrayRef<DtypeRow> dtypes = {});
 
 } // namespace mlir::fsdp
 

@@ -12,6 +12,7 @@
 #ifndef FSDP_PIPELINES_COMPILER_H
 #define FSDP_PIPELINES_COMPILER_H
 
+#include "fsdp/Analysis/DtypeFlow.h"
 #include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Differentiate/Pipeline.h"
 #include "fsdp/Fuse/Pipeline.h"
@@ -53,7 +54,8 @@ ArrayRef<Phase> getPhases();
 
 /// Runs the phases up to and including `last` (all when empty) on `module`.
 /// Errors are diagnostics.
-LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRef last = {});
+LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRef last = {},
+                        SmallVectorImpl<DtypeRow> *dtypes = nullptr);
 
 /// Reduces a planned module to its kernels, as phase functions (`--compile-to=codegen`).
 LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);

@@ -145,6 +145,34 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
+  let summary = "Check that nothing is computed in a narrower type than asked";
+  let description = [{
+    Of the program `step`:
+
+    | part | what | at least |
+    |---|---|---|
+    | gradient | what crosses ranks, and roundings on the way | `reduce-dtype` |
+    | gradient | sums: over ranks' bodies, micro-batches, and those that make a cotangent of a parameter | f32 |
+    | loss, norm | reductions over ranks and micro-batches; arithmetic of the norm | f32 |
+    | optimizer | arithmetic, and state other than parameters | f32 |
+
+    A warning where the model itself computes its loss in a narrower type, and where narrow
+    parameters are updated without masters.
+
+    - Requires: `fsdp-apply-optimizer`.
+    - Ensures: the table.
+    - Keeps: everything.
+  }];
+  let options = [
+    Option<"reduceDtype", "reduce-dtype", "std::string", "\"\"",
+           "Type in which gradients were asked to cross ranks: f32 (when empty), f64, bf16 or f16.">
+  ];
+  let statistics = [
+    Statistic<"numChecked", "checked-types", "Types compared">
+  ];
+}
+
 def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let summary = "Check what Update promises";
   let description = [{

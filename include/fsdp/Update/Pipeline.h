@@ -24,6 +24,7 @@ struct UpdateOptions {
   double momentum = 0.0;           ///< `--momentum`
   double clipGradNorm = 0.0;       ///< `--clip-grad-norm`; 0: off
   std::string gradDivide = "average"; ///< `--grad-divide`
+  std::string reduceDtype;         ///< `--reduce-dtype`, to be held; empty: f32
   std::string lossScale;           ///< `--loss-scale`: dynamic, or a number; empty: dynamic where there is a scale
   double lossScaleInit = 65536;    ///< `--loss-scale-init`
   int64_t lossScaleGrowthInterval = 2000; ///< `--loss-scale-growth-interval`

@@ -37,7 +37,7 @@ CASES = [
     (["--beta1=1.5"], "beta1"),
     (["--target=tpu"], "--target=tpu: expected cpu or reference"),
     (["--threads-per-rank=0"], "--threads-per-rank=0: expected 1 to 1024"),
-    (["--explain=yaml"], "--explain=yaml: expected text or json"),
+    (["--explain=yaml"], "--explain=yaml: expected text, json or dtypes"),
     (["--config=missing.json"], "missing.json: error: cannot be read: No such file or directory"),
 ]
 

@@ -1,0 +1,319 @@
+//===- DtypeFlow.cpp - In which types a step computes -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   model  ->  cotangents  -> gradient: convert, reduce, add ->  norm   -> step block
+//          ->  loss: reduce, add                             ->            step block
+//                                  gradient, factors  ->  optimizer     -> state
+//
+//  1. From each result that updates state back: the op that writes it is the
+//     optimizer's; its first tensor is the gradient, its scalars are factors.
+//  2. From the gradients back to the reduce_scatters, through loops.
+//  3. From the step block back to the gradients (norm) and, from its first operand, to
+//     the reductions that the loss comes from.
+//  4. What was not met is the model.
+//  5. Rows: every op that reduces, multiplies, converts or sends, with its types.
+//
+// O(ops).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/DtypeFlow.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include <map>
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+StringRef fsdp::stringifyStepPart(StepPart part) {
+  static constexpr StringLiteral names[] = {"model", "loss", "gradient", "norm", "optimizer"};
+  return names[static_cast<unsigned>(part)];
+}
+
+bool fsdp::holdsAll(FloatType outer, FloatType inner) {
+  const llvm::fltSemantics &o = outer.getFloatSemantics(), &i = inner.getFloatSemantics();
+  return llvm::APFloat::semanticsPrecision(o) >= llvm::APFloat::semanticsPrecision(i) &&
+         llvm::APFloat::semanticsMaxExponent(o) >= llvm::APFloat::semanticsMaxExponent(i);
+}
+
+static bool isScalar(Value v) {
+  auto type = dyn_cast<RankedTensorType>(v.getType());
+  return type && type.getRank() == 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+StepParts::StepParts(func::FuncOp program) {
+  Operation *ret = program.getBody().front().getTerminator();
+  Value block;
+  for (OpOperand &result : ret->getOpOperands()) {
+    auto updates = program.getResultAttrOfType<IntegerAttr>(result.getOperandNumber(), FSDPDialect::updatesAttr);
+    if (!updates)
+      continue;
+    unsigned index = updates.getInt();
+    if (auto unit = program.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr))
+      followState(result.get(), unit);
+    else if (program.getArgAttr(index, FSDPDialect::blockAttr))
+      block = result.get();
+  }
+  auto update = block ? block.getDefiningOp<linalg::GenericOp>() : linalg::GenericOp();
+  if (!update || !mark(update, StepPart::norm))
+    return;
+  for (auto [i, in] : llvm::enumerate(update.getDpsInputs()))
+    i == 0 ? followLoss(in) : followNorm(in);
+}
+
+/// True where the op is met for the first time.
+bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
+
+/// New state of a unit: behind a gather of its pieces, or at once.
+void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
+  Operation *def = v.getDefiningOp();
+  if (!def || !mark(def, StepPart::optimizer))
+    return;
+  auto update = dyn_cast<linalg::GenericOp>(def);
+  if (!update) {
+    for (Value operand : def->getOperands())
+      followState(operand, unit);
+    return;
+  }
+  bool isFirst = true;
+  for (Value in : update.getDpsInputs()) {
+    if (isScalar(in)) {
+      followFactor(in);
+    } else if (isFirst) {
+      followGradient(in, unit);
+      isFirst = false;
+    }
+  }
+}
+
+/// Rates and corrections; not the step block itself.
+void StepParts::followFactor(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def || !isScalar(v) || !mark(def, StepPart::optimizer))
+    return;
+  for (Value operand : def->getOperands())
+    followFactor(operand);
+}
+
+void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return;
+  if (auto loop = dyn_cast<scf::ForOp>(def)) {
+    mark(loop, StepPart::gradient);
+    return followGradient(loop.getYieldedValues()[cast<OpResult>(v).getResultNumber()], unit);
+  }
+  if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
+    return;
+  units[def] = unit;
+  if (auto reduce = dyn_cast<ReduceScatterOp>(def)) {
+    for (Value grad : reduce.getGrads())
+      if (auto map = grad.getDefiningOp<linalg::GenericOp>(); map && map.getNumDpsInputs() == 1 &&
+          isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(map.getBody()->getTerminator()->getOperand(0).getDefiningOp()) &&
+          map.getBody()->getOperations().size() == 2) {
+        mark(map, StepPart::gradient);
+        units[map] = unit;
+      }
+    return;
+  }
+  for (Value operand : def->getOperands())
+    if (isa<RankedTensorType>(operand.getType()) && !isScalar(operand))
+      followGradient(operand, unit);
+}
+
+void StepParts::followNorm(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def || isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::norm))
+    return;
+  for (Value operand : def->getOperands())
+    followNorm(operand);
+}
+
+/// Back to the model's reductions: what they read is the model.
+void StepParts::followLoss(Value v) {
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return;
+  if (auto loop = dyn_cast<scf::ForOp>(def))
+    return followLoss(loop.getYieldedValues()[cast<OpResult>(v).getResultNumber()]);
+  auto generic = dyn_cast<linalg::GenericOp>(def);
+  bool reduces = isa<CrossEntropyOp>(def) || (generic && generic.getNumReductionLoops() != 0);
+  if (isa<tensor::EmptyOp, linalg::FillOp>(def) || (!isScalar(v) && !reduces) || !mark(def, StepPart::loss))
+    return;
+  for (Value operand : def->getOperands())
+    followLoss(operand);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Collects rows in the order in which they are met first.
+class RowCollector {
+public:
+  explicit RowCollector(func::FuncOp program) : parts(program) {
+    addStates(program);
+    program.walk([&](Operation *op) {
+      if (!isa<linalg::LinalgOp>(op->getParentOp()))
+        visit(op);
+    });
+  }
+  SmallVector<DtypeRow> take() {
+    return llvm::map_to_vector(rows, [](auto &entry) { return std::move(entry.second); });
+  }
+
+private:
+  void addStates(func::FuncOp program);
+  void visit(Operation *op);
+  void visitGeneric(linalg::GenericOp op);
+  void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
+
+  StepParts parts;
+  using Key = std::tuple<StepPart, std::string, std::string>;
+  llvm::MapVector<Key, DtypeRow, std::map<Key, unsigned>> rows;
+};
+} // namespace
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << getElementTypeOrSelf(type);
+  return text;
+}
+
+static std::string arrow(Type from, Type to) {
+  return from == to ? print(from) : print(from) + " -> " + print(to);
+}
+
+static bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
+
+/// How often a step runs the op.
+static int64_t countTurns(Operation *op) {
+  int64_t turns = 1;
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>()) {
+    std::optional<int64_t> bound = getConstantIntValue(loop.getUpperBound());
+    turns *= bound.value_or(1);
+  }
+  return turns;
+}
+
+void RowCollector::add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns) {
+  DtypeRow &row = rows.try_emplace({part, what.str(), types}, DtypeRow{part, what.str(), types}).first->second;
+  auto tensor = dyn_cast<RankedTensorType>(written);
+  int64_t elements = tensor ? tensor.getNumElements() : 1;
+  row.count += turns;
+  row.elements += turns * elements;
+  row.bytes += turns * llvm::divideCeil(elements * getElementTypeOrSelf(written).getIntOrFloatBitWidth(), 8);
+}
+
+void RowCollector::addStates(func::FuncOp program) {
+  for (BlockArgument arg : program.getArguments())
+    if (auto state = program.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::stateAttr))
+      add(StepPart::optimizer, (state.getValue() + " (state)").str(), print(arg.getType()), arg.getType(), 1);
+}
+
+void RowCollector::visitGeneric(linalg::GenericOp op) {
+  int64_t turns = countTurns(op);
+  Block &body = *op.getBody();
+  StepPart part = parts[op];
+  if (op.getNumReductionLoops() != 0) {
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      auto in = llvm::find_if(op.getDpsInputs(), isFloat);
+      if (isFloat(result) && in != op.getDpsInputs().end())
+        add(part, "reduction", arrow(getElementTypeOrSelf((*in).getType()), getElementTypeOrSelf(result.getType())),
+            result.getType(), turns);
+    }
+    return;
+  }
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    Operation *last = body.getTerminator()->getOperand(i).getDefiningOp();
+    if (!isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(last))
+      continue;
+    bool pure = isa<BlockArgument>(last->getOperand(0));
+    if (pure || isa<arith::TruncFOp>(last))
+      add(part, pure ? "conversion" : "rounding", arrow(last->getOperand(0).getType(), last->getResult(0).getType()),
+          result.getType(), turns);
+  }
+}
+
+void RowCollector::visit(Operation *op) {
+  int64_t turns = countTurns(op);
+  auto element = [](Value v) { return getElementTypeOrSelf(v.getType()); };
+  StepPart part = parts[op];
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return visitGeneric(generic);
+  if (auto product = dyn_cast<linalg::ContractOp>(op)) {
+    Value l = product.getDpsInputs()[0], r = product.getDpsInputs()[1], out = product->getResult(0);
+    std::string types = print(l.getType()) + " x " + print(r.getType()) + " -> " + print(out.getType());
+    return add(part, "product", types, out.getType(), turns);
+  }
+  if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
+    // Computed in f32 at least, whatever they read.
+    Type from = element(op->getOperand(0)), wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
+    return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(), turns);
+  }
+  if (auto unshard = dyn_cast<UnshardOp>(op)) {
+    for (Value full : unshard.getResults())
+      add(part, "gather", arrow(element(unshard.getShard()), element(full)), full.getType(), turns);
+    return;
+  }
+  if (auto reduce = dyn_cast<ReduceScatterOp>(op)) {
+    for (Value grad : reduce.getGrads())
+      add(part, "reduce_scatter", print(grad.getType()), grad.getType(), turns);
+    return;
+  }
+  if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, BroadcastOp>(op))
+    return add(part, op->getName().stripDialect(), print(op->getOperand(0).getType()), op->getOperand(0).getType(),
+               turns);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    for (Value sum : loop.getRegionIterArgs())
+      if (isFloat(sum))
+        add(isScalar(sum) ? StepPart::loss : StepPart::gradient, "accumulation", print(sum.getType()), sum.getType(),
+            turns);
+}
+
+SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
+  for (auto func : updated.getOps<func::FuncOp>()) {
+    auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    if (!program || program.getValue() != "step" || func.isExternal())
+      continue;
+    SmallVector<DtypeRow> rows = RowCollector(func).take();
+    llvm::stable_sort(rows, [](const DtypeRow &a, const DtypeRow &b) { return a.part < b.part; });
+    return rows;
+  }
+  return {};
+}
+
+void fsdp::writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os) {
+  os << "\nTypes in which a step of one rank computes\n";
+  for (const DtypeRow &row : rows)
+    if (all || row.part != StepPart::model)
+      os << "  " << llvm::left_justify(stringifyStepPart(row.part), 11) << llvm::left_justify(row.what, 24)
+         << llvm::left_justify(row.types, 22) << llvm::format("%8lld x %16lld B", static_cast<long long>(row.count),
+                                                              static_cast<long long>(row.bytes))
+         << "\n";
+}
+
+void fsdp::writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json) {
+  json.attributeArray("dtypes", [&] {
+    for (const DtypeRow &row : rows)
+      json.object([&] {
+        json.attribute("part", stringifyStepPart(row.part));
+        json.attribute("what", row.what);
+        json.attribute("types", row.types);
+        json.attribute("count", row.count);
+        json.attribute("elements", row.elements);
+        json.attribute("bytes", row.bytes);
+      });
+  });
+}
