@@ -1,5 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-verify-dtypes -verify-diagnostics -split-input-file
-// RUN: not fsdp-opt %s --fsdp-verify-dtypes=reduce-dtype=int8 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not fsdp-opt %s --fsdp-verify-dtypes=reduce-dtype=int8 -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: reduce-dtype: expected f32, f64, bf16 or f16, found 'int8'
 
 // Each narrowing that is planted is refused where it is.
@@ -7,7 +7,6 @@
 #id = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
-// expected-note@+2 {{for unit 'u'}}
 // expected-note@+1 {{for unit 'u'}}
 fsdp.unit @u shards 2 x 64 : bf16 reshard true [#fsdp.param<"w", tensor<128xbf16>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 func.func @step(%p: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "parameter"}, %master: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "master"},
