@@ -1,0 +1,183 @@
+//===- CommandLine.cpp - The options of fsdp-compile ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "CommandLine.h"
+#include "fsdp/Tools/ToolMain.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+const char *const fsdp::overview = R"(fsdp-compile: compile the fully sharded training step of a model
+
+Takes a loss function as MLIR (linalg on tensors; what fsdp-modelgen writes, or an
+importer), writes the whole step (backward, optimizer, collectives, memory plan),
+compiles its kernels and packs one file that fsdp-run trains with.
+
+EXAMPLES
+  A GPT for two ranks, and what it will use:
+    fsdp-modelgen gpt2 --layers=4 --hidden=128 --heads=4 --vocab=256 --seq=64 --batch=8 -o gpt.mlir
+    fsdp-compile gpt.mlir --mesh=shard=2 -o gpt.fsdp --explain
+    fsdp-run gpt.fsdp --ranks=2 --text=input.txt --steps=200
+
+  A foreign module that returns logits and holds a mask of unknown content:
+    fsdp-compile gpt2.mlir --attach-loss=cross_entropy --buffer=0=causal --mesh=shard=2 -o gpt2.fsdp
+
+  The options in a file, or those of Hugging Face or DeepSpeed (docs/Configuration.md):
+    fsdp-compile gpt.mlir --config=config.json -o gpt.fsdp
+
+  The IR after a phase:
+    fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
+
+THE MODEL
+  One public function of static shapes that returns the loss (or logits, with --attach-loss). Attributes of its arguments:
+    fsdp.param = "h.0.weight"   a parameter; without any: --params, --params-file, or all floats before the first integers
+    fsdp.init = #fsdp.init<normal, 0.0, 0.02>   how it starts (constant, normal, uniform); inferred from its uses
+    fsdp.frozen                 it is not trained
+    fsdp.unit = "name"          the unit that it belongs to
+    fsdp.batch = "tokens"       a batch input; fsdp-run feeds text to tokens and targets
+    fsdp.limit = 256 : i64      its ids are in [0, 256): checked before each step; inferred from lookups
+
+  --params-file names what cannot be marked, one entry per argument or constant:
+    [{"index": 3, "rename": "h.0.weight", "init": {"kind": "normal", "a": 0, "b": 0.02}, "frozen": true}, ...]
+  "index" counts the arguments from 0; "name" (of its location) or "resource" (of a constant) point as well.
+
+  --buffer=INDEX=... counts the arguments from 0 as they are in the file; where none has that place, the tables among
+  the constants in order of appearance. NAME is the argument's location, fsdp.batch, or the constant's resource.
+  CONTENT: causal (a mask), zeros, ones, a FILE of raw little-endian values, or keep (a constant stays as it is).
+
+  --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
+
+EXIT CODES
+  0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model
+)";
+
+/// As cl::opt<bool> reads it.
+static std::optional<bool> readBool(StringRef text) {
+  return llvm::StringSwitch<std::optional<bool>>(text)
+      .Cases({"", "true", "TRUE", "True", "1"}, true)
+      .Cases({"false", "FALSE", "False", "0"}, false)
+      .Default(std::nullopt);
+}
+
+CompileOptions fsdp::fill(const CommandLine &line) {
+  CompileOptions options;
+  options.import.entry = line.entry;
+  options.import.params = line.params;
+  options.import.paramsFile = line.paramsFile;
+  options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
+  options.import.attachLoss = line.attachLoss;
+  options.import.ignoreIndex = line.ignoreIndex;
+  options.shard.paramDtype = line.paramDtype;
+  options.shard.outputDtype = line.outputDtype;
+  options.differentiate.reduceDtype = line.reduceDtype;
+  if (!line.lossScale.empty())
+    options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
+  options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
+  options.update.gradDivide = line.gradDivide;
+  options.update.reduceDtype = line.reduceDtype;
+  options.update.lossScaleInit = line.lossScaleInit;
+  options.update.lossScaleGrowthInterval = line.growthInterval;
+  options.shard.mesh = line.mesh;
+  options.shard.strategy = line.strategy;
+  options.shard.policy = line.policy;
+  options.shard.layerPattern = line.layer;
+  options.shard.wrapFile = line.wrapFile;
+  options.shard.minNumParams = line.minNumParams;
+  if (!line.wrapFile.empty() && !line.policy.getNumOccurrences())
+    options.shard.policy = "manual";
+  options.shard.reshardRoot = line.reshardRoot;
+  options.shard.gradSync = line.gradSync;
+  options.shard.paramStorage = line.paramStorage;
+  options.shard.freeze = line.freeze;
+  options.shard.ignore = line.ignore;
+  options.shard.reshardAfterForward = readBool(line.reshard).value_or(true);
+  options.shard.gradAccum = line.accum;
+  options.shard.remarks = line.remarks;
+  options.update.optimizer = line.optimizer;
+  options.update.beta1 = line.beta1;
+  options.update.beta2 = line.beta2;
+  options.update.eps = line.eps;
+  options.update.weightDecay = line.decay;
+  options.update.momentum = line.momentum;
+  options.update.clipGradNorm = line.clip;
+  options.target = line.target;
+  options.targetCpu = line.targetCpu;
+  options.threadsPerRank = line.threads;
+  options.learningRate = line.lr;
+  options.dumpDirectory = line.dumpTo;
+  options.timing = line.timing;
+  options.source = line.input;
+  options.compiler = "fsdp-compile " FSDP_VERSION " (LLVM " LLVM_VERSION_STRING ")";
+  return options;
+}
+
+/// Numbers of the optimizer, and options that the chosen one does not read.
+static std::optional<std::string> checkOptimizer(const CommandLine &line) {
+  auto found = [](const cl::opt<double> &option) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "--" << option.ArgStr << "=" << llvm::format("%g", option.getValue()) << ": expected ";
+    return text;
+  };
+  for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip})
+    if (!(*number >= 0 && std::isfinite(*number)))
+      return found(*number) + "a finite number of at least 0";
+  for (const cl::opt<double> *number : {&line.beta1, &line.beta2, &line.momentum})
+    if (!(*number >= 0 && *number < 1))
+      return found(*number) + "a number from 0 up to, but not 1";
+  StringRef optimizer = line.optimizer;
+  if (optimizer != "adamw" && optimizer != "sgd")
+    return "--optimizer=" + line.optimizer + ": expected adamw or sgd";
+  return std::nullopt;
+}
+
+std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::function_ref<bool(StringRef)> isFromFile) {
+  bool isAdam = line.optimizer == "adamw";
+  for (const cl::opt<double> *option : {&line.momentum, &line.beta1, &line.beta2, &line.eps})
+    if (option->getNumOccurrences() > 0 && !isFromFile(option->ArgStr) && (option == &line.momentum) == isAdam)
+      return "--" + option->ArgStr.str() + " is of " + (isAdam ? "sgd" : "adamw") + ", and --optimizer=" +
+             line.optimizer + " does not read it: leave it out";
+  return std::nullopt;
+}
+
+std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
+  bool known = line.compileTo.empty() || line.compileTo == "codegen" ||
+               llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
+  if (!known)
+    return "--compile-to=" + line.compileTo +
+           ": expected import, shard, differentiate, update, fuse, plan or codegen";
+  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json" &&
+      line.explain != "dtypes")
+    return "--explain=" + line.explain + ": expected text, json or dtypes";
+  if (int64_t number; line.ignoreIndex.getNumOccurrences()) {
+    if (StringRef(line.ignoreIndex).getAsInteger(10, number))
+      return "--ignore-index=" + line.ignoreIndex + ": expected an integer";
+    if (line.attachLoss.empty())
+      return std::string("--ignore-index is of the loss that --attach-loss=cross_entropy adds; a loss in the model "
+                         "brings its own");
+  }
+  if (line.target != "cpu" && line.target != "reference")
+    return "--target=" + line.target + ": expected cpu or reference";
+  if (!readBool(line.reshard))
+    return "--reshard-after-forward=" + line.reshard + ": expected true or false, found " + line.reshard;
+  if (line.accum < 1 || line.accum > 65536)
+    return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
+  if (line.threads < 1 || line.threads > 1024)
+    return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
+  if (line.explain.getNumOccurrences() && !line.compileTo.empty())
+    return "--explain needs the whole way: leave out --compile-to";
+  if (line.outFile.empty() && (!line.explain.getNumOccurrences() || !line.compileTo.empty()))
+    return "no output: give -o OUT.fsdp, or --explain for the plan alone" +
+           (line.input == "-" ? std::string("; the model comes from stdin when no IN.mlir is given, see --help") : std::string());
+  if (line.outFile == "-" && line.explain.getNumOccurrences())
+    return "-o - and --explain both write to stdout: give -o OUT.fsdp";
+  if (std::optional<std::string> problem = checkOptimizer(line))
+    return problem;
+  return line.outFile.empty() ? std::nullopt : whyNotWritable(line.outFile, line.input);
+}

@@ -1,0 +1,189 @@
+//===- CommandLine.h - The options of fsdp-compile --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_COMPILE_COMMANDLINE_H
+#define FSDP_TOOLS_COMPILE_COMMANDLINE_H
+
+#include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Pipelines/Config.h"
+#include "llvm/Support/CommandLine.h"
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// The options of LLVM, which say what they take.
+namespace mlir::fsdp::cl {
+using namespace llvm::cl;
+
+/// The options made so far, for files that set them.
+inline std::vector<ConfigOption> &kinds() {
+  static std::vector<ConfigOption> kinds;
+  return kinds;
+}
+
+template <typename T>
+struct opt : llvm::cl::opt<T> {
+  template <typename... Modifiers>
+  explicit opt(const Modifiers &...modifiers) : llvm::cl::opt<T>(modifiers...) {
+    constexpr ConfigKind kind = std::is_same_v<T, bool>           ? ConfigKind::flag
+                                : std::is_integral_v<T>           ? ConfigKind::integer
+                                : std::is_floating_point_v<T>     ? ConfigKind::number
+                                                                  : ConfigKind::word;
+    if (this->hasArgStr())
+      kinds().push_back({this->ArgStr.str(), kind});
+  }
+  using llvm::cl::opt<T>::operator=;
+};
+
+template <typename T>
+struct list : llvm::cl::list<T> {
+  template <typename... Modifiers>
+  explicit list(const Modifiers &...modifiers) : llvm::cl::list<T>(modifiers...) {
+    kinds().push_back({this->ArgStr.str(), ConfigKind::list});
+  }
+};
+} // namespace mlir::fsdp::cl
+
+namespace mlir::fsdp {
+
+/// The command line. Local, so that no global option is left behind.
+struct CommandLine {
+  cl::OptionCategory model{"Model"}, sharding{"Sharding"}, precision{"Precision"}, training{"Training"}, output{"Output"};
+
+  cl::opt<std::string> input{cl::Positional, cl::desc("IN.mlir"), cl::init("-"), cl::cat(model)};
+  cl::opt<std::string> config{"config",
+                              cl::desc("JSON file of options, of a Hugging Face fsdp_config, or of DeepSpeed;"
+                                       " the command line wins"),
+                              cl::value_desc("FILE.json"), cl::cat(model)};
+  cl::opt<bool> configKeys{"config-keys", cl::desc("Print the keys that --config understands"), cl::Hidden,
+                           cl::cat(output)};
+  cl::opt<std::string> entry{"entry", cl::desc("Function to train (default: the only public one)"), cl::cat(model)};
+  cl::opt<std::string> params{
+      "params", cl::desc("Which arguments are parameters: positions and names, e.g. 0-148,150,h.*"), cl::cat(model)};
+  cl::opt<std::string> paramsFile{
+      "params-file", cl::desc("JSON sidecar: names, initial values and frozen flags of parameters"), cl::cat(model)};
+  cl::list<std::string> buffers{
+      "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|keep|FILE (repeat per buffer)"), cl::cat(model)};
+  cl::opt<std::string> attachLoss{"attach-loss", cl::desc("Loss behind logits: cross_entropy"), cl::cat(model)};
+  cl::opt<std::string> ignoreIndex{
+      "ignore-index", cl::desc("With --attach-loss: value of the targets that do not count, such as -100"),
+      cl::value_desc("N"), cl::cat(model)};
+
+  cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1); S may be 2x4"),
+                            cl::init("shard=1"), cl::cat(sharding)};
+  cl::opt<std::string> strategy{"sharding-strategy",
+                                cl::desc("no_shard, zero1, zero2, shard_grad_op, full_shard (default), hybrid_shard, "
+                                         "hybrid_shard_zero2 or hfsdp"),
+                                cl::init("full_shard"),
+                                cl::cat(sharding)};
+  cl::opt<std::string> policy{"auto-wrap-policy",
+                              cl::desc("transformer: one unit per layer (default); size: modules of --min-num-params;"
+                                       " manual: those of --wrap; none: the whole model is one unit"),
+                              cl::init("transformer"), cl::cat(sharding)};
+  cl::opt<std::string> layer{"transformer-layer", cl::desc("Prefix pattern of a layer's parameters, e.g. h.*"),
+                             cl::cat(sharding)};
+  cl::opt<std::string> wrapFile{"wrap", cl::desc("JSON list of units: patterns, the first match wins"),
+                                cl::value_desc("FILE.json"), cl::cat(sharding)};
+  cl::opt<int64_t> minNumParams{"min-num-params",
+                                cl::desc("size: elements of the smallest unit (default 100000000); transformer:"
+                                         " merge layers up to this many"),
+                                cl::init(0), cl::cat(sharding)};
+  cl::opt<std::string> reshard{"reshard-after-forward",
+                               cl::desc("Gather parameters again in the backward: true (default) or false"),
+                               cl::ValueOptional, cl::init("true"), cl::cat(sharding)};
+
+  cl::opt<std::string> reshardRoot{"reshard-root",
+                                   cl::desc("The root unit: gathered again in the backward (forward), kept until then "
+                                            "(backward, default), or gathered once per step (step)"),
+                                   cl::init("backward"), cl::cat(sharding)};
+  cl::opt<std::string> paramStorage{"param-storage",
+                                    cl::desc("Trained parameters of less than f32: kept in f32 and cast where they are "
+                                             "gathered (master, default), or as they are beside f32 masters (both)"),
+                                    cl::init("master"), cl::cat(sharding)};
+  cl::opt<std::string> gradSync{"grad-sync",
+                                cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
+                                         "auto (default): each where they are sharded"),
+                                cl::init("auto"), cl::cat(training)};
+  cl::opt<std::string> ignore{"ignore-params",
+                              cl::desc("Parameters that every rank keeps whole, whatever the strategy: patterns"),
+                              cl::value_desc("PATTERNS"), cl::cat(sharding)};
+  cl::opt<std::string> freeze{"freeze", cl::desc("Parameters that are not trained: patterns, e.g. h.0,*.bias"),
+                              cl::value_desc("PATTERNS"), cl::cat(training)};
+
+  cl::opt<std::string> paramDtype{
+      "param-dtype", cl::desc("Parameters and activations of an f32 model: f32 (default), bf16 or f16"),
+      cl::cat(precision)};
+  cl::opt<std::string> reduceDtype{
+      "reduce-dtype", cl::desc("Type in which gradients cross ranks: f32 (default), f64, bf16 or f16"), cl::cat(precision)};
+  cl::opt<std::string> gradDivide{"grad-divide",
+                                  cl::desc("What the sum of gradients over ranks and micro-batches is divided by: average "
+                                           "(their number, default), sum (nothing), or a number"),
+                                  cl::init("average"), cl::cat(training)};
+  cl::opt<std::string> lossScale{
+      "loss-scale", cl::desc("Factor of the loss, so that f16 gradients do not vanish: dynamic (default with f16), none"
+                             " (default else), or a number"),
+      cl::cat(precision)};
+  cl::opt<double> lossScaleInit{"loss-scale-init", cl::desc("The dynamic loss scale at the start (default 65536)"),
+                                cl::init(65536), cl::cat(precision)};
+  cl::opt<int64_t> growthInterval{"loss-scale-growth-interval",
+                                  cl::desc("Good steps after which the dynamic loss scale doubles (default 2000)"),
+                                  cl::init(2000), cl::cat(precision)};
+  cl::opt<std::string> outputDtype{
+      "output-dtype", cl::desc("What the loss is computed from: f32 (default), or the --param-dtype"), cl::cat(precision)};
+
+  cl::opt<std::string> optimizer{"optimizer", cl::desc("adamw (default) or sgd"), cl::init("adamw"), cl::cat(training)};
+  cl::opt<double> lr{"lr", cl::desc("Learning rate that fsdp-run starts from (default 3e-4)"), cl::init(3e-4),
+                     cl::cat(training)};
+  cl::opt<double> beta1{"beta1", cl::desc("AdamW: decay of the first moment (default 0.9)"), cl::init(0.9),
+                        cl::cat(training)};
+  cl::opt<double> beta2{"beta2", cl::desc("AdamW: decay of the second moment (default 0.999)"), cl::init(0.999),
+                        cl::cat(training)};
+  cl::opt<double> eps{"eps", cl::desc("AdamW: added to the root (default 1e-8)"), cl::init(1e-8), cl::cat(training)};
+  cl::opt<double> decay{"weight-decay", cl::desc("Decoupled decay of tensors of rank 2 and more (default 0.01)"),
+                        cl::init(0.01), cl::cat(training)};
+  cl::opt<double> momentum{"momentum", cl::desc("SGD: momentum (default 0)"), cl::init(0.0), cl::cat(training)};
+  cl::opt<double> clip{"clip-grad-norm", cl::desc("Largest global gradient norm; 0: no clipping (default)"),
+                       cl::init(0.0), cl::cat(training)};
+
+  cl::opt<unsigned> accum{"grad-accum", cl::desc("Micro-batches whose gradients a step accumulates (default 1)"),
+                          cl::init(1), cl::cat(training)};
+
+  cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
+                               cl::value_desc("OUT.fsdp"), cl::cat(output)};
+  cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
+                              cl::cat(output)};
+  cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
+                                 cl::cat(output)};
+  cl::opt<unsigned> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
+                            cl::cat(output)};
+  cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json; dtypes:"
+                                                  " in which types each part of the step computes"),
+                               cl::ValueOptional, cl::init(""), cl::cat(output)};
+  cl::opt<std::string> compileTo{"compile-to", cl::desc("Stop behind a phase and write its IR:"
+                                                        " import|shard|differentiate|update|fuse|plan|codegen"),
+                                 cl::value_desc("PHASE"), cl::cat(output)};
+  cl::opt<std::string> dumpTo{"dump-phases-to", cl::desc("Write the IR after each phase to DIR/NN.phase.mlir"),
+                              cl::value_desc("DIR"), cl::cat(output)};
+  cl::opt<bool> timing{"timing", cl::desc("Print the time of each phase on stderr"), cl::cat(output)};
+  cl::opt<bool> remarks{"remarks", cl::desc("Print remarks: what was inferred, and what blocked what"), cl::cat(output)};
+};
+
+/// What `--help` prints above the options.
+extern const char *const overview;
+
+/// The options as the compiler takes them.
+CompileOptions fill(const CommandLine &line);
+
+/// What is wrong with options that need no IR to be found wrong; their text begins with the option's name.
+std::optional<std::string> checkUsage(const CommandLine &line);
+
+/// What is wrong with options that only the other optimizer reads. Files may say more than is read.
+std::optional<std::string> checkUnread(const CommandLine &line, llvm::function_ref<bool(llvm::StringRef)> isFromFile);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_COMPILE_COMMANDLINE_H

@@ -1,0 +1,96 @@
+//===- FileOptions.cpp - The options of --config ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "FileOptions.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void FileOptions::printPlace(const ConfigOrigin &place, StringRef severity) const {
+  llvm::errs() << path << ":";
+  if (place.line)
+    llvm::errs() << place.line << ":" << place.column << ":";
+  llvm::errs() << " " << severity << ": ";
+}
+
+bool FileOptions::gives(StringRef option) const {
+  return config.find(option) != nullptr;
+}
+
+void FileOptions::noteOrigin(StringRef message) const {
+  message.consume_front("--");
+  for (const ConfigSetting &setting : config.settings) {
+    StringRef rest = message;
+    if (rest.consume_front(setting.option) && !rest.empty() && !llvm::isAlnum(rest.front()) && rest.front() != '-') {
+      printPlace(setting.origin, "note");
+      llvm::errs() << "\"" << setting.origin.key << "\" says --" << setting.option << "="
+                   << llvm::join(setting.values, ",") << "\n";
+    }
+  }
+}
+
+bool FileOptions::read(CommandLine &line) {
+  auto report = [&](bool isError, const ConfigOrigin &place, const Twine &message) {
+    if (!isError && !line.remarks)
+      return;
+    printPlace(place, isError ? "error" : "remark");
+    llvm::errs() << (place.key.empty() ? "" : "\"" + place.key + "\": ") << message << "\n";
+  };
+  path = line.config;
+  std::optional<Config> found = readConfig(path, cl::kinds(), report);
+  if (!found)
+    return false;
+  std::vector<ConfigSetting> settings(found->settings.begin(), found->settings.end());
+  config = std::move(*found);
+  config.settings.clear();
+  auto &registered = cl::getRegisteredOptions();
+  for (ConfigSetting &setting : settings) {
+    cl::Option *option = registered.lookup(setting.option);
+    if (!option || option->getNumOccurrences() > 0) {
+      report(false, setting.origin, "the command line wins with --" + setting.option);
+      continue;
+    }
+    for (auto [index, value] : llvm::enumerate(setting.values))
+      if (option->addOccurrence(index + 1, setting.option, value)) { // has said why
+        report(true, setting.origin, "expected a value of --" + setting.option + ", found " + value);
+        return false;
+      }
+    config.settings.push_back(std::move(setting));
+  }
+  return true;
+}
+
+/// Ranks of a mesh in words; what is no mesh is refused by Shard.
+static int64_t countRanks(StringRef mesh) {
+  int64_t ranks = 1;
+  SmallVector<StringRef> axes, factors;
+  mesh.split(axes, ',');
+  for (StringRef axis : axes)
+    axis.split('=').second.split(factors, 'x');
+  for (StringRef factor : factors)
+    if (int64_t size = 0; !factor.getAsInteger(10, size) && size > 0 && ranks < (1 << 20))
+      ranks *= std::min<int64_t>(size, 1 << 20);
+  return ranks;
+}
+
+LogicalResult FileOptions::checkBatch(ModuleOp imported, CompileOptions &options, bool accumulationGiven) const {
+  auto report = [&](bool, const ConfigOrigin &place, const Twine &message) {
+    printPlace(place, "error");
+    llvm::errs() << "\"" << place.key << "\": " << message << "\n";
+  };
+  int64_t batch = 0, accumulation = accumulationGiven ? options.shard.gradAccum : 0;
+  for (auto func : imported.getOps<func::FuncOp>())
+    for (BlockArgument argument : func.isPublic() ? func.getArguments() : ArrayRef<BlockArgument>())
+      if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+          type && type.getRank() > 0 && !batch && func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr))
+        batch = type.getDimSize(0);
+  if (!fsdp::checkBatch(config, countRanks(options.shard.mesh), batch, accumulation, report))
+    return failure();
+  options.shard.gradAccum = std::max<int64_t>(accumulation, 1);
+  return success();
+}
