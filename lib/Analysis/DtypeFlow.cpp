@@ -23,8 +23,7 @@
 #include "fsdp/Analysis/DtypeFlow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/MapVector.h"
-#include <map>
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
@@ -169,9 +168,7 @@ public:
         visit(op);
     });
   }
-  SmallVector<DtypeRow> take() {
-    return llvm::map_to_vector(rows, [](auto &entry) { return std::move(entry.second); });
-  }
+  SmallVector<DtypeRow> rows;
 
 private:
   void addStates(func::FuncOp program);
@@ -180,8 +177,7 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  using Key = std::tuple<StepPart, std::string, std::string>;
-  llvm::MapVector<Key, DtypeRow, std::map<Key, unsigned>> rows;
+  llvm::StringMap<unsigned> numbers; ///< of rows, by part, what and types
 };
 } // namespace
 
@@ -208,7 +204,11 @@ static int64_t countTurns(Operation *op) {
 }
 
 void RowCollector::add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns) {
-  DtypeRow &row = rows.try_emplace({part, what.str(), types}, DtypeRow{part, what.str(), types}).first->second;
+  std::string key = (stringifyStepPart(part) + "|" + what + "|" + types).str();
+  auto [it, isNew] = numbers.try_emplace(key, rows.size());
+  if (isNew)
+    rows.push_back({part, what.str(), types});
+  DtypeRow &row = rows[it->second];
   auto tensor = dyn_cast<RankedTensorType>(written);
   int64_t elements = tensor ? tensor.getNumElements() : 1;
   row.count += turns;
@@ -287,9 +287,10 @@ SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!program || program.getValue() != "step" || func.isExternal())
       continue;
-    SmallVector<DtypeRow> rows = RowCollector(func).take();
-    llvm::stable_sort(rows, [](const DtypeRow &a, const DtypeRow &b) { return a.part < b.part; });
-    return rows;
+    SmallVector<DtypeRow> rows = RowCollector(func).rows, sorted;
+    for (StepPart part : {StepPart::model, StepPart::loss, StepPart::gradient, StepPart::norm, StepPart::optimizer})
+      llvm::copy_if(rows, std::back_inserter(sorted), [&](const DtypeRow &row) { return row.part == part; });
+    return sorted;
   }
   return {};
 }

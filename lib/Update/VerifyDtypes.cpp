@@ -29,6 +29,9 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// How many places are named.
+static constexpr int64_t maxErrors = 8;
+
 namespace {
 /// Checks one program.
 class DtypeChecker {
@@ -50,7 +53,7 @@ private:
   func::FuncOp program;
   FloatType asked, f32;
   StepParts parts;
-  bool anyFailed = false;
+  int64_t numFailed = 0;
 };
 
 struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
@@ -69,7 +72,8 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
   ++numChecked;
   if (holdsAll(type, least))
     return;
-  anyFailed |= !warns;
+  if (!warns && numFailed++ >= maxErrors)
+    return;
   InFlightDiagnostic diag = (warns ? mlir::emitWarning(op->getLoc()) : mlir::emitError(op->getLoc()))
                             << what << ": expected " << least << " or wider, found " << type << " in '"
                             << op->getName() << "' of '@" << program.getSymName() << "'";
@@ -98,7 +102,7 @@ void DtypeChecker::checkState() {
         return updates && updates.getInt() == i;
       });
       if (role.getValue() != "parameter") {
-        anyFailed = true;
+        ++numFailed;
         mlir::emitError(arg.getLoc()) << "optimizer state '" << role.getValue() << "' of unit '" << unit.getValue()
                                       << "': expected f32 or wider, found " << type;
       } else if (trained && !mastered.contains(unit)) {
@@ -169,8 +173,9 @@ void DtypeChecker::checkOp(Operation *op) {
       require(op, elementType(sum), f32, "accumulation over micro-batches");
     return;
   }
-  if (part == StepPart::model)
-    return;
+  bool roundsForReduction = op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
+  if (part == StepPart::model || (part == StepPart::gradient && roundsForReduction))
+    return; // what is reduced is judged where it is
   if (auto entropy = dyn_cast<CrossEntropyOp>(op))
     return require(op, elementType(entropy.getLoss()), f32, "loss", /*warns=*/true);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
@@ -183,7 +188,9 @@ LogicalResult DtypeChecker::run() {
     if (!isa<linalg::LinalgOp>(op->getParentOp()))
       checkOp(op);
   });
-  return success(!anyFailed);
+  if (numFailed > maxErrors)
+    mlir::emitError(program.getLoc()) << numFailed - maxErrors << " more places are narrower than asked";
+  return success(numFailed == 0);
 }
 
 void VerifyDtypesPass::runOnOperation() {

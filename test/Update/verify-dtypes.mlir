@@ -1,5 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-verify-dtypes -verify-diagnostics -split-input-file
-// RUN: not fsdp-opt %s --fsdp-verify-dtypes=reduce-dtype=int8 -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not fsdp-opt %s -split-input-file --fsdp-verify-dtypes=reduce-dtype=int8 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: reduce-dtype: expected f32, f64, bf16 or f16, found 'int8'
 
 // Each narrowing that is planted is refused where it is.
@@ -15,14 +15,21 @@ func.func @step(%p: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "parameter"}, 
     attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %zero = arith.constant 0.0 : f32
   %e16 = tensor.empty() : tensor<128xbf16>
-  // expected-error@+1 {{gradient rounded: expected 'f32' or wider, found 'bf16' in 'linalg.generic' of '@step'}}
   %g16 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%g : tensor<128xf32>) outs(%e16 : tensor<128xbf16>) {
   ^bb0(%in: f32, %out: bf16):
     %0 = arith.truncf %in : f32 to bf16
     linalg.yield %0 : bf16
   } -> tensor<128xbf16>
   // expected-error@+1 {{gradient reduction over ranks: expected 'f32' or wider, found 'bf16' in 'fsdp.reduce_scatter' of '@step'}}
-  %shard = fsdp.reduce_scatter @u avg params [0] (%g16) : (tensor<128xbf16>) -> tensor<64xf32>
+  %own = fsdp.reduce_scatter @u avg params [0] (%g16) : (tensor<128xbf16>) -> tensor<64xf32>
+  %e32 = tensor.empty() : tensor<64xf32>
+  // expected-error@+1 {{gradient rounded: expected 'f32' or wider, found 'bf16' in 'linalg.generic' of '@step'}}
+  %shard = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%own : tensor<64xf32>) outs(%e32 : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.truncf %in : f32 to bf16
+    %1 = arith.extf %0 : bf16 to f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
   %s0 = tensor.empty() : tensor<bf16>
   %zero16 = arith.constant 0.0 : bf16
   %s1 = linalg.fill ins(%zero16 : bf16) outs(%s0 : tensor<bf16>) -> tensor<bf16>
