@@ -45,8 +45,9 @@ namespace {
 /// The backward of one function.
 class Backward {
 public:
-  Backward(func::FuncOp func, Type reduceType)
-      : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b), reduceType(reduceType) {}
+  Backward(func::FuncOp func, Type reduceType, double predivide)
+      : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b), reduceType(reduceType),
+        predivide(predivide) {}
 
   /// Does an f16, which overflows, stand between the loss of a program and a gradient?
   bool usesHalf();
@@ -66,12 +67,14 @@ private:
   LogicalResult differentiate(ArrayRef<Operation *> forward);
   UnitOp lookUpUnit(FlatSymbolRefAttr name) { return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name); }
   void reduceUnit(UnshardOp op);
+  Value predivideElements(Value gradient);
   Value emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads, ArrayRef<int64_t> params);
   void collectGradients();
   void returnResults();
   void eraseDeadOps();
 
   Type reduceType; // null: working precision
+  double predivide; // of gradients before they cross ranks
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<Value> gradients;
@@ -191,6 +194,7 @@ void Backward::reduceUnit(UnshardOp op) {
       cotangents.add(first.getResult(i), g);
       continue;
     }
+    g = predivideElements(g);
     grads.push_back(convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));
     params.push_back(i);
   }
@@ -198,6 +202,17 @@ void Backward::reduceUnit(UnshardOp op) {
     return; // a unit without cotangents gets its zeros in collectGradients()
   auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] = emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
+}
+
+/// `gradient` times 1 / predivide, still in the type that it was computed in.
+Value Backward::predivideElements(Value gradient) {
+  if (predivide == 1)
+    return gradient;
+  Type element = getElementTypeOrSelf(gradient);
+  return buildElementwise(b, gradient.getLoc(), gradient, element, [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+    Value factor = arith::ConstantOp::create(b, loc, b.getFloatAttr(element, 1 / predivide));
+    return arith::MulFOp::create(b, loc, in.front(), factor);
+  });
 }
 
 /// Right behind the last of `grads`.
@@ -322,6 +337,10 @@ void DifferentiatePass::runOnOperation() {
       return signalPassFailure();
     }
   }
+  if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100)) {
+    getOperation().emitError("grad-predivide: expected a number above 0, found ") << gradPredivide.getValue();
+    return signalPassFailure();
+  }
   if (lossScale != "auto" && lossScale != "on" && lossScale != "off") {
     getOperation().emitError("loss-scale: expected auto, on or off, found '") << lossScale << "'";
     return signalPassFailure();
@@ -331,7 +350,7 @@ void DifferentiatePass::runOnOperation() {
       continue;
     if (failed(splitProgram(func)))
       return signalPassFailure();
-    Backward backward(func, reduceType);
+    Backward backward(func, reduceType, gradPredivide);
     bool usesHalf = backward.usesHalf(), scaled = lossScale == "on" || (lossScale == "auto" && usesHalf);
     if (usesHalf && !scaled && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(func.getLoc(), "gradients in f16 without a loss scale: those below 6e-8 become 0; give "

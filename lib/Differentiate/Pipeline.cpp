@@ -15,6 +15,7 @@ using namespace mlir::fsdp;
 void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const DifferentiateOptions &options) {
   DifferentiatePassOptions differentiate;
   differentiate.reduceDtype = options.reduceDtype;
+  differentiate.gradPredivide = options.gradPredivide;
   differentiate.lossScale = options.lossScale;
   pm.addPass(createDifferentiatePass(differentiate));
   // Bodies of adjoints repeat what the sweep read twice. This has to come before the

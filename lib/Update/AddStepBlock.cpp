@@ -523,7 +523,10 @@ LogicalResult AddStepBlockPass::readDivisor() {
                            "grad-divide: expected 'average' (over ranks and micro-batches), 'sum' or a number above "
                            "0 to divide the sum by, found '")
            << gradDivide << "'";
-  gradFactor = terms / divisor;
+  if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100))
+    return mlir::emitError(getOperation().getLoc(), "grad-predivide: expected a number above 0, found ")
+           << gradPredivide.getValue();
+  gradFactor = terms / divisor * gradPredivide;
   return success();
 }
 

@@ -19,6 +19,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   AddStepBlockPassOptions block;
   block.clipGradNorm = options.clipGradNorm;
   block.gradDivide = options.gradDivide;
+  block.gradPredivide = options.gradPredivide;
   block.lossScale = options.lossScale;
   block.lossScaleInit = options.lossScaleInit;
   block.growthInterval = options.lossScaleGrowthInterval;

@@ -2,6 +2,7 @@
 // RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse --fsdp-clone-cheap-forward \
 // RUN:   --fsdp-regather-parameters --fsdp-verify-differentiated | FileCheck %s --check-prefix=AGAIN
 // RUN: fsdp-opt %s --fsdp-differentiate=reduce-dtype=bf16 | FileCheck %s --check-prefix=REDUCE
+// RUN: fsdp-opt %s --fsdp-differentiate='reduce-dtype=bf16 grad-predivide=4' | FileCheck %s --check-prefix=DIVIDE
 
 // Two layers in two units: the whole joint graph.
 
@@ -88,3 +89,8 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // AGAIN-LABEL: func.func @eval(
 
 // REDUCE:      fsdp.reduce_scatter @root avg params [0](%{{.*}}) : (tensor<8x4xbf16>) -> tensor<64xbf16>
+
+// DIVIDE:      %[[QUARTER:.*]] = arith.constant 2.500000e-01 : f32
+// DIVIDE:      arith.mulf %{{.*}}, %[[QUARTER]] : f32
+// DIVIDE:      arith.truncf %{{.*}} : f32 to bf16
+// DIVIDE:      fsdp.reduce_scatter @root avg

@@ -81,6 +81,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
     options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
   options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
   options.update.gradDivide = line.gradDivide;
+  options.update.gradPredivide = line.gradPredivide;
+  options.differentiate.gradPredivide = line.gradPredivide;
   options.update.reduceDtype = line.reduceDtype;
   options.update.lossScaleInit = line.lossScaleInit;
   options.update.lossScaleGrowthInterval = line.growthInterval;
@@ -128,6 +130,8 @@ static std::optional<std::string> checkOptimizer(const CommandLine &line) {
   for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip})
     if (!(*number >= 0 && std::isfinite(*number)))
       return found(*number) + "a finite number of at least 0";
+  if (!(line.gradPredivide >= 0x1p-100 && line.gradPredivide <= 0x1p100))
+    return found(line.gradPredivide) + "a number above 0, such as the number of ranks";
   for (const cl::opt<double> *number : {&line.beta1, &line.beta2, &line.momentum})
     if (!(*number >= 0 && *number < 1))
       return found(*number) + "a number from 0 up to, but not 1";

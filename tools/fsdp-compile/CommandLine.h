@@ -123,6 +123,10 @@ struct CommandLine {
                                   cl::desc("What the sum of gradients over ranks and micro-batches is divided by: average "
                                            "(their number, default), sum (nothing), or a number"),
                                   cl::init("average"), cl::cat(training)};
+  cl::opt<double> gradPredivide{"grad-predivide",
+                                cl::desc("Divide gradients by this number before they are rounded to the --reduce-dtype"
+                                         " and summed, and multiply the sum by it (default 1)"),
+                                cl::init(1.0), cl::cat(precision)};
   cl::opt<std::string> lossScale{
       "loss-scale", cl::desc("Factor of the loss, so that f16 gradients do not vanish: dynamic (default with f16), none"
                              " (default else), or a number"),

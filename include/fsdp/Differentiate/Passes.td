@@ -32,6 +32,8 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let options = [
     Option<"reduceDtype", "reduce-dtype", "std::string", /*default=*/"",
            "Type in which gradients cross ranks: f32, f64, bf16 or f16; f32 (f64 in f64) when empty.">,
+    Option<"gradPredivide", "grad-predivide", "double", /*default=*/"1.0",
+           "Divide gradients of units by this number before they are rounded to the reduce dtype and cross ranks.">,
     Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"auto\"",
            "Start the backward from a scale, an argument with 'fsdp.loss_scale' ('on'), or from 1 ('off'); 'auto': where a unit or the reduce dtype is f16.">,
     Option<"useResults", "use-results", "bool", /*default=*/"true",

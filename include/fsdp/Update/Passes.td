@@ -68,6 +68,8 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     Option<"gradDivide", "grad-divide", "std::string", "\"average\"",
            "What the sum of gradients over ranks and micro-batches is divided by: their number (average), 1 (sum), or "
            "the number given.">,
+    Option<"gradPredivide", "grad-predivide", "double", "1.0",
+           "What 'fsdp-differentiate' has divided gradients by; it is multiplied by where they are read.">,
     Option<"lossScale", "loss-scale", "std::string", "\"\"",
            "'dynamic' (when empty), or a number that never changes.">,
     Option<"lossScaleInit", "loss-scale-init", "double", "65536.0", "The dynamic scale at the start.">,

@@ -23,6 +23,7 @@ struct UpdateOptions {
   double weightDecay = 0.01;       ///< `--weight-decay`
   double momentum = 0.0;           ///< `--momentum`
   double clipGradNorm = 0.0;       ///< `--clip-grad-norm`; 0: off
+  double gradPredivide = 1;        ///< `--grad-predivide`
   std::string gradDivide = "average"; ///< `--grad-divide`
   std::string reduceDtype;         ///< `--reduce-dtype`, to be held; empty: f32
   std::string lossScale;           ///< `--loss-scale`: dynamic, or a number; empty: dynamic where there is a scale
