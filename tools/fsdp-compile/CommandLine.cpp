@@ -54,8 +54,7 @@ THE MODEL
 
   --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
 
-EXIT CODES
-  0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model
+Exit codes: 0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model.
 )";
 
 /// As cl::opt<bool> reads it.
