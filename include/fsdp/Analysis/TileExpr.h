@@ -1,0 +1,118 @@
+//===- TileExpr.h - Integers that depend on a tile --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where the loops of a tiled kernel begin and end, as small trees that can be
+// evaluated, printed and emitted as index arithmetic:
+//
+//   max(0, q0 - 255)
+//
+// Built in a simple form: sums are of distinct terms, minima and maxima drop what
+// another operand provably beats. Every tree knows the range of its values, and
+// none can overflow: where it could, the tree is null, and so is what contains it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_TILEEXPR_H
+#define FSDP_ANALYSIS_TILEEXPR_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <memory>
+#include <optional>
+
+namespace mlir::fsdp {
+
+/// What the symbols of a tree stand for when its value is computed: integers to evaluate it,
+/// index values to emit it.
+template <typename T>
+struct TileSymbols {
+  /// The tile [begin, end), within its dimension: the last tile ends with it.
+  T begin, end;
+  T batch, head;
+  /// A value of a region that depends on neither row nor column: what the kernel
+  /// has for it (the integer; a value of the same type). Called for TileExpr::Scalar only.
+  llvm::function_ref<T(Value)> scalar = nullptr;
+};
+
+class TileExpr {
+public:
+  /// Row and Column occur while a mask is read, never in the bounds that come out of it.
+  enum class Symbol { Begin, End, Batch, Head, Row, Column };
+  enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
+
+  /// All values from `lo` to `hi`.
+  struct Range {
+    int64_t lo, hi;
+  };
+  /// Values are within ±limit; a scalar from memory beyond ±far counts as ±far.
+  static constexpr int64_t limit = int64_t(1) << 60, far = int64_t(1) << 40;
+
+  /// Null: not known.
+  TileExpr() = default;
+  static TileExpr constant(int64_t value);
+  static TileExpr symbol(Symbol symbol, Range range);
+  /// A value of a region that depends on neither row nor column.
+  static TileExpr scalar(Value value, Range range);
+  /// Any other value of a region: nothing but its range is known.
+  static TileExpr opaque(Value value, Range range);
+  /// condition >= 0 ? yes : no
+  static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
+  static TileExpr min(TileExpr a, TileExpr b);
+  static TileExpr max(TileExpr a, TileExpr b);
+  TileExpr floorDiv(int64_t divisor) const; // divisor > 0
+  TileExpr ceilDiv(int64_t divisor) const;
+
+  explicit operator bool() const { return node != nullptr; }
+  Kind kind() const;
+  Range range() const;
+  std::optional<int64_t> asConstant() const;
+  Symbol asSymbol() const;
+  /// Of a scalar or an opaque value.
+  Value value() const;
+  /// Of a sum: Σ factor · term + offset. Any other tree is a sum of itself.
+  struct Term;
+  SmallVector<Term, 4> terms() const;
+  int64_t offset() const;
+  /// Of FloorDiv, Min and Max: what they are of; of Choose: condition, yes, no.
+  ArrayRef<TileExpr> operands() const;
+  int64_t divisor() const;
+
+  bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
+  /// Whether nothing but begin and end has to be known to compute it.
+  bool isPositional() const;
+
+  int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
+  Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
+  /// `tile` is the letter of the tile's bounds: q gives q0 and q1.
+  void print(raw_ostream &os, StringRef tile) const;
+
+  friend TileExpr operator+(TileExpr a, TileExpr b);
+  friend TileExpr operator-(TileExpr a, TileExpr b) { return a + b * -1; }
+  friend TileExpr operator*(TileExpr a, int64_t factor);
+  friend TileExpr operator+(TileExpr a, int64_t b) { return a + constant(b); }
+  friend bool operator==(const TileExpr &a, const TileExpr &b);
+  friend bool operator!=(const TileExpr &a, const TileExpr &b) { return !(a == b); }
+
+private:
+  struct Node;
+  static TileExpr make(Node node);
+  static TileExpr sum(int64_t offset, SmallVector<Term, 4> terms);
+  static TileExpr extremum(Kind kind, TileExpr a, TileExpr b);
+
+  std::shared_ptr<const Node> node;
+};
+
+struct TileExpr::Term {
+  int64_t factor;
+  TileExpr expr;
+};
+
+/// a >= b for all values of the symbols; false when that is not clear.
+bool isAtLeast(TileExpr a, TileExpr b);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_TILEEXPR_H

@@ -1,0 +1,407 @@
+//===- AttentionTiles.cpp - What a tiled attention visits -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
+//
+//  1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
+//  2. A condition is solved for the loop's variable, down through divisions; what
+//     it contains of the tile's variable is set to the end of the tile that allows
+//     most (for the keys to visit) and to the one that allows least (for the
+//     mask-free ones). A condition that does not say gives everything, and nothing.
+//  3. `and` intersects the ranges of both sides pairwise, `or` lists both. Ranges that
+//     begin or end alike are joined; when there are more than four, or their order
+//     is not clear, so are others.
+//  4. The ranges are made disjoint, each mask-free part put inside of its range.
+//
+// Everything is closed form: the number of conditions decides the cost, no length does.
+// Not done here: bounds that depend on captured data per row or key (SideComparison).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/AttentionTiles.h"
+#include "MaskFormula.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using Kind = TileExpr::Kind;
+using Symbol = TileExpr::Symbol;
+
+static constexpr unsigned maxRanges = 4;
+
+namespace {
+/// Half of a TileRange: every kept element is in one of the `visit`s; every element of
+/// a `full` is kept for all of the tile.
+struct Part {
+  TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
+};
+using Parts = SmallVector<Part>;
+
+/// Solves formulas for one variable (the loop's) over a tile of the other.
+class RangeSolver {
+public:
+  RangeSolver(Symbol loop, Symbol tile, int64_t extent, int64_t tileExtent)
+      : loop(loop), tile(tile), zero(TileExpr::constant(0)), extent(TileExpr::constant(extent)),
+        begin(TileExpr::symbol(Symbol::Begin, {0, std::max<int64_t>(tileExtent - 1, 0)})),
+        end(TileExpr::symbol(Symbol::End, {1, std::max<int64_t>(tileExtent, 1)})) {}
+
+  SmallVector<TileRange> solve(const MaskFormula &mask);
+
+private:
+  struct Bounds {
+    TileExpr begin, end;
+  };
+  Parts partsOf(const MaskFormula &mask);
+  Bounds solveAtom(TileExpr atom, bool some);
+  /// The largest (or least) value over the tile; null when not known.
+  TileExpr extremeOverTile(TileExpr expr, bool largest);
+  bool hasLoop(TileExpr expr) {
+    return expr.contains([&](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == loop; });
+  }
+  void mergeParts(Parts &parts, unsigned count);
+
+  Symbol loop, tile;
+  TileExpr zero, extent, begin, end;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
+  if (!expr)
+    return {};
+  TileExpr result = TileExpr::constant(expr.offset());
+  for (auto &[factor, term] : expr.terms()) {
+    bool up = largest == (factor > 0);
+    TileExpr extreme = term;
+    auto operand = [&, &term = term](unsigned i) { return extremeOverTile(term.operands()[i], up); };
+    switch (term.kind()) {
+    case Kind::Symbol:
+      if (term.asSymbol() == tile)
+        extreme = up ? end + -1 : begin;
+      else if (term.asSymbol() == loop)
+        return {};
+      break;
+    case Kind::Opaque:
+      extreme = TileExpr::constant(up ? term.range().hi : term.range().lo);
+      break;
+    case Kind::FloorDiv:
+      extreme = operand(0).floorDiv(term.divisor());
+      break;
+    case Kind::Min:
+      extreme = TileExpr::min(operand(0), operand(1));
+      break;
+    case Kind::Max:
+      extreme = TileExpr::max(operand(0), operand(1));
+      break;
+    case Kind::Choose:
+      extreme = up ? TileExpr::max(operand(1), operand(2)) : TileExpr::min(operand(1), operand(2));
+      break;
+    default:
+      break;
+    }
+    result = result + extreme * factor;
+  }
+  return result;
+}
+
+/// Where in the loop `atom >= 0` holds for some row of the tile; or where for all of them.
+RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
+  Bounds unclear{zero, some ? extent : zero};
+  TileExpr inLoop, rest = TileExpr::constant(atom.offset());
+  int64_t factor = 0;
+  for (auto &[f, term] : atom.terms()) {
+    bool isSolved = hasLoop(term) && !inLoop && (term.kind() == Kind::Symbol || term.kind() == Kind::FloorDiv);
+    if (isSolved) {
+      inLoop = term;
+      factor = f;
+    } else if (hasLoop(term)) { // a second one: only its range counts
+      rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
+    } else {
+      rest = rest + term * f;
+    }
+  }
+  rest = extremeOverTile(rest, some);
+  if (!rest)
+    return unclear;
+  if (!inLoop)
+    return {zero, TileExpr::choose(rest, extent, zero)};
+  // factor · x + rest >= 0
+  bool isLower = factor > 0;
+  TileExpr bound = isLower ? (rest * -1).ceilDiv(factor) : rest.floorDiv(-factor);
+  if (!bound)
+    return unclear;
+  if (inLoop.kind() == Kind::Symbol)
+    return isLower ? Bounds{TileExpr::max(bound, zero), extent} : Bounds{zero, TileExpr::min(bound + 1, extent)};
+  // ⌊y / n⌋ >= bound  =  y - n · bound >= 0;   ⌊y / n⌋ <= bound  =  n · bound + n - 1 - y >= 0
+  int64_t n = inLoop.divisor();
+  TileExpr inner = inLoop.operands()[0];
+  TileExpr next = isLower ? inner - bound * n : bound * n + (n - 1) - inner;
+  return next ? solveAtom(next, some) : unclear;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+/// [begin, end) of both, one right behind the other or overlapping; or the longer one.
+static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
+  if (a.fullBegin == b.fullBegin)
+    return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
+  if (a.fullEnd == b.fullEnd)
+    return {TileExpr::min(a.fullBegin, b.fullBegin), a.fullEnd};
+  TileExpr lead = (a.fullEnd - a.fullBegin) - (b.fullEnd - b.fullBegin);
+  return {TileExpr::choose(lead, a.fullBegin, b.fullBegin), TileExpr::choose(lead, a.fullEnd, b.fullEnd)};
+}
+
+static Part unite(const Part &a, const Part &b) {
+  auto [fullBegin, fullEnd] = uniteFull(a, b);
+  return {TileExpr::min(a.visitBegin, b.visitBegin), TileExpr::max(a.visitEnd, b.visitEnd), fullBegin, fullEnd};
+}
+
+/// Never holds an element.
+static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
+
+/// Joins parts until there are at most `count`, and all that begin or end alike.
+void RangeSolver::mergeParts(Parts &parts, unsigned count) {
+  llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
+  for (Part &p : parts) // in one form
+    if (isEmpty(p.fullBegin, p.fullEnd))
+      p.fullBegin = p.fullEnd = p.visitBegin;
+  for (unsigned i = 0; i < parts.size(); ++i)
+    for (unsigned j = i + 1; j < parts.size();) {
+      bool alike = parts[i].visitBegin == parts[j].visitBegin || parts[i].visitEnd == parts[j].visitEnd;
+      if (alike) {
+        parts[i] = unite(parts[i], parts[j]);
+        parts.erase(parts.begin() + j);
+        i = 0, j = 1;
+      } else {
+        ++j;
+      }
+    }
+  while (parts.size() > count) {
+    Part last = parts.pop_back_val();
+    parts.back() = unite(parts.back(), last);
+  }
+}
+
+Parts RangeSolver::partsOf(const MaskFormula &mask) {
+  switch (mask.kind) {
+  case MaskFormula::True:
+    return {{zero, extent, zero, extent}};
+  case MaskFormula::False:
+    return {};
+  case MaskFormula::Unknown:
+    return {{zero, extent, zero, zero}};
+  case MaskFormula::Atom: {
+    Bounds visit = solveAtom(mask.atom, true), full = solveAtom(mask.atom, false);
+    return {{visit.begin, visit.end, full.begin, full.end}};
+  }
+  case MaskFormula::And: {
+    Parts result{{zero, extent, zero, extent}};
+    for (const MaskFormula &operand : mask.parts) {
+      Parts product;
+      for (const Part &b : partsOf(operand))
+        for (const Part &a : result)
+          product.push_back({TileExpr::max(a.visitBegin, b.visitBegin), TileExpr::min(a.visitEnd, b.visitEnd),
+                             TileExpr::max(a.fullBegin, b.fullBegin), TileExpr::min(a.fullEnd, b.fullEnd)});
+      mergeParts(product, maxRanges);
+      result = std::move(product);
+    }
+    return result;
+  }
+  case MaskFormula::Or: {
+    Parts result;
+    for (const MaskFormula &operand : mask.parts) {
+      llvm::append_range(result, partsOf(operand));
+      mergeParts(result, maxRanges);
+    }
+    return result;
+  }
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+/// Ascending begins; joins what has no clear order.
+static void sortParts(Parts &parts) {
+  for (unsigned i = 0; i < parts.size(); ++i) {
+    auto isFirst = [&](const Part &p) {
+      return llvm::all_of(ArrayRef(parts).drop_front(i),
+                          [&](const Part &other) { return isAtLeast(other.visitBegin, p.visitBegin); });
+    };
+    auto *first = std::find_if(parts.begin() + i, parts.end(), isFirst);
+    if (first != parts.end()) {
+      std::swap(parts[i], *first);
+      continue;
+    }
+    Part last = parts.pop_back_val();
+    parts.back() = unite(parts.back(), last);
+    --i; // look again
+  }
+}
+
+static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) { return TileExpr::max(lo, TileExpr::min(x, hi)); }
+
+SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
+  Parts parts = partsOf(mask);
+  // A tree that grew too large is null.
+  for (Part &p : parts) {
+    p.visitBegin = p.visitBegin ? p.visitBegin : zero;
+    p.visitEnd = p.visitEnd ? p.visitEnd : extent;
+    if (!p.fullBegin || !p.fullEnd)
+      p.fullBegin = p.fullEnd = zero;
+  }
+  sortParts(parts);
+  SmallVector<TileRange> ranges;
+  TileExpr done = zero;
+  for (const Part &p : parts) {
+    TileRange r;
+    r.begin = TileExpr::max(p.visitBegin, done);
+    r.end = TileExpr::max(p.visitEnd, r.begin);
+    r.fullBegin = clamp(p.fullBegin, r.begin, r.end);
+    r.fullEnd = clamp(p.fullEnd, r.fullBegin, r.end);
+    done = TileExpr::max(done, p.visitEnd);
+    if (!done || !r.begin || !r.end || !r.fullBegin || !r.fullEnd)
+      return {{zero, zero, zero, extent}};
+    ranges.push_back(r);
+  }
+  return ranges;
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+/// a < b is b > a.
+static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
+  using P = arith::CmpIPredicate;
+  switch (predicate) {
+  case P::slt:
+    return P::sgt;
+  case P::sgt:
+    return P::slt;
+  case P::sle:
+    return P::sge;
+  case P::sge:
+    return P::sle;
+  case P::ult:
+    return P::ugt;
+  case P::ugt:
+    return P::ult;
+  case P::ule:
+    return P::uge;
+  case P::uge:
+    return P::ule;
+  default:
+    return predicate;
+  }
+}
+
+/// Conjuncts that compare data of the row with data of the column.
+static void collectComparisons(Value condition, MaskReader &reader, SmallVectorImpl<SideComparison> &comparisons) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+    collectComparisons(both.getLhs(), reader, comparisons);
+    collectComparisons(both.getRhs(), reader, comparisons);
+  }
+  auto cmp = condition.getDefiningOp<arith::CmpIOp>();
+  if (!cmp || reader.read(condition).kind != MaskFormula::Unknown)
+    return;
+  Dependence lhs = reader.getDependence().of(cmp.getLhs()), rhs = reader.getDependence().of(cmp.getRhs());
+  if (lhs == Dependence::Row && rhs == Dependence::Column)
+    comparisons.push_back({cmp.getPredicate(), cmp.getLhs(), cmp.getRhs()});
+  else if (lhs == Dependence::Column && rhs == Dependence::Row)
+    comparisons.push_back({mirrored(cmp.getPredicate()), cmp.getRhs(), cmp.getLhs()});
+}
+
+void AttentionTiles::analyse(Region &maskMod, ArrayRef<int64_t> ofDims) {
+  extents.assign(ofDims.begin(), ofDims.end());
+  MaskFormula mask = MaskFormula::of(true);
+  if (!maskMod.empty()) {
+    MaskReader reader(maskMod, extents);
+    Value kept = maskMod.front().getTerminator()->getOperand(0);
+    mask = reader.read(kept);
+    collectComparisons(kept, reader, comparisons);
+  }
+  keys = RangeSolver(Symbol::Column, Symbol::Row, extents[3], extents[2]).solve(mask);
+  rows = RangeSolver(Symbol::Row, Symbol::Column, extents[2], extents[3]).solve(mask);
+}
+
+template <typename Op>
+static SmallVector<int64_t> extentsOf(Op op) {
+  ArrayRef<int64_t> q = cast<RankedTensorType>(op.getQ().getType()).getShape();
+  return {q[0], q[1], q[2], cast<RankedTensorType>(op.getK().getType()).getDimSize(2)};
+}
+
+AttentionTiles::AttentionTiles(AttentionOp op) { analyse(op.getMaskMod(), extentsOf(op)); }
+AttentionTiles::AttentionTiles(AttentionGradOp op) { analyse(op.getMaskMod(), extentsOf(op)); }
+
+SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+  SmallVector<TileRange> tiles;
+  TileExpr zero = TileExpr::constant(0), done = zero;
+  for (const TileRange &r : ranges) {
+    TileRange t;
+    t.begin = TileExpr::max(r.begin.floorDiv(size), done);
+    TileExpr end = TileExpr::max(r.end.ceilDiv(size), t.begin);
+    t.end = isAtLeast(r.end, r.begin + 1) ? end : TileExpr::choose(r.end - r.begin + -1, end, t.begin);
+    t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
+    t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
+    done = t.end;
+    if (!done || !t.begin || !t.fullBegin || !t.fullEnd) // it grew too large
+      return {{zero, zero, zero, TileExpr::constant(extent).ceilDiv(size)}};
+    tiles.push_back(t);
+  }
+  return tiles;
+}
+
+bool AttentionTiles::isUnmasked() const {
+  return keys.size() == 1 && keys[0].fullBegin.asConstant() == 0 && keys[0].fullEnd.asConstant() == extents[3];
+}
+
+std::optional<bool> AttentionTiles::allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const {
+  auto has = [&](llvm::function_ref<bool(TileExpr)> predicate) {
+    return llvm::any_of(keys, [&](const TileRange &r) {
+      return llvm::any_of(ArrayRef{r.begin, r.fullBegin, r.fullEnd, r.end},
+                          [&](TileExpr e) { return e.contains(predicate); });
+    });
+  };
+  auto isData = [](TileExpr e) { return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque; };
+  auto isSymbol = [](Symbol s) { return [s](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == s; }; };
+  int64_t batches = has(isSymbol(Symbol::Batch)) ? extents[0] : 1, heads = has(isSymbol(Symbol::Head)) ? extents[1] : 1;
+  if (has(isData) || batches * heads > (int64_t(1) << 20) || batches * heads * extents[2] > (int64_t(1) << 20))
+    return std::nullopt;
+  for (int64_t b = 0; b < batches; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t q = 0; q < extents[2]; ++q)
+        if (!test({q, q + 1, b, h}))
+          return false;
+  return true;
+}
+
+bool AttentionTiles::hasKeyInEveryRow() const {
+  return allRows([&](const TileSymbols<int64_t> &row) {
+           return llvm::any_of(keys,
+                               [&](const TileRange &r) { return r.fullBegin.evaluate(row) < r.fullEnd.evaluate(row); });
+         })
+      .value_or(false);
+}
+
+bool AttentionTiles::isFullyMasked() const {
+  return allRows([&](const TileSymbols<int64_t> &row) {
+           return llvm::all_of(keys, [&](const TileRange &r) { return r.begin.evaluate(row) >= r.end.evaluate(row); });
+         })
+      .value_or(false);
+}
+
+TileState AttentionTiles::classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const {
+  bool isVisited = false;
+  for (const TileRange &r : keys) {
+    if (r.fullBegin.evaluate(rowsOfTile) <= k0 && k1 <= r.fullEnd.evaluate(rowsOfTile))
+      return TileState::Unmasked;
+    isVisited |= r.begin.evaluate(rowsOfTile) < k1 && k0 < r.end.evaluate(rowsOfTile);
+  }
+  return isVisited ? TileState::Partial : TileState::Masked;
+}

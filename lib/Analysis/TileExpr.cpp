@@ -1,0 +1,493 @@
+//===- TileExpr.cpp - Integers that depend on a tile ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A sum is kept as offset + Σ factor · term over terms that are no sums. Its range is
+// the sum of its terms' ranges, met with what follows from end >= begin + 1:
+//
+//   end - begin - 1   ->   [0, ..]     though each of them may be anything
+//
+// a >= b is decided on the range of a - b, with each of its minima and maxima replaced by
+// what they are of: min(x, y) + c >= 0 where x + c >= 0 and y + c >= 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/TileExpr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+using Bounds = TileExpr::Range;
+
+struct TileExpr::Node {
+  Kind kind;
+  int64_t number = 0; // constant, offset of a sum, divisor
+  Symbol symbol = Symbol::Begin;
+  Value value = {};
+  SmallVector<int64_t, 2> factors = {};   // of a sum's terms
+  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands
+  Range range = {-limit, limit};
+  unsigned size = 1; // nodes, shared ones as often as they occur
+};
+
+/// Larger trees are null: nothing that walks one takes long.
+static constexpr unsigned maxSize = 512;
+
+static bool fits(Bounds range) {
+  return range.lo <= range.hi && range.lo >= -TileExpr::limit && range.hi <= TileExpr::limit;
+}
+
+TileExpr TileExpr::make(Node node) {
+  TileExpr expr;
+  for (const TileExpr &operand : node.operands)
+    node.size += operand ? operand.node->size : maxSize;
+  if (fits(node.range) && node.size <= maxSize)
+    expr.node = std::make_shared<const Node>(std::move(node));
+  return expr;
+}
+
+TileExpr TileExpr::constant(int64_t value) {
+  Node node{Kind::Constant};
+  node.number = value;
+  node.range = {value, value};
+  return make(std::move(node));
+}
+
+TileExpr TileExpr::symbol(Symbol symbol, Bounds range) {
+  Node node{Kind::Symbol};
+  node.symbol = symbol;
+  node.range = range;
+  return make(std::move(node));
+}
+
+TileExpr TileExpr::scalar(Value value, Bounds range) {
+  Node node{Kind::Scalar};
+  node.value = value;
+  node.range = {std::max(range.lo, -far), std::min(range.hi, far)};
+  return make(std::move(node));
+}
+
+TileExpr TileExpr::opaque(Value value, Bounds range) {
+  Node node{Kind::Opaque};
+  node.value = value;
+  node.range = range;
+  return make(std::move(node));
+}
+
+TileExpr::Kind TileExpr::kind() const { return node->kind; }
+TileExpr::Range TileExpr::range() const { return node->range; }
+TileExpr::Symbol TileExpr::asSymbol() const { return node->symbol; }
+Value TileExpr::value() const { return node->value; }
+int64_t TileExpr::divisor() const { return node->number; }
+ArrayRef<TileExpr> TileExpr::operands() const { return node->operands; }
+
+std::optional<int64_t> TileExpr::asConstant() const {
+  return node->range.lo == node->range.hi ? std::optional(node->range.lo) : std::nullopt;
+}
+
+SmallVector<TileExpr::Term, 4> TileExpr::terms() const {
+  if (node->kind == Kind::Constant)
+    return {};
+  if (node->kind != Kind::Sum)
+    return {Term{1, *this}};
+  SmallVector<Term, 4> result;
+  for (auto [factor, term] : llvm::zip_equal(node->factors, node->operands))
+    result.push_back({factor, term});
+  return result;
+}
+
+int64_t TileExpr::offset() const { return node->kind == Kind::Sum || node->kind == Kind::Constant ? node->number : 0; }
+
+bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
+  if (a.node == b.node)
+    return true;
+  if (!a.node || !b.node)
+    return false;
+  const TileExpr::Node &x = *a.node, &y = *b.node;
+  return x.kind == y.kind && x.number == y.number && x.symbol == y.symbol && x.value == y.value &&
+         x.factors == y.factors && llvm::equal(x.operands, y.operands);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// factor · range + sum, or false when it leaves what fits.
+static bool accumulate(Bounds &sum, int64_t factor, Bounds range) {
+  if (factor < 0)
+    std::swap(range.lo, range.hi);
+  int64_t lo, hi;
+  return !llvm::MulOverflow(factor, range.lo, lo) && !llvm::MulOverflow(factor, range.hi, hi) &&
+         !llvm::AddOverflow(sum.lo, lo, sum.lo) && !llvm::AddOverflow(sum.hi, hi, sum.hi);
+}
+
+/// The same sum with end = begin + length, length >= 1: a tighter range where factors cancel.
+static void meetLength(Bounds &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
+  int64_t ofBegin = 0, ofEnd = 0;
+  Bounds begin{0, 0}, length{1, 1}, other{offset, offset};
+  for (auto &[factor, term] : terms) {
+    bool isSymbol = term.kind() == TileExpr::Kind::Symbol;
+    if (isSymbol && term.asSymbol() == TileExpr::Symbol::Begin) {
+      ofBegin = factor;
+      begin = term.range();
+    } else if (isSymbol && term.asSymbol() == TileExpr::Symbol::End) {
+      ofEnd = factor;
+      length = {1, term.range().hi};
+    } else if (!accumulate(other, factor, term.range())) {
+      return;
+    }
+  }
+  if (ofBegin == 0 || ofEnd == 0 || !accumulate(other, ofBegin + ofEnd, begin) || !accumulate(other, ofEnd, length))
+    return;
+  range = {std::max(range.lo, other.lo), std::min(range.hi, other.hi)};
+}
+
+TileExpr TileExpr::sum(int64_t offset, SmallVector<Term, 4> terms) {
+  llvm::erase_if(terms, [](const Term &term) { return term.factor == 0; });
+  if (terms.empty())
+    return constant(offset);
+  if (offset == 0 && terms.size() == 1 && terms[0].factor == 1)
+    return terms[0].expr;
+  Node node{Kind::Sum};
+  node.number = offset;
+  node.range = {offset, offset};
+  for (auto &[factor, term] : terms) {
+    if (!accumulate(node.range, factor, term.range()))
+      return {};
+    node.factors.push_back(factor);
+    node.operands.push_back(term);
+  }
+  if (!fits(node.range))
+    return {};
+  meetLength(node.range, offset, terms);
+  return make(std::move(node));
+}
+
+TileExpr fsdp::operator+(TileExpr a, TileExpr b) {
+  int64_t offset;
+  if (!a || !b || llvm::AddOverflow(a.offset(), b.offset(), offset))
+    return {};
+  SmallVector<TileExpr::Term, 4> terms = a.terms();
+  for (auto &[factor, term] : b.terms()) {
+    auto same = llvm::find_if(terms, [&, &term = term](const TileExpr::Term &other) { return other.expr == term; });
+    if (same == terms.end())
+      terms.push_back({factor, term});
+    else if (llvm::AddOverflow(same->factor, factor, same->factor))
+      return {};
+  }
+  return TileExpr::sum(offset, std::move(terms));
+}
+
+TileExpr fsdp::operator*(TileExpr a, int64_t factor) {
+  int64_t offset;
+  if (!a || llvm::MulOverflow(a.offset(), factor, offset))
+    return {};
+  SmallVector<TileExpr::Term, 4> terms = a.terms();
+  for (TileExpr::Term &term : terms)
+    if (llvm::MulOverflow(term.factor, factor, term.factor))
+      return {};
+  return TileExpr::sum(offset, std::move(terms));
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+static int64_t floorOf(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
+
+TileExpr TileExpr::floorDiv(int64_t divisor) const {
+  if (!node || divisor <= 0)
+    return {};
+  if (divisor == 1)
+    return *this;
+  if (node->kind == Kind::Min || node->kind == Kind::Max) // it is monotone
+    return extremum(node->kind, node->operands[0].floorDiv(divisor), node->operands[1].floorDiv(divisor));
+  // What divides evenly goes in front.
+  TileExpr whole = constant(0), rest = constant(floorOf(offset(), divisor) * -divisor + offset());
+  whole = whole + floorOf(offset(), divisor);
+  for (auto &[factor, term] : terms())
+    (factor % divisor == 0 ? whole : rest) =
+        (factor % divisor == 0 ? whole : rest) + term * (factor % divisor == 0 ? factor / divisor : factor);
+  if (!rest)
+    return {};
+  Bounds inner = rest.range();
+  if (floorOf(inner.lo, divisor) == floorOf(inner.hi, divisor))
+    return whole + floorOf(inner.lo, divisor);
+  Node quotient{Kind::FloorDiv};
+  quotient.number = divisor;
+  quotient.operands = {rest};
+  quotient.range = {floorOf(inner.lo, divisor), floorOf(inner.hi, divisor)};
+  return whole + make(std::move(quotient));
+}
+
+TileExpr TileExpr::ceilDiv(int64_t divisor) const { return (*this + (divisor - 1)).floorDiv(divisor); }
+
+/// difference >= 0; false when that is not clear after `steps` trees.
+static bool isNatural(TileExpr difference, unsigned &steps) {
+  using Kind = TileExpr::Kind;
+  if (!difference || steps == 0)
+    return false;
+  --steps;
+  if (difference.range().lo >= 0)
+    return true;
+  for (auto &[factor, term] : difference.terms()) {
+    bool isChoice = term.kind() == Kind::Choose;
+    if (!isChoice && term.kind() != Kind::Min && term.kind() != Kind::Max)
+      continue;
+    TileExpr rest = difference - term * factor;
+    auto holds = [&, factor = factor](TileExpr operand) { return isNatural(rest + operand * factor, steps); };
+    bool all = isChoice || (term.kind() == Kind::Min) == (factor > 0);
+    ArrayRef<TileExpr> operands = term.operands().drop_front(isChoice ? 1 : 0);
+    if (all ? llvm::all_of(operands, holds) : llvm::any_of(operands, holds))
+      return true;
+  }
+  return false;
+}
+
+bool fsdp::isAtLeast(TileExpr a, TileExpr b) {
+  unsigned steps = 64;
+  return a && b && isNatural(a - b, steps);
+}
+
+TileExpr TileExpr::extremum(Kind kind, TileExpr a, TileExpr b) {
+  if (!a || !b)
+    return {};
+  bool isMax = kind == Kind::Max;
+  if (isAtLeast(a, b))
+    return isMax ? a : b;
+  if (isAtLeast(b, a))
+    return isMax ? b : a;
+  // max(max(x, y), b) where b beats y is max(x, b).
+  for (auto [nested, other] : {std::pair(a, b), std::pair(b, a)})
+    if (nested.kind() == kind)
+      for (unsigned i : {0, 1})
+        if (TileExpr inner = nested.operands()[i]; isMax ? isAtLeast(other, inner) : isAtLeast(inner, other))
+          return extremum(kind, nested.operands()[1 - i], other);
+  Node node{kind};
+  node.operands = {a, b};
+  Bounds x = a.range(), y = b.range();
+  node.range =
+      isMax ? Bounds{std::max(x.lo, y.lo), std::max(x.hi, y.hi)} : Bounds{std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+  return make(std::move(node));
+}
+
+TileExpr TileExpr::min(TileExpr a, TileExpr b) { return extremum(Kind::Min, a, b); }
+TileExpr TileExpr::max(TileExpr a, TileExpr b) { return extremum(Kind::Max, a, b); }
+
+TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
+  if (!condition || !yes || !no)
+    return {};
+  if (condition.range().lo >= 0 || yes == no)
+    return yes;
+  if (condition.range().hi < 0)
+    return no;
+  Node node{Kind::Choose};
+  node.operands = {condition, yes, no};
+  node.range = {std::min(yes.range().lo, no.range().lo), std::max(yes.range().hi, no.range().hi)};
+  return make(std::move(node));
+}
+
+bool TileExpr::contains(llvm::function_ref<bool(TileExpr)> predicate) const {
+  return predicate(*this) || llvm::any_of(node->operands, [&](const TileExpr &o) { return o.contains(predicate); });
+}
+
+bool TileExpr::isPositional() const {
+  return !contains([](TileExpr e) {
+    return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque ||
+           (e.kind() == Kind::Symbol && e.asSymbol() != Symbol::Begin && e.asSymbol() != Symbol::End);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Values, code and text
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+static T lookUp(TileExpr::Symbol symbol, const TileSymbols<T> &symbols) {
+  switch (symbol) {
+  case TileExpr::Symbol::Begin:
+    return symbols.begin;
+  case TileExpr::Symbol::End:
+    return symbols.end;
+  case TileExpr::Symbol::Batch:
+    return symbols.batch;
+  default:
+    assert(symbol == TileExpr::Symbol::Head && "rows and columns do not occur in bounds");
+    return symbols.head;
+  }
+}
+
+int64_t TileExpr::evaluate(const TileSymbols<int64_t> &symbols) const {
+  auto in = [&](unsigned i) { return node->operands[i].evaluate(symbols); };
+  switch (node->kind) {
+  case Kind::Constant:
+    return node->number;
+  case Kind::Symbol:
+    return lookUp(node->symbol, symbols);
+  case Kind::Scalar:
+  case Kind::Opaque:
+    return std::clamp(symbols.scalar(node->value), -far, far);
+  case Kind::Sum: {
+    int64_t value = node->number;
+    for (auto [i, factor] : llvm::enumerate(node->factors))
+      value += factor * in(i);
+    return value;
+  }
+  case Kind::FloorDiv:
+    return floorOf(in(0), node->number);
+  case Kind::Min:
+    return std::min(in(0), in(1));
+  case Kind::Max:
+    return std::max(in(0), in(1));
+  case Kind::Choose:
+    return in(0) >= 0 ? in(1) : in(2);
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, bool isNatural) {
+  Value by = arith::ConstantIndexOp::create(b, loc, divisor);
+  if (isNatural)
+    return arith::DivUIOp::create(b, loc, x, by);
+  // x < 0: -1 - (-1 - x) / divisor, a division that rounds to zero in both cases.
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), minusOne = arith::ConstantIndexOp::create(b, loc, -1);
+  Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);
+  Value mirrored = arith::SubIOp::create(b, loc, minusOne, x);
+  Value natural = arith::SelectOp::create(b, loc, isNegative, mirrored, x);
+  Value quotient = arith::DivUIOp::create(b, loc, natural, by);
+  Value back = arith::SubIOp::create(b, loc, minusOne, quotient);
+  return arith::SelectOp::create(b, loc, isNegative, back, quotient);
+}
+
+/// A scalar of the region as an index, within ±far.
+static Value emitScalar(OpBuilder &b, Location loc, Value scalar) {
+  Type type = scalar.getType();
+  if (type.isInteger(1))
+    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), scalar);
+  if (!type.isIndex())
+    scalar = arith::IndexCastOp::create(b, loc, b.getIndexType(), scalar);
+  if (!type.isIndex() && type.getIntOrFloatBitWidth() <= 32)
+    return scalar;
+  Value low = arith::ConstantIndexOp::create(b, loc, -TileExpr::far);
+  Value high = arith::ConstantIndexOp::create(b, loc, TileExpr::far);
+  return arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, scalar, low), high);
+}
+
+Value TileExpr::emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const {
+  auto in = [&](unsigned i) { return node->operands[i].emit(b, loc, symbols); };
+  auto constantOf = [&](int64_t v) -> Value { return arith::ConstantIndexOp::create(b, loc, v); };
+  switch (node->kind) {
+  case Kind::Constant:
+    return constantOf(node->number);
+  case Kind::Symbol:
+    return lookUp(node->symbol, symbols);
+  case Kind::Scalar:
+  case Kind::Opaque:
+    return emitScalar(b, loc, symbols.scalar(node->value));
+  case Kind::Sum: {
+    Value value;
+    for (auto [i, factor] : llvm::enumerate(node->factors)) {
+      Value term = in(i);
+      if (factor != 1)
+        term = arith::MulIOp::create(b, loc, term, constantOf(factor));
+      value = value ? Value(arith::AddIOp::create(b, loc, value, term)) : term;
+    }
+    return node->number ? Value(arith::AddIOp::create(b, loc, value, constantOf(node->number))) : value;
+  }
+  case Kind::FloorDiv:
+    return emitFloorDiv(b, loc, in(0), node->number, node->operands[0].range().lo >= 0);
+  case Kind::Min: {
+    Value x = in(0), y = in(1);
+    return arith::MinSIOp::create(b, loc, x, y);
+  }
+  case Kind::Max: {
+    Value x = in(0), y = in(1);
+    return arith::MaxSIOp::create(b, loc, x, y);
+  }
+  case Kind::Choose: {
+    Value condition = in(0), yes = in(1), no = in(2);
+    Value holds = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, condition, constantOf(0));
+    return arith::SelectOp::create(b, loc, holds, yes, no);
+  }
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+void TileExpr::print(raw_ostream &os, StringRef tile) const {
+  auto list = [&](StringRef name) {
+    os << name << '(';
+    llvm::interleaveComma(node->operands, os, [&](const TileExpr &o) { o.print(os, tile); });
+    os << ')';
+  };
+  switch (node->kind) {
+  case Kind::Constant:
+    os << node->number;
+    return;
+  case Kind::Symbol:
+    switch (node->symbol) {
+    case Symbol::Begin:
+      os << tile << '0';
+      return;
+    case Symbol::End:
+      os << tile << '1';
+      return;
+    case Symbol::Batch:
+      os << 'b';
+      return;
+    case Symbol::Head:
+      os << 'h';
+      return;
+    case Symbol::Row:
+      os << 'q';
+      return;
+    case Symbol::Column:
+      os << 'k';
+      return;
+    }
+    return;
+  case Kind::Scalar:
+    os << "scalar";
+    return;
+  case Kind::Opaque:
+    os << "data";
+    return;
+  case Kind::Sum: {
+    bool first = true;
+    auto sign = [&](int64_t v) {
+      os << (v < 0 ? (first ? "-" : " - ") : (first ? "" : " + "));
+      first = false;
+      return v < 0 ? -v : v;
+    };
+    for (auto [factor, term] : llvm::zip_equal(node->factors, node->operands)) {
+      if (int64_t size = sign(factor); size != 1)
+        os << size << " * ";
+      term.print(os, tile);
+    }
+    if (node->number)
+      os << sign(node->number);
+    return;
+  }
+  case Kind::FloorDiv:
+    os << '(';
+    node->operands[0].print(os, tile);
+    os << ") / " << node->number;
+    return;
+  case Kind::Min:
+    return list("min");
+  case Kind::Max:
+    return list("max");
+  case Kind::Choose:
+    os << '(';
+    node->operands[0].print(os, tile);
+    os << " >= 0 ? ";
+    node->operands[1].print(os, tile);
+    os << " : ";
+    node->operands[2].print(os, tile);
+    os << ')';
+    return;
+  }
+}
