@@ -48,7 +48,7 @@ static int64_t countShards(Op op, SymbolTableCollection &tables) {
 
 int64_t fsdp::getGroupSize(Operation *collective, SymbolTableCollection &tables) {
   return llvm::TypeSwitch<Operation *, int64_t>(collective)
-      .Case<UnshardOp, ReduceScatterOp>([&](auto op) { return countShards(op, tables); })
+      .Case<UnshardOp, ReduceScatterOp, ShardOp>([&](auto op) { return countShards(op, tables); })
       .Case<AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp, OwnPieceOp>([&](auto op) { return countRanks(op, tables); })
       .Default([](Operation *) { return 1; });
 }

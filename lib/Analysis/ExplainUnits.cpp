@@ -27,12 +27,15 @@ using namespace mlir::fsdp;
 // What there is to say
 //===----------------------------------------------------------------------===//
 
-static StringRef describeReshard(UnitOp unit, bool gathered, bool again) {
+static std::string describeReshard(UnitOp unit, bool gathered, bool again) {
   if (!gathered)
     return "never gathered";
   if (unit.getHoisted())
     return "gathered once per step";
-  return again ? "gathered again in the backward" : "kept until the backward";
+  if (!again)
+    return "kept until the backward";
+  std::string among = unit.getWithin() ? " among " + std::to_string(*unit.getWithin()) + " ranks" : "";
+  return "gathered again" + among + " in the backward";
 }
 
 SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
@@ -69,6 +72,8 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     ++report.gathers;
     report.gatherType = op.getDtype();
     report.gatheredBytes = std::max<int64_t>(report.gatheredBytes, op.getTarget().getBytes());
+    if (report.gathers > 1 && report.unit.getWithin())
+      report.keptBytes = report.gatheredBytes / *report.unit.getWithin();
   });
   SmallVector<UnitReport> list;
   for (auto &[name, report] : reports) {
@@ -103,6 +108,7 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
         json.attribute("shard_bytes", report.shardBytes);
         json.attribute("optimizer_bytes", report.optimizerBytes);
         json.attribute("gathered_bytes", report.gatheredBytes);
+        json.attribute("kept_bytes", report.keptBytes);
         json.attribute("padding_bytes", report.paddingBytes);
         json.attribute("reshard", report.reshard);
         json.attributeObject("placement", [&] {
@@ -145,6 +151,8 @@ static void writeUnit(const UnitReport &report, StringRef name, unsigned times, 
      << llvm::left_justify(printType(unit.getDtype()), 5) << llvm::right_justify(formatSize(report.shardBytes), 11)
      << " owned" << llvm::right_justify(formatSize(report.gatheredBytes), 11) << " gathered"
      << llvm::right_justify(formatSize(report.paddingBytes), 11) << " padding  " << report.reshard;
+  if (report.keptBytes)
+    os << ", " << formatSize(report.keptBytes) << " kept until then";
   if (report.trained == 0 && report.elements > 0)
     os << ", frozen";
   if (times > 1)

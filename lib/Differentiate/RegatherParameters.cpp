@@ -15,6 +15,10 @@
 //  2. Walk the backward in order. Each operand that the forward derives from
 //     parameters is derived again in front of its first reader, from site 1 for
 //     units with reshard = true, from site 0 otherwise.              O(ops)
+//  3. A unit that is gathered within N neighbours: behind the last forward reader of
+//     its parameters, each rank keeps the N-th part, from which site 1 gathers.
+//
+//       %k = shard @u (%w)                 %v = unshard %k @u site 1
 //
 // Not done here: moving the gathers ahead of their use (Plan).
 //
@@ -42,10 +46,11 @@ public:
 
   void run();
 
-  int64_t numGathers = 0, numViews = 0;
+  int64_t numGathers = 0, numViews = 0, keptBytes = 0;
 
 private:
   Value deriveAgain(Value v, OpBuilder &b);
+  Value keepPiece(UnshardOp unshard, UnitOp unit);
   bool isKept(Value v);
 
   func::FuncOp func;
@@ -63,16 +68,49 @@ struct RegatherParametersPass : fsdp::impl::RegatherParametersPassBase<RegatherP
       regather.run();
       numGathers += regather.numGathers;
       numViews += regather.numViews;
+      keptBytes += regather.keptBytes;
       savedBytes += ForwardPart(func).countSavedBytes();
     }
   }
 };
 } // namespace
 
+static UnitOp getUnit(UnshardOp unshard) {
+  return SymbolTable::lookupNearestSymbolFrom<UnitOp>(unshard, unshard.getUnitAttr());
+}
+
 /// A parameter that stays gathered from the forward on.
 bool Regather::isKept(Value v) {
   auto unshard = v.getDefiningOp<UnshardOp>();
-  return unshard && !SymbolTable::lookupNearestSymbolFrom<UnitOp>(unshard, unshard.getUnitAttr()).getReshard();
+  return unshard && !getUnit(unshard).getReshard();
+}
+
+/// What `unit` is gathered from again: its shard, or a larger piece, kept behind the forward.
+Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
+  std::optional<int64_t> within = unit.getWithin();
+  auto shard = cast<RankedTensorType>(unshard.getShard().getType());
+  if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0)) // alone, as the reference
+    return unshard.getShard();
+  // Readers of views read the buffer, too.
+  Operation *last = unshard;
+  SmallVector<Value> open(unshard.getResults());
+  Block *block = unshard->getBlock();
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val().getUsers()) {
+      Operation *reader = block->findAncestorOpInBlock(*user);
+      if (!forward.contains(reader))
+        continue;
+      if (last->isBeforeInBlock(reader))
+        last = reader;
+      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(user))
+        open.push_back(user->getResult(0));
+    }
+  OpBuilder b(unshard->getContext());
+  b.setInsertionPointAfter(last);
+  Type element = cast<RankedTensorType>(unshard.getResultTypes()[0]).getElementType();
+  auto type = RankedTensorType::get({static_cast<int64_t>(unit.getFlatSize()) / *within}, element);
+  keptBytes += countBytes(type);
+  return ShardOp::create(b, unshard.getLoc(), type, unshard.getResults(), unshard.getUnitAttr());
 }
 
 Value Regather::deriveAgain(Value v, OpBuilder &b) {
@@ -84,6 +122,7 @@ Value Regather::deriveAgain(Value v, OpBuilder &b) {
   if (auto unshard = dyn_cast<UnshardOp>(def)) {
     auto second = cast<UnshardOp>(b.clone(*def));
     second.setSite(1);
+    second.getShardMutable().assign(keepPiece(unshard, getUnit(unshard)));
     again.map(unshard.getResults(), second.getResults());
     ++numGathers;
     return again.lookup(v);

@@ -126,11 +126,37 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-int64_t MeshOp::getAxisSize(StringRef name) {
-  for (auto axis : getAxes().getAsRange<AxisAttr>())
+/// "shard:2" as "shard" and 2; an axis as a whole and 0; -1 when it is neither.
+static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
+  auto [axis, count] = name.split(':');
+  int64_t ranks = 0;
+  if (axis.size() != name.size() && (count.getAsInteger(10, ranks) || ranks < 1))
+    ranks = -1;
+  return {axis, ranks};
+}
+
+static AxisAttr findAxis(MeshOp mesh, StringRef name) {
+  for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
     if (axis.getName() == name)
-      return axis.getSize();
-  return 1;
+      return axis;
+  return {};
+}
+
+bool MeshOp::hasAxis(StringRef name) {
+  auto [base, ranks] = splitAxis(name);
+  AxisAttr axis = findAxis(*this, base);
+  return axis && (ranks == 0 || (ranks > 0 && axis.getSize() % ranks == 0));
+}
+
+int64_t MeshOp::getAxisSize(StringRef name) {
+  if (!hasAxis(name))
+    return 1;
+  auto [base, ranks] = splitAxis(name);
+  return ranks ? ranks : findAxis(*this, base).getSize();
+}
+
+std::string MeshOp::getNeighbours(StringRef axis, int64_t ranks) {
+  return ranks == getAxisSize(axis) ? axis.str() : (axis + ":" + Twine(ranks)).str();
 }
 
 int64_t MeshOp::getNumRanks() {

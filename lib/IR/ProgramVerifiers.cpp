@@ -181,21 +181,28 @@ LogicalResult LoopOp::verify() {
   return success();
 }
 
+/// Whether the mesh has all of `axes`, and neighbours, if any, stand alone.
+static bool areAxes(MeshOp mesh, ArrayAttr axes) {
+  return mesh && axes && llvm::all_of(axes, [&](Attribute axis) {
+    auto name = dyn_cast<StringAttr>(axis);
+    return name && mesh.hasAxis(name) && (axes.size() == 1 || !name.getValue().contains(':'));
+  });
+}
+
 /// How many pieces a slice is one of; emits (S3).
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice, SymbolTableCollection &tables) {
   if (!slice.getPiece())
     return 1;
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
-  if (!mesh || !slice.getAxes() || slice.getPiece() < 0) {
+  if (slice.getPiece() < 0 || !areAxes(mesh, slice.getAxes())) {
     op->emitOpError("expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found ")
         << slice.getPiece() << " of " << slice.getAxes();
     return failure();
   }
   int64_t pieces = 1;
-  for (Attribute axis : slice.getAxes())
-    if (auto name = dyn_cast<StringAttr>(axis))
-      pieces *= mesh.getAxisSize(name.getValue());
+  for (StringRef axis : slice.getAxes().getAsValueRange<StringAttr>())
+    pieces *= mesh.getAxisSize(axis);
   return pieces;
 }
 
@@ -281,13 +288,10 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
   int64_t ranks = 1;
-  for (auto axis : op.getAxes().getAsRange<StringAttr>()) {
-    bool known = mesh && llvm::any_of(mesh.getAxes().getAsRange<AxisAttr>(),
-                                      [&](AxisAttr a) { return a.getName() == axis.getValue(); });
-    if (!known) // (C1)
-      return op.emitOpError("expected axes of the program's mesh, found ") << axis;
-    ranks *= mesh.getAxisSize(axis.getValue());
-  }
+  if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
+    return op.emitOpError("expected axes of the program's mesh, or neighbours on one, found ") << op.getAxes();
+  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
+    ranks *= mesh.getAxisSize(axis);
   return ranks;
 }
 

@@ -21,6 +21,8 @@ LogicalResult MeshOp::verify() {
   for (auto axis : getAxes().getAsRange<AxisAttr>()) {
     if (!names.insert(axis.getName()).second) // (C1)
       return emitOpError("has two axes called '") << axis.getName() << "'";
+    if (axis.getName().contains(':')) // (C1)
+      return emitOpError("expected no ':' in the name of axis '") << axis.getName() << "'; it is for groups of neighbours";
     if (axis.getFactors().empty() || llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
       return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
   }
@@ -48,6 +50,14 @@ LogicalResult UnitOp::verify() {
     return emitOpError("parameters end at ") << end << ", behind the flat buffer of " << getFlatSize();
   if (getHoisted() && getReshard()) // (C5)
     return emitOpError("is hoisted, so it cannot be gathered again in the backward");
+  if (std::optional<int64_t> within = getWithin()) { // (C6)
+    int64_t shards = getShards();
+    if (!getReshard() || !llvm::is_contained(getParameterAxes(), "shard"))
+      return emitOpError("'within' expected a unit in pieces over 'shard' that is gathered again");
+    if (*within < 2 || *within >= shards || shards % *within != 0)
+      return emitOpError("'within' expected a number from 2 to ")
+             << shards - 1 << " that divides the " << shards << " shards, found " << *within;
+  }
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
@@ -161,9 +171,7 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
   llvm::StringSet<> seen;
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
-    bool known = llvm::any_of(mesh.getAxes().getAsRange<AxisAttr>(),
-                              [&](AxisAttr a) { return a.getName() == axis.getValue(); });
-    if (!known || !seen.insert(axis.getValue()).second) { // (C2)
+    if (!mesh.hasAxis(axis) || !seen.insert(axis.getValue().split(':').first).second) { // (C2)
       InFlightDiagnostic diag = op->emitOpError("expected distinct axes of ") << name << ", found " << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;

@@ -44,6 +44,7 @@ private:
 
   FailureOr<fb::DType> getDType(Type type, Location loc);
   std::vector<Offset<fb::Axis>> addMesh();
+  std::vector<Offset<fb::Neighbours>> addNeighbours();
   LogicalResult addUnits();
   FailureOr<Offset<fb::Value>> addValue(StringRef param, Location loc);
   FailureOr<Offset<fb::Layout>> addLayout(LayoutOp layout);
@@ -56,12 +57,22 @@ private:
   LogicalResult addKernels();
 
   /// The axes of a piece, outermost first.
-  static fb::Split getSplit(ArrayAttr axes) {
+  uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
-      return fb::Split::whole;
+      return uint64_t(fb::Split::whole);
     if (axes.size() == 2)
-      return fb::Split::shard_replicate;
-    return cast<StringAttr>(axes[0]).getValue() == "shard" ? fb::Split::shard : fb::Split::replicate;
+      return uint64_t(fb::Split::shard_replicate);
+    StringRef axis = cast<StringAttr>(axes[0]);
+    if (axis.contains(':'))
+      return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
+    return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
+  }
+  /// The number of "shard:2" among the neighbours; adds it the first time.
+  uint64_t getNeighbours(StringRef axis) {
+    auto found = llvm::find(neighbours, axis);
+    if (found == neighbours.end())
+      found = neighbours.insert(found, axis.str());
+    return found - neighbours.begin();
   }
   /// Of a state that is one of `pieces`.
   fb::Split getSplit(int64_t pieces) {
@@ -73,7 +84,7 @@ private:
   fb::Slice getSlice(LayoutOp layout, SliceAttr slice) {
     return {*getBuffer(layout, slice.getBuffer()).getOffset() + slice.getOffset(),
             static_cast<uint64_t>(slice.getBytes()), static_cast<uint64_t>(slice.getStride()),
-            static_cast<uint64_t>(slice.getPiece()), static_cast<uint64_t>(getSplit(slice.getAxes()))};
+            static_cast<uint64_t>(slice.getPiece()), getSplit(slice.getAxes())};
   }
   fb::Slice getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
     if (!name)
@@ -97,6 +108,8 @@ private:
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;
   std::vector<Offset<fb::Kernel>> kernels;
+  /// Groups that collectives and pieces are over, as "shard:2".
+  std::vector<std::string> neighbours;
 };
 
 } // namespace
@@ -167,6 +180,16 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
     axes.push_back(fb::CreateAxis(builder, addString(axis.getName()), factorsVector));
   }
   return axes;
+}
+
+/// Behind all programs, which name them.
+std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
+  std::vector<Offset<fb::Neighbours>> list;
+  for (StringRef name : neighbours)
+    for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
+      if (axis.getName() == name.split(':').first)
+        list.push_back(fb::CreateNeighbours(builder, index, mesh.getAxisSize(name)));
+  return list;
 }
 
 /// Where a parameter's values are; null when there are none.
@@ -293,6 +316,9 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
   for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
+  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
+    if (axis.contains(':')) // alone: Plan makes no others
+      axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
   auto reduction = static_cast<fb::Reduction>(op.getReduction().value_or(ReductionKind::sum));
@@ -431,10 +457,11 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto programsVector = builder.CreateVector(programs);
   auto kernelsVector = builder.CreateVector(kernels);
   auto isaVector = builder.CreateVector(isa);
+  auto neighboursVector = builder.CreateVector(addNeighbours());
   fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
                                                        paramsVector, layoutsVector, programsVector, kernelsVector,
                                                        optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                                       seed ? seed.getValue().getZExtValue() : 0));
+                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

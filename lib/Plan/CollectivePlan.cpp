@@ -15,6 +15,11 @@
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
+// A gather among N neighbours needs an N-th part of the whole, which was copied out of the first gather:
+//
+//   shard @u           | . | own |  -> kept         the whole is free for other buffers
+//   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
+//
 // Which kernel result becomes the slot of gradient g of the flat buffer: follow g
 // backwards over reshapes, results in place and sums of loops. The walk
 // must end at a result with a buffer of its own in the block of the
@@ -127,12 +132,13 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
     setPlace(op.getShard(), flat);
     return success();
   }
-  if (failed(checkShardAxis(op, ranks)))
+  FailureOr<std::string> axis = getShardAxis(op, ranks);
+  if (failed(axis))
     return failure();
   Place shard = addBuffer("gradient shard of " + unit.getSymName(), Category::gradients,
                           getStorageBytes(getTensorType(op.getShard())), op.getLoc());
   setPlace(op.getShard(), shard);
-  emitCollective(op, CollectiveKind::reduce_scatter, flat, shard, element, builder.getStrArrayAttr({shardAxis}),
+  emitCollective(op, CollectiveKind::reduce_scatter, flat, shard, element, builder.getStrArrayAttr({*axis}),
                  op.getReduction(), op.getUnitAttr(), 0);
   return success();
 }
@@ -141,14 +147,16 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
 // Gathers and the rest
 //===----------------------------------------------------------------------===//
 
-LogicalResult FunctionPlan::checkShardAxis(Operation *op, int64_t ranks) {
+FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) {
   auto name = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   auto mesh = name ? tables.lookupNearestSymbolFrom<MeshOp>(function, name) : MeshOp();
   if (!mesh)
     return op->emitOpError("leaves the rank, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  if (mesh.getAxisSize(shardAxis) == ranks)
-    return success();
+  // Gradients are reduced over all; parameters are gathered among neighbours, too.
+  bool isGroup = isa<UnshardOp, ShardOp>(op) && mesh.getAxisSize(shardAxis) % ranks == 0;
+  if (mesh.getAxisSize(shardAxis) == ranks || isGroup)
+    return mesh.getNeighbours(shardAxis, ranks);
   InFlightDiagnostic diag = op->emitOpError("is over ") << ranks << " ranks, but axis '" << shardAxis << "' of " << name
                                                         << " has " << mesh.getAxisSize(shardAxis);
   diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
@@ -181,7 +189,10 @@ void FunctionPlan::reserveGathered() {
     if (!isPrivate)
       return;
     Place gathered = planGathered(op);
-    std::optional<Place> own = gathered.getPiece(shardAxis, ranks);
+    FailureOr<std::string> axis = getShardAxis(op, ranks);
+    if (failed(axis))
+      return;
+    std::optional<Place> own = gathered.getPiece(*axis, ranks);
     if (!own->isAligned())
       return;
     gatheredBuffers[op] = gathered;
@@ -198,8 +209,8 @@ Place FunctionPlan::planGathered(Operation *op) {
 
 LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
-  int64_t ranks = getGroupSize(op, tables);
-  if (failed(checkShardAxis(op, ranks)))
+  FailureOr<std::string> axis = getShardAxis(op, getGroupSize(op, tables));
+  if (failed(axis))
     return failure();
   Type element = getTensorType(op.getShard()).getElementType();
   auto planned = gatheredBuffers.find(op);
@@ -211,7 +222,28 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
                       getStorageBytes(getTensorType(result))});
   }
   emitCollective(op, CollectiveKind::all_gather, getPlace(op.getShard()), gathered, element,
-                 builder.getStrArrayAttr({shardAxis}), std::nullopt, op.getUnitAttr(), 0);
+                 builder.getStrArrayAttr({*axis}), std::nullopt, op.getUnitAttr(), 0);
+  return success();
+}
+
+LogicalResult FunctionPlan::planShard(ShardOp op) {
+  auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
+  Type element = getTensorType(op.getShard()).getElementType();
+  int64_t width = getWidth(element), ranks = getGroupSize(op, tables);
+  FailureOr<std::string> axis = getShardAxis(op, ranks);
+  if (failed(axis))
+    return failure();
+  auto unshard = op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
+  if (!unshard || unshard.getUnit() != op.getUnit() || ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
+    return op.emitOpError("expected the parameters as 'fsdp.unshard' of the unit gathered them");
+  // From parameter 0 back to the start of the flat buffer that it lies in.
+  Place whole = getPlace(op.getParams()[0]);
+  whole.offset -= unit.getParam(0).getOffset() * width;
+  whole.bytes = unit.getFlatSize() * width;
+  std::optional<Place> own = whole.getPiece(*axis, ranks);
+  Place kept = addBuffer("kept part of " + unit.getSymName(), Category::gathered, own->bytes, op.getLoc());
+  setPlace(op.getShard(), kept);
+  emitCopy(*own, kept, op.getLoc(), unit.getSymName());
   return success();
 }
 

@@ -72,6 +72,7 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       .Case([&](KernelCallOp call) { return planCall(call); })
       .Case([&](UnshardOp unshard) { return planUnshard(unshard); })
       .Case([&](ReduceScatterOp reduce) { return planReduceScatter(reduce); })
+      .Case([&](ShardOp shard) { return planShard(shard); })
       .Case([&](AllReduceOp reduce) {
         return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(), reduce.getReduction(), 0);
       })

@@ -44,7 +44,9 @@ private:
   LogicalResult planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
-  LogicalResult checkShardAxis(Operation *op, int64_t ranks);
+  LogicalResult planShard(ShardOp op);
+  /// The axis or the groups of neighbours that are `ranks` long; an error where there are none.
+  FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target, Type element,
                       ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root);
   void fillGaps(ReduceScatterOp op, const Place &flat);

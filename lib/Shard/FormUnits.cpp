@@ -100,6 +100,7 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
 
 private:
   FailureOr<const Strategy *> readOptions(MeshSpec &spec);
+  LogicalResult readReshard(const Strategy &row, int64_t shards);
   PlacementAttr getPlacement(const Strategy &row);
   Type getStorageType(const Draft &draft);
   FailureOr<func::FuncOp> findLoss();
@@ -118,6 +119,9 @@ private:
 
   SmallVector<Parameter> parameters;
   const Strategy *row = nullptr;
+  /// What `reshard-after-forward` says: whether layers are gathered again, and among how many neighbours (0: all).
+  bool gathersAgain = true;
+  int64_t within = 0;
 };
 
 } // namespace
@@ -161,7 +165,37 @@ FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
                 << rootReshard << "'";
     return failure();
   }
+  if (failed(readReshard(*row, llvm::product_of(spec.shard))))
+    return failure();
   return row;
+}
+
+/// `reshard-after-forward`: true, false or a number of neighbours.
+LogicalResult FormUnitsPass::readReshard(const Strategy &row, int64_t shards) {
+  gathersAgain = reshard != "false";
+  within = 0;
+  if (reshard == "true" || reshard == "false")
+    return success();
+  int64_t ranks;
+  if (StringRef(reshard).getAsInteger(10, ranks) || ranks < 1 || shards % ranks != 0) {
+    InFlightDiagnostic diag = mlir::emitError(getOperation().getLoc())
+                              << "reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that "
+                                 "divides shard="
+                              << shards << " of the mesh:";
+    for (int64_t divisor = 1; divisor <= shards; ++divisor)
+      if (shards % divisor == 0)
+        diag << " " << divisor;
+    return diag << "; found '" << reshard << "'";
+  }
+  gathersAgain = ranks > 1 || shards == 1;
+  within = ranks > 1 && ranks < shards ? ranks : 0;
+  if (!within || row.reshard)
+    return success();
+  return mlir::emitError(getOperation().getLoc())
+         << "reshard-after-forward: groups of " << within
+         << " ranks need a strategy that gathers parameters again in the backward: full_shard, hybrid_shard or hfsdp; "
+            "found '"
+         << strategy << "'";
 }
 
 PlacementAttr FormUnitsPass::getPlacement(const Strategy &row) {
@@ -428,12 +462,13 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   }
   // What is kept behind the forward anyway is gathered for all micro-batches
   // at once, but for the root: it waits for the first gradient to be reduced.
-  bool again = draft.isRoot() ? rootReshard == "forward" : reshard && row->reshard;
+  bool again = draft.isRoot() ? rootReshard == "forward" : gathersAgain && row->reshard;
   bool hoisted = draft.isRoot() ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard) : !again;
   auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
                              storage, again && row->parameters > 0,
                              builder.getArrayAttr(params), getPlacement(*row),
-                             hoisted && row->parameters > 0);
+                             hoisted && row->parameters > 0,
+                             again && row->parameters > 0 && within ? builder.getI64IntegerAttr(within) : IntegerAttr());
   symbols.insert(unit); // renames it when the name is taken
   int64_t bits = storage.getIntOrFloatBitWidth();
   numUnits += 1;

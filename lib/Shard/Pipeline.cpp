@@ -64,9 +64,9 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
                                llvm::cl::init(ShardOptions().minNumParams)};
   Option<std::string> freeze{*this, "freeze", llvm::cl::desc("Parameters that are not trained")};
   Option<std::string> ignore{*this, "ignore-params", llvm::cl::desc("Parameters that are not sharded")};
-  Option<bool> reshardAfterForward{
+  Option<std::string> reshardAfterForward{
       *this, "reshard-after-forward",
-      llvm::cl::desc("Gather again in the backward"),
+      llvm::cl::desc("Gather again in the backward: true, false or among how many neighbours"),
       llvm::cl::init(ShardOptions().reshardAfterForward)};
   Option<std::string> reshardRoot{*this, "reshard-root", llvm::cl::desc("When the root unit is dropped"),
                                   llvm::cl::init(ShardOptions().reshardRoot)};

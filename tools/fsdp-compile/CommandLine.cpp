@@ -57,12 +57,16 @@ THE MODEL
 Exit codes: 0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model.
 )";
 
-/// As cl::opt<bool> reads it.
-static std::optional<bool> readBool(StringRef text) {
-  return llvm::StringSwitch<std::optional<bool>>(text)
-      .Cases({"", "true", "TRUE", "True", "1"}, true)
-      .Cases({"false", "FALSE", "False", "0"}, false)
-      .Default(std::nullopt);
+/// `true`, `false` or a number of ranks, however they are written.
+static std::optional<std::string> spellReshard(StringRef text) {
+  int64_t ranks;
+  if (text.empty() || text.equals_insensitive("true"))
+    return "true";
+  if (text.equals_insensitive("false"))
+    return "false";
+  if (text.getAsInteger(10, ranks) || ranks < 1)
+    return std::nullopt;
+  return std::to_string(ranks);
 }
 
 CompileOptions fsdp::fill(const CommandLine &line) {
@@ -98,7 +102,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.shard.paramStorage = line.paramStorage;
   options.shard.freeze = line.freeze;
   options.shard.ignore = line.ignore;
-  options.shard.reshardAfterForward = readBool(line.reshard).value_or(true);
+  options.shard.reshardAfterForward = spellReshard(line.reshard).value_or("true");
   options.shard.gradAccum = line.accum;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;
@@ -167,8 +171,9 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   }
   if (line.target != "cpu" && line.target != "reference")
     return "--target=" + line.target + ": expected cpu or reference";
-  if (!readBool(line.reshard))
-    return "--reshard-after-forward=" + line.reshard + ": expected true or false, found " + line.reshard;
+  if (!spellReshard(line.reshard))
+    return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
+           line.reshard;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.threads < 1 || line.threads > 1024)

@@ -93,7 +93,8 @@ struct CommandLine {
                                          " merge layers up to this many"),
                                 cl::init(0), cl::cat(sharding)};
   cl::opt<std::string> reshard{"reshard-after-forward",
-                               cl::desc("Gather parameters again in the backward: true (default) or false"),
+                               cl::desc("Gather parameters again in the backward: true (default), false, or N: each rank"
+                                        " keeps an N-th part and gathers among N neighbours"),
                                cl::ValueOptional, cl::init("true"), cl::cat(sharding)};
 
   cl::opt<std::string> reshardRoot{"reshard-root",

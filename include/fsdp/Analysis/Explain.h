@@ -59,7 +59,9 @@ struct UnitReport {
   /// The type in which they are gathered, if they are; how often in a step; what happens behind the forward.
   Type gatherType;
   int64_t gathers = 0;
-  StringRef reshard;
+  std::string reshard;
+  /// Of what was gathered, kept until the backward gathers it again among fewer ranks.
+  int64_t keptBytes = 0;
 
   /// Nothing but the names tells them apart.
   bool isLike(const UnitReport &other) const;

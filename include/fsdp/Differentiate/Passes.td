@@ -77,12 +77,14 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
     - Ensures: in units with `reshard true` the backward reads parameters, and what
       the forward made of parameters alone (views, transposes, casts), from
       `fsdp.unshard ... site 1`, placed in front of its first reader there. In other
-      units such views are made again from site 0.
+      units such views are made again from site 0. Where a unit says `within` N, that
+      gathers what `fsdp.shard` keeps behind the last reader in the forward: the N-th part.
     - Keeps: values, bit for bit.
   }];
   let statistics = [
     Statistic<"numGathers", "num-gathers", "Units gathered again">,
     Statistic<"numViews", "num-views", "Views and maps of parameters made again">,
+    Statistic<"keptBytes", "kept-bytes", "Bytes of gathered units kept for the backward, where it gathers within groups">,
     Statistic<"savedBytes", "saved-bytes", "Bytes of forward values read by the backward">
   ];
 }

@@ -140,7 +140,7 @@ def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
   let description = [{
     `bytes` bytes from `offset` on; `step` bytes are added per iteration of the
     enclosing loop, and `piece` bytes times the rank's index on `axes` (outermost first:
-    on `["shard", "replicate"]` the index is s·R + r). Commands print it as
+    on `["shard", "replicate"]` the index is s·R + r, on `["shard:2"]` s mod 2). Commands print it as
     `@b[offset, bytes] step N piece N of ["shard"]`.
 
     Example: `#fsdp.slice<@step.3, 0, 256>`

@@ -23,7 +23,10 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let description = [{
     Axes outermost first. Ranks are numbered row-major over the axes.
 
-    Constraints: (C1) at least one axis, names distinct; (C2) every factor ≥ 1.
+    What names an axis may name groups of neighbours on it instead: `"shard:2"` on 6 ranks is the
+    groups {0 1} {2 3} {4 5}, however the axis is factored.
+
+    Constraints: (C1) at least one axis, names distinct and without `:`; (C2) every factor ≥ 1.
 
     ```mlir
     fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
@@ -33,8 +36,12 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Ranks along the axis called `name`; 1 when there is none.
+    /// Ranks along the axis called `name`, or in a group of neighbours as in "shard:2"; 1 when there is none.
     int64_t getAxisSize(::llvm::StringRef name);
+    /// Whether it is an axis, or groups of neighbours into which one divides.
+    bool hasAxis(::llvm::StringRef name);
+    /// What names the groups of `ranks` neighbours on `axis`; the axis itself where that is all of them.
+    std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
 }
@@ -54,18 +61,22 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     Constraints: (C1) all parameters have the unit's dtype; (C2) they lie in the
     flat buffer, in order, without overlap; (C3) names are distinct; (C4) the lists of
     `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next;
-    (C5) a `hoisted` unit is not gathered again.
+    (C5) a `hoisted` unit is not gathered again; (C6) `within` N: the unit is gathered again, its
+    parameters are in pieces over `shard`, and N is less than `shards`, at least 2 and divides them.
 
-    `reshard`: gathered again in the backward (true) or kept from the forward. `hoisted`: not even
+    `reshard`: gathered again in the backward (true) or kept from the forward. `within` N: of each
+    gathered buffer a rank keeps the N-th part, its own among N neighbours on `shard`, and the backward
+    gathers among those alone. `hoisted`: not even
     gathered for each micro-batch, but once per step. Without a `placement` everything is in pieces
     over `shard`, as with `full_shard`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
                        TypeAttr:$dtype, BoolAttr:$reshard,
                        TypedArrayAttrBase<FSDP_ParamAttr, "parameters">:$params,
-                       OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$hoisted);
+                       OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$hoisted,
+                       OptionalAttr<I64Attr>:$within);
   let assemblyFormat = [{
-    $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard (`hoisted` $hoisted^)?
+    $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard (`within` $within^)? (`hoisted` $hoisted^)?
     $params (`placement` $placement^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -90,7 +101,8 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
   let description = [{
     Gathers the shards of `unit` and returns every parameter, in the unit's
     order. `site` tells one gather from another (0: forward, 1: backward), so
-    that gathering again is not folded into the first.
+    that gathering again is not folded into the first. The size of the operand says among how
+    many neighbours: pieces of the S-th part among all S, larger ones among fewer.
 
     Constraints: (C1) `unit` names an `fsdp.unit`; (C2) one result per
     parameter, of its shape; all of one element type (the gather dtype);
@@ -128,7 +140,9 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
 def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "this rank's slice of a unit's whole parameters";
   let description = [{
-    The inverse of `fsdp.unshard`. Constraints: as of `fsdp.unshard`, with
+    The inverse of `fsdp.unshard`. Where the backward gathers within groups of N neighbours
+    it makes what a rank keeps behind the forward, the N-th part; Plan copies it.
+    Constraints: as of `fsdp.unshard`, with
     operands and results exchanged.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$params, FlatSymbolRefAttr:$unit);
@@ -145,7 +159,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultTyp
   let description = [{
     Contributions are added in rank order, starting from +0; `avg` then
     multiplies by 1/n. Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of
-    `axes` is one of its axes, none twice.
+    `axes` is one of its axes, or neighbours on one, none twice.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
                        StrArrayAttr:$axes, FSDP_ReductionAttr:$reduction);

@@ -97,8 +97,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"ignore", "ignore-params", "std::string", "\"\"",
            "Parameters that are not sharded, whatever the strategy: patterns as of freeze. Every rank keeps "
            "them whole; they are trained, and their gradients are reduced over all ranks.">,
-    Option<"reshard", "reshard-after-forward", "bool", "true",
-           "Gather layers again in the backward instead of keeping them.">,
+    Option<"reshard", "reshard-after-forward", "std::string", "\"true\"",
+           "Gather layers again in the backward (true), keep them (false), or keep an N-th part, that of the rank among "
+           "N neighbours on the axis shard, and gather again among these (N, which divides the axis).">,
     Option<"paramStorage", "param-storage", "std::string", "\"master\"",
            "How trained parameters narrower than f32 are kept: in f32 and cast where they are gathered (master), or as "
            "they are beside f32 masters in the optimizer's state (both).">,

@@ -28,7 +28,7 @@ struct ShardOptions {
   int64_t minNumParams = 0;            ///< `--min-num-params`
   std::string freeze;                  ///< `--freeze`
   std::string ignore;                  ///< `--ignore-params`
-  bool reshardAfterForward = true;     ///< `--reshard-after-forward`
+  std::string reshardAfterForward = "true"; ///< `--reshard-after-forward`
   std::string reshardRoot = "backward"; ///< `--reshard-root`
   std::string paramStorage = "master"; ///< `--param-storage`
   std::string gradSync = "auto";       ///< `--grad-sync`

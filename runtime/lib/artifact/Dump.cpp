@@ -47,12 +47,25 @@ private:
     return vector ? vector->size() : 0;
   }
   static std::string text(const flatbuffers::String *string) { return string ? printable(string->str()) : ""; }
-  static std::string slice(const fb::Slice *range) {
+  /// An axis of the mesh, or "shard:2".
+  std::string axis(uint32_t number) const {
+    uint32_t axes = count(manifest.mesh());
+    if (number < axes)
+      return text(manifest.mesh()->Get(number)->name());
+    const fb::Neighbours &some = *manifest.neighbours()->Get(number - axes);
+    return text(manifest.mesh()->Get(some.axis())->name()) + format(":%llu", (ull)some.size());
+  }
+  std::string split(uint64_t number) const {
+    uint64_t first = uint64_t(fb::Split::replicate) + 1;
+    return number < first ? fb::EnumNameSplit(static_cast<fb::Split>(number))
+                          : axis(static_cast<uint32_t>(count(manifest.mesh()) + number - first));
+  }
+  std::string slice(const fb::Slice *range) const {
     std::string result = format("[%llu, +%llu)", (ull)range->offset(), (ull)range->bytes());
     if (range->stride())
       result += format(" by %llu", (ull)range->stride());
     if (range->piece())
-      result += format(" piece %llu of %s", (ull)range->piece(), fb::EnumNameSplit(static_cast<fb::Split>(range->split())));
+      result += format(" piece %llu of %s", (ull)range->piece(), split(range->split()).c_str());
     return result;
   }
   static std::string shape(const flatbuffers::Vector<uint64_t> *dims) {
@@ -170,8 +183,7 @@ void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
 std::string Dumper::collective(const fb::Collective &collective) const {
   std::string axes;
   for (uint32_t i = 0; i < count(collective.axes()); ++i) {
-    uint32_t axis = collective.axes()->Get(i);
-    axes += (i ? "," : "") + text(manifest.mesh()->Get(axis)->name());
+    axes += (i ? "," : "") + axis(collective.axes()->Get(i));
   }
   bool reduces =
       collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks
+// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks; neighbours divide one
 // (V2)  a unit has a float dtype, 1 or S shards (S: the axis "shard"), a size without overflow
 // (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its values, where
 //       the file has them, are floats for all elements or one, aligned to 64, within the section of values
@@ -133,7 +133,15 @@ void ManifestVerifier::verifyMesh() { // (V1)
   }
   if (axes.empty())
     refuse("expected a mesh with at least one axis");
-  mesh = Mesh(std::move(axes));
+  std::vector<Mesh::Neighbours> neighbours;
+  for (uint32_t i = 0; i < count(manifest.neighbours()); ++i) {
+    const fb::Neighbours &some = *manifest.neighbours()->Get(i);
+    if (some.axis() >= axes.size() || some.size() == 0 || axes[some.axis()].size % some.size() != 0)
+      refuse("neighbours %u: expected a number that divides an axis of the mesh (%s), found %llu on number %u", i,
+             Mesh(axes).text().c_str(), (ull)some.size(), some.axis());
+    neighbours.push_back({some.axis(), some.size()});
+  }
+  mesh = Mesh(std::move(axes), std::move(neighbours));
 }
 
 void ManifestVerifier::verifyUnits() { // (V2)

@@ -9,7 +9,7 @@
 // (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only in a loop
 // (V13) a launch gives each binding, 64-aligned and large enough, and its layout
 //       has the scratch that the kernel needs
-// (V14) a collective is over distinct axes of the mesh, its slices have the sizes
+// (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the sizes
 //       that its kind, count and group say, and do not overlap; a gather may be in place
 // (V15) a wait ends a start of the same block, each start has one, and in between
 //       nothing writes what it sends or touches what it receives
@@ -116,7 +116,11 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const {
   if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() || whole.piece() != 0)
     return false;
-  uint64_t split = uint64_t(mesh.getAxes()[axes[0]].name == "shard" ? fb::Split::shard : fb::Split::replicate);
+  uint64_t number = mesh.getAxes().size(), split = uint64_t(fb::Split::replicate);
+  if (axes[0] >= number)
+    split += axes[0] - number + 1;
+  else if (mesh.getAxes()[axes[0]].name == "shard")
+    split = uint64_t(fb::Split::shard);
   return piece.split() == split && piece.piece() == piece.bytes() && mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
@@ -143,8 +147,9 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   if (!slice)
     refuse(format("expected a %s", what));
   uint64_t sweep, end; // (V12)
-  if (slice->split() > uint64_t(fb::Split::replicate))
-    refuse(format("%s: expected a split below 4, found %llu", what, (ull)slice->split()));
+  uint64_t splits = uint64_t(fb::Split::replicate) + 1 + mesh.getNeighbours().size();
+  if (slice->split() >= splits)
+    refuse(format("%s: expected a split below %llu, found %llu", what, (ull)splits, (ull)slice->split()));
   uint64_t last = mesh.pieces(slice->split()) - 1, skip;
   bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
               !__builtin_add_overflow(sweep, slice->offset(), &end) &&
@@ -205,7 +210,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
   std::vector<uint32_t> axes;
   for (uint32_t i = 0; i < count(collective.axes()); ++i) {
     axes.push_back(collective.axes()->Get(i));
-    if (axes.back() >= mesh.getAxes().size() || (i > 0 && axes[i] <= axes[i - 1]))
+    bool isGroup = count(collective.axes()) == 1 && axes[0] < mesh.getAxes().size() + mesh.getNeighbours().size();
+    if (!isGroup && (axes.back() >= mesh.getAxes().size() || (i > 0 && axes[i] <= axes[i - 1])))
       refuse(format("expected distinct axes of the mesh (%s) in order, found number %u", mesh.text().c_str(),
                     axes.back()));
   }

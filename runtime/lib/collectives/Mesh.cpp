@@ -23,6 +23,8 @@ Mesh Mesh::solo() const {
   Mesh result = *this;
   for (Axis &axis : result.axes)
     axis.size = 1;
+  for (Neighbours &some : result.neighbours)
+    some.size = 1;
   return result;
 }
 
@@ -40,11 +42,17 @@ uint64_t Mesh::indexOn(const std::string &name, uint64_t rank) const {
   return 0;
 }
 
+static constexpr uint64_t firstNeighbours = 4; // behind the values of Split
+
 uint64_t Mesh::pieces(uint64_t split) const {
+  if (split >= firstNeighbours)
+    return neighbours[split - firstNeighbours].size;
   return (split == 1 || split == 2 ? sizeOf("shard") : 1) * (split == 2 || split == 3 ? sizeOf("replicate") : 1);
 }
 
 uint64_t Mesh::pieceOf(uint64_t split, uint64_t rank) const {
+  if (split >= firstNeighbours)
+    return coordinate(axes.size() + split - firstNeighbours, rank);
   uint64_t shard = split == 1 || split == 2 ? indexOn("shard", rank) : 0;
   return split == 2 || split == 3 ? shard * sizeOf("replicate") + indexOn("replicate", rank) : shard;
 }
@@ -52,7 +60,7 @@ uint64_t Mesh::pieceOf(uint64_t split, uint64_t rank) const {
 uint64_t Mesh::groupSize(const std::vector<uint32_t> &along) const {
   uint64_t product = 1;
   for (uint32_t axis : along)
-    product *= axes[axis].size;
+    product *= sizeAt(axis);
   return product;
 }
 
@@ -64,7 +72,7 @@ std::vector<uint32_t> Mesh::group(uint64_t rank, const std::vector<uint32_t> &al
   for (uint32_t axis : along) {
     std::vector<uint32_t> wider;
     for (uint32_t member : members)
-      for (uint64_t i = 0; i < axes[axis].size; ++i)
+      for (uint64_t i = 0; i < sizeAt(axis); ++i)
         wider.push_back(static_cast<uint32_t>(member + i * strideOf(axis)));
     members = std::move(wider);
   }
