@@ -153,8 +153,11 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   if (!mesh)
     return op->emitOpError("leaves the rank, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  // Gradients are reduced over all; parameters are gathered among neighbours, too.
-  bool isGroup = isa<UnshardOp, ShardOp>(op) && mesh.getAxisSize(shardAxis) % ranks == 0;
+  // What is kept for neighbours is gathered among these; all else is over the whole axis.
+  auto unshard = dyn_cast<UnshardOp>(op);
+  auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
+  auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
+  bool isGroup = unit && unit.getWithin() == std::optional<int64_t>(ranks) && mesh.getAxisSize(shardAxis) % ranks == 0;
   if (mesh.getAxisSize(shardAxis) == ranks || isGroup)
     return mesh.getNeighbours(shardAxis, ranks);
   InFlightDiagnostic diag = op->emitOpError("is over ") << ranks << " ranks, but axis '" << shardAxis << "' of " << name

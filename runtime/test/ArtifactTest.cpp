@@ -212,12 +212,21 @@ fb::ValueT &value(fb::ManifestT &m, size_t i) { return *m.params[i]->value; }
 
 constexpr uint64_t huge = ~uint64_t(0) - 63;
 
+void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
+  m.neighbours.push_back(std::make_unique<fb::NeighboursT>());
+  m.neighbours.back()->axis = axis;
+  m.neighbours.back()->size = size;
+}
+
 const Rule rules[] = {
     {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
     {"V1Many", "at most 4096 ranks", [](auto &m) { m.mesh[1]->factors = {4096, 4096}; }},
     {"V1Twice", "two axes called 'shard'", [](auto &m) { m.mesh[0]->name = "shard"; }},
     {"V1None", "mesh with at least one axis", [](auto &m) { m.mesh.clear(); }},
+    {"V1NeighboursSize", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 3); }},
+    {"V1NeighboursNone", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 0); }},
+    {"V1NeighboursAxis", "found 1 on number 2", [](auto &m) { addNeighbours(m, 2, 1); }},
     {"V2Shards", "expected 1 shard or 2", [](auto &m) { m.units[0]->shards = 3; }},
     {"V2Size", "expected a shard size", [](auto &m) { m.units[0]->shard_size = 0; }},
     {"V2DType", "expected a float dtype", [](auto &m) { m.units[0]->dtype = fb::DType::i32; }},
@@ -288,6 +297,12 @@ const Rule rules[] = {
        auto &b = loop(m).body[0]->body.AsLaunch()->bindings[1];
        b = strided(b, huge);
      }},
+    {"V12Split", "expected a split below 5, found 5",
+     [](auto &m) {
+       addNeighbours(m, 1, 2);
+       fb::Slice &s = launch(m, 2).bindings[0];
+       s = fb::Slice(s.offset(), s.bytes(), 0, 64, 5);
+     }},
     {"V13Kernel", "kernels, found number 99", [](auto &m) { launch(m, 2).kernel = 99; }},
     {"V13Count", "expected the 4 bindings of kernel 'gradient', found 3",
      [](auto &m) { launch(m, 2).bindings.pop_back(); }},
@@ -300,6 +315,21 @@ const Rule rules[] = {
     {"V14DType", "expected a float dtype to reduce", [](auto &m) { collective(m, 4).dtype = fb::DType::i32; }},
     {"V14Axis", "found number 2", [](auto &m) { collective(m, 0).axes = {2}; }},
     {"V14Axes", "found number 1", [](auto &m) { collective(m, 0).axes = {1, 1}; }},
+    {"V14Neighbours", "found number 3",
+     [](auto &m) {
+       addNeighbours(m, 1, 2);
+       collective(m, 0).axes = {3};
+     }},
+    {"V14NeighboursAlone", "found number 2",
+     [](auto &m) {
+       addNeighbours(m, 1, 2);
+       collective(m, 0).axes = {0, 2};
+     }},
+    {"V14NeighboursGroup", "over 1 ranks",
+     [](auto &m) {
+       addNeighbours(m, 1, 1);
+       collective(m, 0).axes = {2};
+     }},
     {"V14Count", "expected a source of 260 bytes", [](auto &m) { collective(m, 0).count = 65; }},
     {"V14Large", "is too large", [](auto &m) { collective(m, 0).count = huge; }},
     {"V14Group", "expected a source of 256 bytes and a target of 256", [](auto &m) { collective(m, 0).axes = {0}; }},

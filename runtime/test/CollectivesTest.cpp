@@ -137,6 +137,18 @@ TEST(Mesh, Groups) {
   EXPECT_EQ(mesh.text(), "a=2,b=3");
 }
 
+TEST(Mesh, NeighboursOnAnAxis) {
+  Mesh mesh({{"replicate", 2}, {"shard", 6}, {"other", 2}}, {{1, 3}, {1, 2}});
+  EXPECT_EQ(mesh.ranks(), 24u);
+  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // (1, 3, 1)
+  EXPECT_EQ(mesh.group(19, {4}), (std::vector<uint32_t>{17, 19}));
+  EXPECT_EQ(mesh.groupSize({3}), 3u);
+  EXPECT_EQ(mesh.pieces(4), 3u);
+  EXPECT_EQ(mesh.pieceOf(4, 19), 0u);
+  EXPECT_EQ(mesh.pieceOf(5, 19), 1u);
+  EXPECT_EQ(mesh.solo().pieces(4), 1u);
+}
+
 class Collectives : public testing::TestWithParam<std::tuple<int, DType>> {};
 
 TEST_P(Collectives, AllKindsAndSizes) {
@@ -171,6 +183,13 @@ TEST(CollectivesMore, TwoAxesAndWorkers) {
       c.workers = 3; // large enough to be split
       checkCase(meshOf({2, 3}), c);
     }
+}
+
+TEST(CollectivesMore, Neighbours) {
+  for (CollectiveKind kind :
+       {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce})
+    for (uint32_t group : {2, 3})
+      checkCase(Mesh({{"a", 2}, {"b", 4}}, {{1, 1}, {1, 2}, {0, 2}}), Case{kind, DType::f32, 65, Reduction::sum, {group}});
 }
 
 TEST(CollectivesMore, IntegersAreGathered) {

@@ -60,3 +60,34 @@ func.func @reference(%sw: tensor<64xf32> {fsdp.unit = @gathered}, %sv: tensor<64
   } -> tensor<f32>
   return %l : tensor<f32>
 }
+
+// Behind its last reader in the forward, here of a view, half of the unit is kept, and gathered again.
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @halved shards 4 x 64 : f32 reshard true within 2 [
+  #fsdp.param<"x", tensor<64xf32>, 0, trainable = true, decay = false, init = <normal, 0.0, 0.02>>,
+  #fsdp.param<"y", tensor<8xf32>, 64, trainable = true, decay = false, init = <normal, 0.0, 0.02>>]
+// CHECK-LABEL: func.func @step
+// CHECK:         %[[P:.*]]:2 = fsdp.unshard %arg0 @halved site 0 : tensor<64xf32>
+// CHECK:         %[[E:.*]] = tensor.expand_shape %[[P]]#0
+// CHECK:         linalg.mul ins(%[[E]], %arg1
+// CHECK:         linalg.mul ins(%[[E]],
+// CHECK-NEXT:    %[[K:.*]] = fsdp.shard @halved(%[[P]]#0, %[[P]]#1) : (tensor<64xf32>, tensor<8xf32>) -> tensor<128xf32>
+// CHECK:         %[[Q:.*]]:2 = fsdp.unshard %[[K]] @halved site 1 : tensor<128xf32> -> tensor<64xf32>, tensor<8xf32>
+// CHECK:         fsdp.reduce_scatter @halved avg params [0]{{.*}} -> tensor<64xf32>
+func.func @step(%s: tensor<64xf32> {fsdp.unit = @halved}, %in: tensor<8x8xf32> {fsdp.batch = "in"}) -> tensor<f32>
+    attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
+  %z = arith.constant 0.0 : f32
+  %x, %y = fsdp.unshard %s @halved site 0 : tensor<64xf32> -> tensor<64xf32>, tensor<8xf32>
+  %w = tensor.expand_shape %x [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  %a = linalg.mul ins(%w, %in : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = linalg.mul ins(%w, %a : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e0 = tensor.empty() : tensor<f32>
+  %f0 = linalg.fill ins(%z : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %l = linalg.generic {indexing_maps = [#id2, #n2], iterator_types = ["reduction", "reduction"]} ins(%b : tensor<8x8xf32>) outs(%f0 : tensor<f32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.addf %o, %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %l : tensor<f32>
+}

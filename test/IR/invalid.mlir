@@ -169,6 +169,69 @@ fsdp.unit @u shards 1 x 16 : f32 reshard true hoisted []
 
 // -----
 
+// unit (C6)
+// expected-error @below {{'within' expected a number from 2 to 3 that divides the 4 shards, found 3}}
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
+
+// -----
+
+// unit (C6)
+// expected-error @below {{'within' expected a number from 2 to 3 that divides the 4 shards, found 4}}
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 4 []
+
+// -----
+
+// unit (C6)
+// expected-error @below {{'within' expected a unit in pieces over 'shard' that is gathered again}}
+fsdp.unit @u shards 4 x 16 : f32 reshard false within 2 []
+
+// -----
+
+// unit (C6)
+// expected-error @below {{'within' expected a unit in pieces over 'shard' that is gathered again}}
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [] placement <parameters = [], gradients = ["shard"], optimizer = ["shard"]>
+
+// -----
+
+// mesh (C1)
+// expected-error @below {{expected no ':' in the name of axis 'shard:2'; it is for groups of neighbours}}
+fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
+
+// -----
+
+// all_reduce (C2): neighbours that do not divide the axis
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected distinct axes of @m, found "shard:3"}}
+  %y = fsdp.all_reduce %x @m ["shard:3"] sum : tensor<4xf32>
+  return
+}
+
+// -----
+
+// all_reduce (C2): neighbours that are no number
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected distinct axes of @m, found "shard:"}}
+  %y = fsdp.all_reduce %x @m ["shard:"] sum : tensor<4xf32>
+  return
+}
+
+// -----
+
+// all_reduce (C2): an axis and neighbours on it
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected distinct axes of @m, found "shard:2"}}
+  %y = fsdp.all_reduce %x @m ["shard", "shard:2"] sum : tensor<4xf32>
+  return
+}
+
+// -----
+
 // unit (C4)
 // expected-error @below {{'placement' expected axes as ["shard", "replicate"] or a beginning of it, found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>

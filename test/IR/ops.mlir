@@ -13,6 +13,9 @@ fsdp.unit @h.0 shards 4 x 16 : f32 reshard true [
 // CHECK-SAME: placement <parameters = [], gradients = ["shard"], optimizer = ["shard", "replicate"]>
 fsdp.unit @h.1 shards 4 x 16 : f32 reshard false hoisted [] placement <parameters = [], gradients = ["shard"], optimizer = ["shard", "replicate"]>
 
+// CHECK: fsdp.unit @h.2 shards 4 x 16 : f32 reshard true within 2 []
+fsdp.unit @h.2 shards 4 x 16 : f32 reshard true within 2 []
+
 // CHECK-LABEL: func @collectives
 func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32>) -> tensor<16xf32> {
   // CHECK: fsdp.unshard %{{.*}} @h.0 site 1 : tensor<16xf32> -> tensor<4x8xbf16>, tensor<8xbf16>
@@ -29,6 +32,8 @@ func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32
   %f = fsdp.flat_reduce_scatter %a @mesh ["shard"] avg : tensor<64xf32> -> tensor<16xf32>
   // CHECK: fsdp.own_piece %{{.*}} @mesh ["shard"] : tensor<64xf32> -> tensor<16xf32>
   %p = fsdp.own_piece %a @mesh ["shard"] : tensor<64xf32> -> tensor<16xf32>
+  // CHECK: fsdp.all_gather %{{.*}} @mesh ["shard:2"] : tensor<16xf32> -> tensor<32xf32>
+  %n = fsdp.all_gather %r @mesh ["shard:2"] : tensor<16xf32> -> tensor<32xf32>
   // CHECK: fsdp.broadcast %{{.*}} @mesh ["shard"] root 3 : tensor<16xf32>
   %b = fsdp.broadcast %r @mesh ["shard"] root 3 : tensor<16xf32>
   return %b : tensor<16xf32>

@@ -483,7 +483,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, found "rows"}}
+  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -526,6 +526,30 @@ fsdp.layout @arena arena 512 {
 fsdp.program @step layout @arena {
   // expected-error @below {{expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found 64 of ["shard"]}}
   fsdp.fill @g[0, 64] piece 64 of ["shard"]
+}
+
+// -----
+
+// (slice S3): neighbours that do not divide the axis
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found 32 of ["shard:3"]}}
+  fsdp.fill @g[0, 32] piece 32 of ["shard:3"]
+}
+
+// -----
+
+// (collective C1): neighbours stand alone
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [4]>]
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["replicate", "shard:2"]}}
+  fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
 // -----

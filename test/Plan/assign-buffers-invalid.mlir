@@ -79,6 +79,32 @@ func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
 
 // -----
 
+// A state that is larger than a shard is no piece for neighbours.
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  // expected-error @below {{is over 2 ranks, but axis 'shard' of @mesh has 4}}
+  %a = fsdp.unshard %p @u site 0 : tensor<32xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%x: tensor<16xf32> {fsdp.batch = "x"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  // expected-error @below {{expected the parameters as 'fsdp.unshard' of the unit gathered them}}
+  %a = fsdp.shard @u (%x) : (tensor<16xf32>) -> tensor<32xf32>
+  return
+}
+
+// -----
+
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -> (tensor<32xf32> {fsdp.updates = 0 : i64})

@@ -153,6 +153,35 @@ func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter
 
 // -----
 
+// Of what was gathered among 4, each of 2 neighbours keeps a half, from which it is gathered again.
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
+  #fsdp.param<"b", tensor<16xf32>, 32, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @use(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
+    attributes {fsdp.kernel}
+func.func private @sgd(%p: tensor<16xf32> {fsdp.inout = 0 : i64}, %g: tensor<16xf32>, %h: tensor<16xf32>) -> tensor<16xf32>
+    attributes {fsdp.kernel}
+// CHECK-LABEL: fsdp.program @step layout @arena mesh @mesh {
+// CHECK-NEXT: fsdp.collective 0 all_gather @state.0[0, 64] -> @step.0[0, 256] of 16 x f32 over ["shard"] unit @u
+// CHECK-NEXT: fsdp.launch @use (@step.0[128, 64], @step.1[0, 64])
+// CHECK-NEXT: fsdp.copy @step.0[0, 128] piece 128 of ["shard:2"] -> @step.2[0, 128] "u"
+// CHECK-NEXT: fsdp.collective 1 all_gather @step.2[0, 128] -> @step.3[0, 256] of 32 x f32 over ["shard:2"] unit @u
+// CHECK-NEXT: fsdp.launch @sgd (@state.0[0, 64], @step.3[0, 64], @step.1[0, 64])
+// CHECK: fsdp.buffer @step.0 "gathered u" gathered 256 in @step from 0 to 2
+// CHECK: fsdp.buffer @step.2 "kept part of u" gathered 128 in @step from 2 to 3
+func.func @step(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
+    -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
+  %a, %b = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>
+  %x = fsdp.kernel_call @use(%b) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
+  %k = fsdp.shard @u (%a, %b) : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+  %c, %d = fsdp.unshard %k @u site 1 : tensor<32xf32> -> tensor<16xf32>, tensor<16xf32>
+  %q = fsdp.kernel_call @sgd(%p, %c, %x) inplace [0] : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %q : tensor<16xf32>
+}
+
+// -----
+
 // A gradient that is summed up over micro-batches is summed in its place of the flat buffer.
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 16 : f32 reshard true [

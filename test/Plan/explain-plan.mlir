@@ -69,6 +69,7 @@ fsdp.program @step layout @arena mesh @mesh {
 // JSON-NEXT: "shard_bytes": 128,
 // JSON-NEXT: "optimizer_bytes": 128,
 // JSON-NEXT: "gathered_bytes": 256,
+// JSON-NEXT: "kept_bytes": 0,
 // JSON-NEXT: "padding_bytes": 48,
 // JSON-NEXT: "reshard": "kept until the backward",
 // JSON: "communication": [

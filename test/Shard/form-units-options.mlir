@@ -20,6 +20,14 @@
 // GROUPS: error: sharding-strategy 'hfsdp' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh 'shard=4'
 // RUN: not fsdp-opt %s --fsdp-form-units="reshard-root=never" 2>&1 | FileCheck %s --check-prefix=ROOT
 // ROOT: error: reshard-root: expected 'forward' (gather the root again in the backward), 'backward' (keep it until then) or 'step' (gather it once per step), found 'never'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2x6 reshard-after-forward=5" 2>&1 | FileCheck %s --check-prefix=DIVIDES
+// DIVIDES: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=12 of the mesh: 1 2 3 4 6 12; found '5'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=4" 2>&1 | FileCheck %s --check-prefix=LARGE
+// LARGE: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=2 of the mesh: 1 2; found '4'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=maybe" 2>&1 | FileCheck %s --check-prefix=MAYBE
+// MAYBE: error: reshard-after-forward: {{.*}}; found 'maybe'
+// RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 sharding-strategy=shard_grad_op" 2>&1 | FileCheck %s --check-prefix=AGAIN
+// AGAIN: error: reshard-after-forward: groups of 2 ranks need a strategy that gathers parameters again in the backward: full_shard, hybrid_shard or hfsdp; found 'shard_grad_op'
 // RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
 // MIN: error: min-num-params: expected at least 0, found -5
 // RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=blocks.*" 2>&1 | FileCheck %s --check-prefix=NOTHING

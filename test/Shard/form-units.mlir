@@ -1,5 +1,9 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=replicate=2,shard=2x2" | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=3 reshard-after-forward=false" | FileCheck %s --check-prefix=KEEP
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=2x2 reshard-after-forward=2 reshard-root=forward ignore-params=h.0" | FileCheck %s --check-prefix=WITHIN
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2" | FileCheck %s --check-prefix=LAYERS
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=3 reshard-after-forward=1" | FileCheck %s --check-prefix=KEEP
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=replicate=2,shard=4 reshard-after-forward=4 sharding-strategy=hfsdp" | FileCheck %s --check-prefix=ALL
 // RUN: fsdp-opt %s --fsdp-form-units="auto-wrap-policy=none" | FileCheck %s --check-prefix=NONE
 // RUN: fsdp-opt %s --fsdp-form-units="min-num-params=21" | FileCheck %s --check-prefix=MIN
 // RUN: fsdp-opt %s --fsdp-form-units="transformer-layer=h.[1-9],wte" | FileCheck %s --check-prefix=PATTERN
@@ -23,6 +27,14 @@
 // CHECK:      func.func @loss(%{{.*}}: tensor<8x4xf32> {
 
 // KEEP: fsdp.unit @h.1 shards 3 x 64 : f32 reshard false
+
+// The root is kept, or treated as the layers; what is not in pieces is not gathered at all.
+// WITHIN: fsdp.unit @root shards 4 x 64 : f32 reshard true within 2 [
+// WITHIN: fsdp.unit @h.1 shards 4 x 64 : f32 reshard true within 2 [
+// WITHIN: fsdp.unit @h.0.ignored shards 4 x 64 : f32 reshard false [
+// LAYERS: fsdp.unit @root shards 4 x 64 : f32 reshard false [
+// LAYERS: fsdp.unit @h.1 shards 4 x 64 : f32 reshard true within 2 [
+// ALL: fsdp.unit @h.1 shards 4 x {{[0-9]+}} : f32 reshard true [
 
 // NONE:     fsdp.unit @root shards 1 x 192 : f32 reshard false
 // NONE-SAME:  "wte.weight", tensor<8x4xf32>, 0,

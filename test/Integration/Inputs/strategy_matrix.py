@@ -4,7 +4,8 @@ Each run of three steps must equal the unsharded reference bit for bit, use the 
 byte, allocate nothing, and exchange the bytes that --explain lists and that these formulas give (payloads of one
 rank, K micro-batches, of every unit u the gathered bytes P(u), the reduced bytes G(u), the stored bytes M(u)):
 
-  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped behind it;
+  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped behind it
+              (over groups of N neighbours, (N - 1)/N of it on the wire, where an N-th part is kept);
               M(u) when the optimizer's pieces are smaller than the parameters'
   reductions  K·G(u) to pieces or in full, G(u) when only the last micro-batch crosses ranks
 
@@ -18,6 +19,7 @@ FACTORS = {
     "wrap": ["transformer", "none", "size", "manual"],
     "precision": ["f32", "bf16", "bf16 both", "bf16 reduced"],
     "accumulate": ["1", "3 each", "3 last"],
+    "reshard": ["true", "2", "false"],
     "root": ["backward", "forward", "step"],
     "model": ["gpt2", "llama"],
 }
@@ -34,6 +36,8 @@ NAMES = list(FACTORS)
 
 
 def is_possible(cell):
+    if cell["reshard"] == "2" and (cell["mesh"], cell["strategy"]) != ("shard=4", "full_shard"):
+        return False
     return not cell["strategy"].startswith("h") or cell["mesh"].startswith("replicate")
 
 
@@ -56,6 +60,8 @@ def two_off():
     for a, b in itertools.combinations(NAMES, 2):
         for x, y in itertools.product(FACTORS[a], FACTORS[b]):
             cell = default | {a: x, b: y}
+            if cell["reshard"] == "2" and "mesh" not in (a, b):
+                cell["mesh"] = "shard=4"
             if is_possible(cell):
                 yield cell
 
@@ -72,17 +78,32 @@ def read_units(ir):
     step = ir[ir.index("func.func @step"):ir.index("func.func @eval")]
     units = []
     for line in ir.splitlines():
-        match = re.match(r'\s*fsdp.unit (@"[^"]*"|@\S+) shards (\d+) x (\d+) : (\w+) reshard (\w+)( hoisted)? ', line)
+        match = re.match(r'\s*fsdp.unit (@"[^"]*"|@\S+) shards (\d+) x (\d+) : (\w+) reshard (\w+)(?: within (\d+))?( hoisted)? ',
+                         line)
         if not match:
             continue
-        name, shards, size, stored, reshard, hoisted = match.groups()
+        name, shards, size, stored, reshard, within, hoisted = match.groups()
         axes = dict(re.findall(r'(parameters|gradients|optimizer) = \[([^\]]*)\]', line[line.rindex("placement"):]))
         gathers = re.findall(rf'fsdp.unshard \S+ {re.escape(name)} site (\d).*-> tensor<([^>]*)>', step)
         reduced = re.findall(rf'fsdp.reduce_scatter {re.escape(name)}\s+avg .*-> tensor<\d+x(\w+)>', step)
         units.append({"flat": int(shards) * int(size), "stored": stored, "hoisted": bool(hoisted),
+                      "within": int(within or 0) if len(gathers) > 1 else 0,
                       "sites": len(gathers), "gathered": gathers[0][1].split("x")[-1] if gathers else stored,
                       "reduced": reduced[0] if reduced else None, "axes": axes})
     return units
+
+
+def check_neighbours(units, micro, rows, cell):
+    """What goes among neighbours alone, of what expected_bytes says in all."""
+    payload = wire = 0
+    for u in units:
+        if u["within"]:
+            bytes = micro * u["flat"] * WIDTH[u["gathered"]]
+            payload += bytes
+            wire += bytes * (u["within"] - 1) // u["within"]
+    found = [row for row in rows if ":" in row["axis"]]
+    assert (sum(r["bytes"] for r in found), sum(r["wire_bytes"] for r in found)) == (payload, wire), (cell, found, payload)
+    assert all(r["kind"] == "all_gather" for r in found), found
 
 
 def expected_bytes(units, shard, replicate, micro, last):
@@ -116,15 +137,16 @@ def check(cell, folder):
     replicate = 2 if "replicate" in cell["mesh"] else 1
     wrap = f"{folder}/{cell['model']}.wrap.json"
     options = [f"--mesh={cell['mesh']}", f"--sharding-strategy={cell['strategy']}", f"--reshard-root={cell['root']}",
-               "--clip-grad-norm=0.7"]
+               f"--reshard-after-forward={cell['reshard']}", "--clip-grad-norm=0.7"]
     options += [o.replace("WRAP", wrap) for name in ("wrap", "precision", "accumulate") for o in OPTIONS[cell[name]]]
     model, artifact, metrics = f"{folder}/{cell['model']}.mlir", f"{folder}/cell.fsdp", f"{folder}/cell.jsonl"
     report = json.loads(call("fsdp-compile", model, *options, "--explain=json", "-o", artifact))
     ir = call("fsdp-compile", model, *options, "--compile-to=differentiate", "-o", "-")
     call("fsdp-run", artifact, f"--ranks={shard * replicate}", "--steps=3", "--check-against=unsharded",
          "--assert-no-allocations", f"--metrics={metrics}")
-    expected = expected_bytes(read_units(ir), shard, replicate, 1 if cell["accumulate"] == "1" else 3,
-                              cell["accumulate"] == "3 last")
+    units, micro = read_units(ir), 1 if cell["accumulate"] == "1" else 3
+    check_neighbours(units, micro, report["communication"], cell)
+    expected = expected_bytes(units, shard, replicate, micro, cell["accumulate"] == "3 last")
     for line in open(metrics):
         step = json.loads(line)
         assert step["peak_bytes"] == step["planned_bytes"] == report["memory"]["peak"], (cell, step, report["memory"])

@@ -13,6 +13,10 @@ GOOD = [
     ({"mesh": "shard=3"}, ["--mesh=shard=2"], UNITS),  # the command line wins
     ({"mesh": "shard=2", "freeze": ["h.0.attn", "*.bias"]}, [], "@h.0.frozen"),
     ({"mesh": "shard=2", "reshard_after_forward": False}, [], "fsdp.unit @h.0 shards 2 x 14208 : f32 reshard false"),
+    ({"mesh": "shard=4", "reshard_after_forward": 2}, [], "f32 reshard true within 2"),
+    ({"mesh": "shard=4", "fsdp_config": {"fsdp_version": 2, "fsdp_reshard_after_forward": 2}}, [], "f32 reshard true within 2"),
+    ({"mesh": "shard=4", "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 2}}, [], "f32 reshard true within 2"),
+    ({"mesh": "shard=4", "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 1}}, [], "f32 reshard true ["),
     # Hugging Face: the Trainer's arguments, a bare fsdp_config, Accelerate's file
     ({"mesh": "shard=2", "fsdp": "full_shard auto_wrap", "fsdp_config": {
         "transformer_layer_cls_to_wrap": ["GPT2Block"], "backward_prefetch": "backward_pre", "min_num_params": 0,
