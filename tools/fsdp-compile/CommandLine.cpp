@@ -6,7 +6,6 @@
 
 #include "CommandLine.h"
 #include "fsdp/Tools/ToolMain.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
