@@ -308,7 +308,13 @@ static void collectComparisons(Value condition, MaskReader &reader, SmallVectorI
     collectComparisons(both.getRhs(), reader, comparisons);
   }
   auto cmp = condition.getDefiningOp<arith::CmpIOp>();
-  if (!cmp || reader.read(condition).kind != MaskFormula::Unknown)
+  if (!cmp)
+    return;
+  auto readsData = [&](Value side) {
+    TileExpr expr = reader.readInteger(side);
+    return !expr || expr.contains([](TileExpr e) { return e.kind() == Kind::Opaque; });
+  };
+  if (!readsData(cmp.getLhs()) && !readsData(cmp.getRhs()))
     return;
   Dependence lhs = reader.getDependence().of(cmp.getLhs()), rhs = reader.getDependence().of(cmp.getRhs());
   if (lhs == Dependence::Row && rhs == Dependence::Column)

@@ -68,7 +68,7 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
     return b;
   if (b.kind == (isAnd ? True : False))
     return a;
-  MaskFormula joined{kind, {}, {}};
+  MaskFormula joined{kind, {}};
   for (MaskFormula *part : {&a, &b})
     if (part->kind == kind)
       std::move(part->parts.begin(), part->parts.end(), std::back_inserter(joined.parts));
@@ -229,7 +229,7 @@ MaskFormula MaskReader::isNatural(TileExpr atom) {
     bool isAnd = (term.kind() == Kind::Min) == (factor > 0);
     return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, with(operands[0]), with(operands[1]));
   }
-  return {MaskFormula::Atom, atom, {}};
+  return {MaskFormula::Atom, atom};
 }
 
 MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
@@ -292,6 +292,15 @@ MaskFormula MaskReader::read(Value condition, bool negated) {
   --budget;
   if (std::optional<int64_t> constant = constantOf(condition))
     return MaskFormula::of((*constant != 0) != negated);
+  MaskFormula formula = readOp(condition, negated);
+  if (formula.kind == MaskFormula::Unknown && !formula.source) {
+    formula.source = condition;
+    formula.negated = negated;
+  }
+  return formula;
+}
+
+MaskFormula MaskReader::readOp(Value condition, bool negated) {
   auto joined = [&](MaskFormula::Kind kind, Value a, Value b) {
     bool isAnd = (kind == MaskFormula::And) != negated;
     return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, read(a, negated), read(b, negated));

@@ -17,10 +17,13 @@ namespace mlir::fsdp {
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
-  std::vector<MaskFormula> parts;
+  std::vector<MaskFormula> parts = {};
+  /// Of what is unknown: the boolean, and whether its opposite is meant.
+  Value source = {};
+  bool negated = false;
 
-  static MaskFormula of(bool value) { return {value ? True : False, {}, {}}; }
-  static MaskFormula unknown() { return {Unknown, {}, {}}; }
+  static MaskFormula of(bool value) { return {value ? True : False, {}}; }
+  static MaskFormula unknown() { return {Unknown, {}}; }
   static MaskFormula join(Kind kind, MaskFormula a, MaskFormula b);
 };
 
@@ -38,6 +41,7 @@ public:
   const RegionDependence &getDependence() const { return dependence; }
 
 private:
+  MaskFormula readOp(Value condition, bool negated);
   MaskFormula compare(arith::CmpIPredicate predicate, Value lhs, Value rhs);
   MaskFormula compare(arith::CmpIPredicate predicate, TileExpr lhs, TileExpr rhs);
   /// atom >= 0

@@ -108,6 +108,14 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
   if (!a.node || !b.node)
     return false;
   const TileExpr::Node &x = *a.node, &y = *b.node;
+  if (x.kind == TileExpr::Kind::Sum && y.kind == x.kind) { // in any order
+    auto other = b.terms();
+    return x.number == y.number && x.operands.size() == other.size() &&
+           llvm::all_of(a.terms(), [&](const TileExpr::Term &term) {
+             return llvm::any_of(
+                 other, [&](const TileExpr::Term &o) { return o.factor == term.factor && o.expr == term.expr; });
+           });
+  }
   return x.kind == y.kind && x.number == y.number && x.symbol == y.symbol && x.value == y.value &&
          x.factors == y.factors && llvm::equal(x.operands, y.operands);
 }
@@ -204,8 +212,14 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     return {};
   if (divisor == 1)
     return *this;
-  if (node->kind == Kind::Min || node->kind == Kind::Max) // it is monotone
-    return extremum(node->kind, node->operands[0].floorDiv(divisor), node->operands[1].floorDiv(divisor));
+  if (SmallVector<Term, 4> all = terms(); all.size() == 1 && all[0].factor > 0) { // it is monotone
+    const TileExpr &term = all[0].expr;
+    auto in = [&](unsigned i) { return (term.operands()[i] * all[0].factor + offset()).floorDiv(divisor); };
+    if (term.kind() == Kind::Min || term.kind() == Kind::Max)
+      return extremum(term.kind(), in(0), in(1));
+    if (term.kind() == Kind::Choose)
+      return choose(term.operands()[0], in(1), in(2));
+  }
   // What divides evenly goes in front.
   TileExpr whole = constant(0), rest = constant(floorOf(offset(), divisor) * -divisor + offset());
   whole = whole + floorOf(offset(), divisor);
@@ -285,6 +299,14 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
+  // A condition on a choice is that choice's, where each branch decides it.
+  if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
+    ArrayRef<TileExpr> inner = terms[0].expr.operands();
+    auto decide = [&](TileExpr value) { return choose(value * terms[0].factor + condition.offset(), yes, no); };
+    TileExpr onYes = decide(inner[1]), onNo = decide(inner[2]);
+    if ((onYes == yes || onYes == no) && (onNo == yes || onNo == no))
+      return choose(inner[0], onYes, onNo);
+  }
   Node node{Kind::Choose};
   node.operands = {condition, yes, no};
   node.range = {std::min(yes.range().lo, no.range().lo), std::max(yes.range().hi, no.range().hi)};
@@ -463,19 +485,25 @@ void TileExpr::print(raw_ostream &os, StringRef tile) const {
       return v < 0 ? -v : v;
     };
     for (auto [factor, term] : llvm::zip_equal(node->factors, node->operands)) {
-      if (int64_t size = sign(factor); size != 1)
+      int64_t size = sign(factor);
+      bool inParentheses = size != 1 && term.kind() == Kind::FloorDiv;
+      if (size != 1)
         os << size << " * ";
+      os << (inParentheses ? "(" : "");
       term.print(os, tile);
+      os << (inParentheses ? ")" : "");
     }
     if (node->number)
       os << sign(node->number);
     return;
   }
-  case Kind::FloorDiv:
-    os << '(';
+  case Kind::FloorDiv: {
+    bool isSum = node->operands[0].kind() == Kind::Sum;
+    os << (isSum ? "(" : "");
     node->operands[0].print(os, tile);
-    os << ") / " << node->number;
+    os << (isSum ? ")" : "") << " / " << node->number;
     return;
+  }
   case Kind::Min:
     return list("min");
   case Kind::Max:

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Analysis/Passes.h"
 #include "fsdp/Codegen/Passes.h"
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
@@ -29,6 +30,7 @@ void fsdp::registerDialects(DialectRegistry &registry) {
 }
 
 void fsdp::registerPasses() {
+  registerFSDPAnalysisPasses();
   registerFSDPImportPasses();
   registerImportPipeline();
   registerFSDPShardPasses();
