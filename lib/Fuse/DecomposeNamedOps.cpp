@@ -7,7 +7,7 @@
 // Writes each raised op as the generics that a row kernel is made of.
 //
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
-//   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - x[n, t];  loss = Σ_n nll / N
+//   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - Σ_v (v = t ? x : 0);  loss = Σ_n nll / N
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
@@ -174,18 +174,19 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
 /// lse[n] - x[n, t[n]], 0 in rows to skip.
 static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
   Type wide = rows.wideType();
+  // The one logit as a sum over the row: it is read where all others are, so that a gradient can be written over them.
+  Value picked = rows.reduce({op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value v = arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
+    Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
+    Value x = arith::SelectOp::create(b, l, hit, convert(b, l, a[0], wide), constant(b, l, wide, 0));
+    return arith::AddFOp::create(b, l, a[2], x);
+  });
   std::optional<int64_t> ignore = op.getIgnoreIndex();
-  return rows.mapRows({op.getTargets(), lse}, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    Value skip = ignore ? buildIgnored(b, l, a[0], *ignore) : Value(), target = a[0];
-    if (skip) {
-      Value zero = arith::ConstantOp::create(b, l, b.getIntegerAttr(target.getType(), 0));
-      target = arith::SelectOp::create(b, l, skip, zero, target);
-    }
-    Value n = linalg::IndexOp::create(b, l, 0);
-    Value t = arith::IndexCastOp::create(b, l, b.getIndexType(), target);
-    Value x = tensor::ExtractOp::create(b, l, op.getLogits(), ValueRange{n, t});
-    Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), convert(b, l, x, wide));
-    return skip ? Value(arith::SelectOp::create(b, l, skip, constant(b, l, wide, 0), v)) : v;
+  return rows.mapRows({op.getTargets(), lse, picked}, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), a[2]);
+    if (!ignore)
+      return v;
+    return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0), v);
   });
 }
 

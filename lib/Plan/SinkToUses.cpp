@@ -120,6 +120,11 @@ private:
   /// Whether all that becomes of `value` is part of a flat gradient buffer, which begins with its first part.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
+      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that goes on in its place
+        return llvm::any_of(call.getResults(), [&](OpResult result) {
+          int64_t operand = call.getInplace()[result.getResultNumber()];
+          return operand >= 0 && call.getInputs()[operand] == value && isGradient(result);
+        });
       return isa<ReduceScatterOp>(user) ||
              (aliasing.getViewSource(user) && llvm::all_of(user->getResults(), [&](Value v) { return isGradient(v); }));
     });

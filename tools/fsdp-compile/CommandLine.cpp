@@ -111,6 +111,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.update.weightDecay = line.decay;
   options.update.momentum = line.momentum;
   options.update.clipGradNorm = line.clip;
+  options.fuse.maxChunkBytes = line.maxChunkBytes;
+  options.fuse.remarks = line.remarks;
   options.target = line.target;
   options.targetCpu = line.targetCpu;
   options.threadsPerRank = line.threads;
@@ -175,6 +177,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
            line.reshard;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
+  if (line.maxChunkBytes < 0)
+    return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
   if (line.threads < 1 || line.threads > 1024)
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())

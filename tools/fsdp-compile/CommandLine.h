@@ -157,6 +157,10 @@ struct CommandLine {
   cl::opt<unsigned> accum{"grad-accum", cl::desc("Micro-batches whose gradients a step accumulates (default 1)"),
                           cl::init(1), cl::cat(training)};
 
+  cl::opt<int64_t> maxChunkBytes{"max-chunk-bytes",
+                                 cl::desc("Largest part of logits, and of what else is used up row by row, that is in memory"
+                                          " at a time, in bytes (default 33554432; 0: all)"),
+                                 cl::init(32 << 20), cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
                                cl::value_desc("OUT.fsdp"), cl::cat(output)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),

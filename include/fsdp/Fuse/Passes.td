@@ -25,6 +25,24 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "Ops written as generics">];
 }
 
+def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
+  let summary = "Compute what is wider than a limit for a chunk of rows at a time";
+  let description = [{
+    - Requires: what `fsdp-decompose-named-ops` ensures.
+    - Ensures: where the result of a contraction takes more than the limit and is used up row by row (logits, by a
+      loss and its gradient), the contraction and its readers are written out chunk by chunk; what is
+      alive of it at a time takes no more than the limit, or 16 rows.
+    - Keeps: values; a contraction over the rows rounds once per chunk.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"33554432",
+           "Bytes that results may take whole, and chunks of them at most; 0: no limit.">,
+    Option<"remarks", "remarks", "bool", /*default=*/"false", "Say what is in chunks.">];
+  let statistics = [Statistic<"numGroups", "num-groups", "Contractions in chunks">,
+                    Statistic<"numChunks", "num-chunks", "Chunks written">];
+}
+
 def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
   let summary = "Group tensor ops into dispatches, one kernel each";
   let description = [{

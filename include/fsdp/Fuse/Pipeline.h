@@ -7,12 +7,18 @@
 #ifndef FSDP_FUSE_PIPELINE_H
 #define FSDP_FUSE_PIPELINE_H
 
+#include <cstdint>
+
 namespace mlir {
 class OpPassManager;
 namespace fsdp {
-struct FuseOptions {};
+struct FuseOptions {
+  /// `--max-chunk-bytes`: of intermediate results that can be computed a few rows at a time; 0: no limit.
+  int64_t maxChunkBytes = 32 << 20;
+  bool remarks = false;
+};
 
-/// Appends the stage: decompose, group into dispatches, write in place, verify.
+/// Appends the stage: decompose, chunk, group into dispatches, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const FuseOptions &options);
 } // namespace fsdp
 } // namespace mlir
