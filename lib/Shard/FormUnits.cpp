@@ -515,4 +515,8 @@ void FormUnitsPass::runOnOperation() {
     if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft,
                            spec)))
       return signalPassFailure();
+  if (within && llvm::none_of(getOperation().getOps<UnitOp>(), [](UnitOp unit) { return unit.getWithin(); }))
+    mlir::emitWarning(loc) << "reshard-after-forward=" << within
+                           << " has no effect: only the root unit is gathered, which is kept until the backward unless "
+                              "reshard-root is 'forward'";
 }

@@ -26,7 +26,15 @@ using namespace fsdprt::test;
 static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
-  return pack(toyManifest(options));
+  auto manifest = toyManifest(options);
+  // The first gather among neighbours, who are all ranks of the axis.
+  manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
+  manifest.neighbours[0]->axis = 1;
+  manifest.neighbours[0]->size = options.shards;
+  for (auto &program : manifest.programs)
+    if (program->name == "step")
+      program->commands[0]->body.AsCollective()->axes = {2};
+  return pack(manifest);
 }
 
 static std::string refusal(const std::vector<std::byte> &file) {
@@ -276,6 +284,13 @@ const Rule rules[] = {
     {"V9Workers", "expected 1 to 4096 workers", [](auto &m) { m.layouts[0]->workers = 0; }},
     {"V9Scratch", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = 1 << 20; }},
     {"V9Overflow", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = huge; }},
+    {"V9Piece", "the rank block and the workspace to be no pieces",
+     [](auto &m) {
+       fb::Slice &s = *m.layouts[0]->workspace;
+       s = fb::Slice(s.offset(), s.bytes(), 0, 64, huge);
+     }},
+    {"V9Rank", "the rank block and the workspace to be no pieces",
+     [](auto &m) { m.layouts[0]->rank = std::make_unique<fb::Slice>(0, 0, 0, 64, huge); }},
     {"V10Threads", "expected 1 to 4 threads per rank, found 0", [](auto &m) { m.threads_per_rank = 0; }},
     {"V11Layout", "expected one of 2 layouts", [](auto &m) { program(m, "step").layout = 9; }},
     {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},

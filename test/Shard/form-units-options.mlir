@@ -28,6 +28,8 @@
 // MAYBE: error: reshard-after-forward: {{.*}}; found 'maybe'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 sharding-strategy=shard_grad_op" 2>&1 | FileCheck %s --check-prefix=AGAIN
 // AGAIN: error: reshard-after-forward: groups of 2 ranks need a strategy that gathers parameters again in the backward: full_shard, hybrid_shard or hfsdp; found 'shard_grad_op'
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 auto-wrap-policy=none" -o /dev/null 2>&1 | FileCheck %s --check-prefix=IDLE
+// IDLE: warning: reshard-after-forward=2 has no effect: only the root unit is gathered, which is kept until the backward unless reshard-root is 'forward'
 // RUN: not fsdp-opt %s --fsdp-form-units="min-num-params=-5" 2>&1 | FileCheck %s --check-prefix=MIN
 // MIN: error: min-num-params: expected at least 0, found -5
 // RUN: not fsdp-opt %s --fsdp-form-units="transformer-layer=blocks.*" 2>&1 | FileCheck %s --check-prefix=NOTHING

@@ -15,7 +15,7 @@
 // (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
 // (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids;
 //       extra ids are for ids with a limit and outside of it
-// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1
+// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece, nor is the rank block
 // (V10) threads_per_rank is between 1 and the workers of each layout
 //
 //===----------------------------------------------------------------------===//
@@ -319,6 +319,9 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
   if (layout.rank() && layout.rank()->bytes() != 0) // a program may do without
     verifyBlock(layout, layout.rank(), 32, format("layout %u, rank block", index));
+  for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
+    if (slice && (slice->stride() != 0 || slice->piece() != 0))
+      refuse("layout %u: expected the rank block and the workspace to be no pieces", index);
   uint64_t workspace = layout.workspace() ? layout.workspace()->bytes() : 0; // (V9)
   if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 ||
       layout.worker_bytes() % 64 != 0)
