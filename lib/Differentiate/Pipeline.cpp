@@ -13,6 +13,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const DifferentiateOptions &options) {
+  if (options.weighLoss)
+    pm.addPass(createWeighLossPass());
   DifferentiatePassOptions differentiate;
   differentiate.reduceDtype = options.reduceDtype;
   differentiate.gradPredivide = options.gradPredivide;

@@ -22,6 +22,8 @@
 //  2. Put the body in a nest of loops, one per level that is more than one
 //     long; a loop carries sums from +0 and is followed by · 1/n. Gathers of
 //     hoisted units stay in front of it.
+//     A loss with a weight: that comes from counts of targets, all of which are
+//     counted in front of the loops (LossWeights.cpp).
 //  3. Sharded programs: average everything over the axis replicate: in pieces
 //     where the optimizer's state is in pieces, else whole.
 //
@@ -31,6 +33,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Elementwise.h"
+#include "LossWeights.h"
 #include "Programs.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -96,7 +99,7 @@ struct AccumulateGradientsPass
   void runOnOperation() override;
 
 private:
-  void run(const Program &program);
+  LogicalResult run(const Program &program);
   void layOut(const Program &program);
   void average(const Program &program, StringRef axis);
 
@@ -314,10 +317,14 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
   }
 }
 
-void AccumulateGradientsPass::run(const Program &program) {
+LogicalResult AccumulateGradientsPass::run(const Program &program) {
   const BatchLevels &batch = programs.levels;
   func::ReturnOp ret = program.getReturn();
   SmallVector<Level> levels;
+  int64_t terms = batch.replicate * batch.shard * batch.accumulate;
+  FailureOr<LossWeight> weight = createLossWeight(program, terms);
+  if (failed(weight))
+    return failure();
   reduceTypes = llvm::map_to_vector(ret.getOperands(), getReduceType);
   auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false) {
     if (size > 1)
@@ -347,8 +354,11 @@ void AccumulateGradientsPass::run(const Program &program) {
       average(program, "shard");
     average(program, "replicate");
   }
+  if (*weight && failed(createTotalCount(program, *weight, program.isSharded() ? batch.accumulate : terms, programs.mesh)))
+    return failure();
   func::FuncOp func = program.func;
-  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
+  func.setType(FunctionType::get(&getContext(), func.getBody().getArgumentTypes(), ret.getOperandTypes()));
+  return success();
 }
 
 void AccumulateGradientsPass::runOnOperation() {
@@ -357,5 +367,6 @@ void AccumulateGradientsPass::runOnOperation() {
     return signalPassFailure();
   programs = std::move(*read);
   for (const Program &program : programs.list)
-    run(program);
+    if (failed(run(program)))
+      return signalPassFailure();
 }

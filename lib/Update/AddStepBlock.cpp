@@ -517,11 +517,11 @@ LogicalResult AddStepBlockPass::readDivisor() {
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  else if (gradDivide != "average" &&
+  else if (gradDivide != "average" && gradDivide != "tokens" && // weights of the losses have done it
            (StringRef(gradDivide).getAsDouble(divisor) || !(divisor > 0) || !std::isfinite(divisor)))
     return mlir::emitError(getOperation().getLoc(),
-                           "grad-divide: expected 'average' (over ranks and micro-batches), 'sum' or a number above "
-                           "0 to divide the sum by, found '")
+                           "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that count in the "
+                           "loss), 'sum' or a number above 0 to divide the sum by, found '")
            << gradDivide << "'";
   if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100))
     return mlir::emitError(getOperation().getLoc(), "grad-predivide: expected a number above 0, found ")

@@ -83,6 +83,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
     options.differentiate.lossScale = line.lossScale == "none" ? "off" : "on";
   options.update.lossScale = line.lossScale == "none" ? std::string() : line.lossScale.getValue();
   options.update.gradDivide = line.gradDivide;
+  options.differentiate.weighLoss = line.gradDivide == "tokens";
   options.update.gradPredivide = line.gradPredivide;
   options.differentiate.gradPredivide = line.gradPredivide;
   options.update.reduceDtype = line.reduceDtype;

@@ -122,7 +122,8 @@ struct CommandLine {
       "reduce-dtype", cl::desc("Type in which gradients cross ranks: f32 (default), f64, bf16 or f16"), cl::cat(precision)};
   cl::opt<std::string> gradDivide{"grad-divide",
                                   cl::desc("What the sum of gradients over ranks and micro-batches is divided by: average "
-                                           "(their number, default), sum (nothing), or a number"),
+                                           "(their number, default), tokens (weighted by how many targets count), "
+                                           "sum (nothing), or a number"),
                                   cl::init("average"), cl::cat(training)};
   cl::opt<double> gradPredivide{"grad-predivide",
                                 cl::desc("Divide gradients by this number before they are rounded to the --reduce-dtype"

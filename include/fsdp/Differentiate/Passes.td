@@ -9,6 +9,26 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
+  let summary = "Weigh the loss by how many targets count in it";
+  let description = [{
+    For `--grad-divide=tokens`: each rank's loss of a micro-batch is a mean over targets of which some may not
+    count (`ignore_index`). Multiplied by a weight that Update provides, count · n / (sum of counts) over the n
+    micro-batches of all ranks, the mean of those losses is that of one merged batch, and so are the gradients.
+
+    - Requires: functions with `fsdp.program`, not yet differentiated.
+    - Ensures: where targets may not count, one more argument `{fsdp.loss_weight}`, the loss multiplied by it. Else
+      nothing: all weights would be 1.
+    - Keeps: what is computed up to the loss.
+
+    Refused: a loss that is not `c + Σ c_i · cross_entropy` with the same targets for all, `c` the same for all batches.
+  }];
+  let statistics = [
+    Statistic<"numWeighed", "num-weighed", "Losses that are weighed">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let summary = "Append the gradients of the loss to each program";
   let description = [{

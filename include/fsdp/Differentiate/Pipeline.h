@@ -19,6 +19,8 @@ struct DifferentiateOptions {
   std::string reduceDtype;
   /// Gradients are multiplied by a scale, an argument of the program: on, off, or auto (where there is f16).
   std::string lossScale = "auto";
+  /// Batches in which more targets count weigh more (`--grad-divide=tokens`).
+  bool weighLoss = false;
   /// Recompute cheap maps in the backward rather than save them.
   bool cloneCheapForward = true;
 };

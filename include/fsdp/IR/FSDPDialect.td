@@ -41,6 +41,8 @@ def FSDP_Dialect : Dialect {
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
     | `fsdp.extra_ids = array<i64: -100>` | the same | or one of these, which the model keeps from its lookups |
+    | `fsdp.loss_weight` | argument (after Differentiate) | what the loss of a micro-batch is multiplied by |
+    | `fsdp.loss_scale` | the same | what the backward starts from |
     | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
     | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
     | `fsdp.block` | argument (after Update) | the step block |

@@ -39,6 +39,9 @@ constexpr int64_t kRankBlockSize = 4;
 /// On the argument that a backward starts from, between Differentiate and Update: a
 /// scalar that the step block provides.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
+/// On the argument that a loss is multiplied by, between Differentiate and Update: a scalar,
+/// count · n / (sum of counts) of targets that count in it, over n micro-batches of all ranks.
+constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 
 } // namespace fsdp
 } // namespace mlir

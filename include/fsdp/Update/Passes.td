@@ -66,8 +66,8 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     Option<"clipGradNorm", "clip-grad-norm", "double", "0.0",
            "Clip gradients to this global norm; 0: do not clip.">,
     Option<"gradDivide", "grad-divide", "std::string", "\"average\"",
-           "What the sum of gradients over ranks and micro-batches is divided by: their number (average), 1 (sum), or "
-           "the number given.">,
+           "What the sum of gradients over ranks and micro-batches is divided by: their number (average; tokens, where "
+           "losses have weights), 1 (sum), or the number given.">,
     Option<"gradPredivide", "grad-predivide", "double", "1.0",
            "What 'fsdp-differentiate' has divided gradients by; it is multiplied by where they are read.">,
     Option<"lossScale", "loss-scale", "std::string", "\"\"",

@@ -29,6 +29,7 @@ CASES = [
     (["--freeze=h.[0"], "freeze: pattern 'h.[0' cannot be read: invalid glob pattern"),
     (["--ignore-params=lm_head"], "ignore-params: pattern 'lm_head' matches no parameter"),
     (["--grad-divide=0"], "grad-divide: expected 'average'"),
+    (["--grad-divide=token"], "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that count"),
     (["--grad-divide=world"], "grad-divide: expected 'average'"),
     (["--grad-sync=never"], "grad-sync: expected 'each'"),
     (["--grad-accum=0"], "--grad-accum=0: expected 1 to 65536"),

@@ -1,0 +1,205 @@
+//===- WeighLoss.cpp - Weigh the loss by what counts in it ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   before   f(params, batch) -> %loss                           a mean over counted targets
+//   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
+//
+//  1. Walk from the loss through scalars to the means it is made of, as
+//       loss = c + Σ c_i · cross_entropy(.., targets)
+//     with the same targets for all; c and c_i are the same for every batch. Such a loss of one merged
+//     batch is the mean of the parts' losses, weighted by how many targets count in them.
+//  2. Refuse the others at the op that breaks the form.
+//  3. Multiply by an argument; its adjoint multiplies the gradients. Where every target counts, all
+//     weights are 1 and nothing is done.                                           O(ops)
+//
+// Not done here: counting, and dividing by the sum (AccumulateGradients.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "LinalgBuilders.h"
+#include "fsdp/Differentiate/Passes.h"
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StepBlock.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_WEIGHLOSSPASS
+#include "fsdp/Differentiate/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// How a value comes from the batch.
+enum class Form {
+  Fixed, ///< not at all
+  Mean,  ///< c + Σ c_i · cross_entropy
+  Other
+};
+
+class LossReader {
+public:
+  explicit LossReader(func::FuncOp func) : func(func) {}
+
+  Form classify(Value value);
+  bool usesBatch(Value value);
+
+  CrossEntropyOp mean;             ///< the first one
+  CrossEntropyOp unlike;           ///< one with other targets
+  std::optional<Location> culprit; ///< of the op that breaks the form, nearest to the batch
+
+private:
+  Form combine(Operation *op, ArrayRef<Form> operands);
+  Form classifyBody(linalg::GenericOp op, unsigned result);
+  Form blame(Location loc) {
+    if (!culprit)
+      culprit = loc;
+    return Form::Other;
+  }
+
+  func::FuncOp func;
+  DenseMap<Value, Form> forms;
+};
+
+struct WeighLossPass : fsdp::impl::WeighLossPassBase<WeighLossPass> {
+  void runOnOperation() override;
+  LogicalResult run(func::FuncOp func);
+};
+} // namespace
+
+/// Whether the value differs from batch to batch.
+bool LossReader::usesBatch(Value value) {
+  SmallVector<Value> work{value};
+  llvm::SmallDenseSet<Value> visited;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (!visited.insert(next).second)
+      continue;
+    if (auto arg = dyn_cast<BlockArgument>(next)) {
+      if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+        return true;
+      continue;
+    }
+    llvm::append_range(work, next.getDefiningOp()->getOperands());
+  }
+  return false;
+}
+
+/// An op on scalars, of the forms of its operands.
+Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
+  if (llvm::is_contained(operands, Form::Other))
+    return blame(op->getLoc());
+  unsigned means = llvm::count(operands, Form::Mean);
+  if (means == 0)
+    return Form::Fixed;
+  bool keeps = isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op);
+  bool scales = isa<arith::MulFOp>(op) && means == 1;
+  bool divides = isa<arith::DivFOp>(op) && operands[1] == Form::Fixed;
+  return keeps || scales || divides ? Form::Mean : blame(op->getLoc());
+}
+
+/// A generic on scalars: what it yields, from the forms of what it reads.
+Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
+  DenseMap<Value, Form> inside;
+  for (OpOperand &operand : op->getOpOperands())
+    inside[op.getMatchingBlockArgument(&operand)] = classify(operand.get());
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    SmallVector<Form> operands;
+    for (Value value : inner.getOperands())
+      operands.push_back(value.getParentBlock() == op.getBody() ? inside.lookup(value) : classify(value));
+    Form form = combine(&inner, operands);
+    for (Value value : inner.getResults())
+      inside[value] = form;
+  }
+  Value yielded = op.getBody()->getTerminator()->getOperand(result);
+  return yielded.getParentBlock() == op.getBody() ? inside.lookup(yielded) : classify(yielded);
+}
+
+Form LossReader::classify(Value value) {
+  if (auto it = forms.find(value); it != forms.end())
+    return it->second;
+  auto decide = [&]() -> Form {
+    if (!usesBatch(value))
+      return Form::Fixed;
+    Operation *op = value.getDefiningOp();
+    if (auto loss = dyn_cast_or_null<CrossEntropyOp>(op); loss && value == loss.getLoss()) {
+      if (!mean)
+        mean = loss;
+      bool alike = loss.getTargets() == mean.getTargets() && loss.getIgnoreIndex() == mean.getIgnoreIndex();
+      if (!alike && !unlike)
+        unlike = loss;
+      return alike ? Form::Mean : blame(loss.getLoc());
+    }
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
+    if (!op)
+      return Form::Other; // whoever reads it is to blame
+    if (!isOne)
+      return blame(value.getLoc());
+    if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)
+      return classifyBody(generic, cast<OpResult>(value).getResultNumber());
+    if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractOp>(op))
+      return classify(op->getOperand(0));
+    if (isa<tensor::FromElementsOp>(op))
+      return classify(op->getOperand(0));
+    SmallVector<Form> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(classify(operand));
+    return isa<arith::ArithDialect>(op->getDialect()) ? combine(op, operands) : blame(op->getLoc());
+  };
+  Form form = decide();
+  forms[value] = form;
+  return form;
+}
+
+static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
+  InFlightDiagnostic diag = mlir::emitError(reader.culprit.value_or(lossLoc));
+  diag << "grad-divide=tokens: expected the loss to be a mean over targets of which some may not count "
+          "(fsdp.cross_entropy, times a constant), found ";
+  if (CrossEntropyOp other = reader.unlike) {
+    diag << "means over two sets of targets; use --grad-divide=average, or count the same targets in both";
+    CrossEntropyOp first = reader.mean;
+    diag.attachNote(first.getLoc()) << "the other mean is here";
+    return diag;
+  }
+  diag << "something else here; use --grad-divide=average, divide the sum of losses by the number of targets that "
+          "are not ignored, or let --attach-loss=cross_entropy --ignore-index=N add the loss to logits";
+  return diag;
+}
+
+LogicalResult WeighLossPass::run(func::FuncOp func) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  Value loss = terminator->getNumOperands() ? terminator->getOperand(0) : Value();
+  auto type = loss ? dyn_cast<RankedTensorType>(loss.getType()) : RankedTensorType();
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return func.emitError("expected the loss, a float tensor of rank 0, as first result");
+  LossReader reader(func);
+  if (reader.classify(loss) != Form::Mean)
+    return refuse(reader, loss.getLoc());
+  if (!reader.mean.getIgnoreIndex())
+    return success();
+  NamedAttribute mark(StringAttr::get(&getContext(), lossWeightAttr), UnitAttr::get(&getContext()));
+  unsigned index = func.getNumArguments();
+  if (failed(func.insertArgument(index, type, DictionaryAttr::get(&getContext(), mark), loss.getLoc())))
+    return failure();
+  OpBuilder b(terminator);
+  Value weighed = buildElementwise(b, loss.getLoc(), {loss, func.getArgument(index)}, type.getElementType(),
+                                   [](OpBuilder &b, Location loc, ValueRange args) -> Value {
+                                     return arith::MulFOp::create(b, loc, args[0], args[1]);
+                                   });
+  terminator->setOperand(0, weighed);
+  ++numWeighed;
+  return success();
+}
+
+void WeighLossPass::runOnOperation() {
+  for (auto func : getOperation().getOps<func::FuncOp>())
+    if (func->hasAttr(FSDPDialect::programAttr) && llvm::hasSingleElement(func.getBody()))
+      if (failed(run(func)))
+        return signalPassFailure();
+}

@@ -1,0 +1,62 @@
+// RUN: fsdp-opt %s --fsdp-weigh-loss --split-input-file --verify-diagnostics
+
+#in = affine_map<(i) -> (i)>
+#out = affine_map<(i) -> ()>
+func.func @mean_square(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets of which some may not count (fsdp.cross_entropy, times a constant), found something else here; use --grad-divide=average, divide the sum}}
+  %l = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.mulf %a, %a : f32
+    %1 = arith.addf %o, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
+// A factor of each batch is part of its mean.
+
+#none = affine_map<() -> ()>
+func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.batch = "w"},
+                  %t: tensor<4xi64> {fsdp.batch = "targets"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %l, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
+  %e = tensor.empty() : tensor<f32>
+  %r = linalg.generic {indexing_maps = [#none, #none, #none], iterator_types = []} ins(%l, %w : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %p: f32, %o: f32):
+    // expected-error@below {{found something else here}}
+    %0 = arith.mulf %a, %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#none = affine_map<() -> ()>
+func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.batch = "other"},
+               %t: tensor<4xi64> {fsdp.batch = "targets"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  // expected-note@+1 {{the other mean is here}}
+  %l, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
+  // expected-error@+1 {{found means over two sets of targets; use --grad-divide=average, or count the same targets in both}}
+  %m, %lse1 = fsdp.cross_entropy %x, %s ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
+  %e = tensor.empty() : tensor<f32>
+  %r = linalg.generic {indexing_maps = [#none, #none, #none], iterator_types = []} ins(%l, %m : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %p: f32, %o: f32):
+    %0 = arith.addf %a, %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+// Nothing that comes from the batch.
+
+// expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets}}
+func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  return %w : tensor<f32>
+}
