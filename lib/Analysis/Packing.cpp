@@ -17,10 +17,13 @@
 //  2. Place each beside those placed before that meet it in time: in the lowest
 //     gap that holds it (first fit) or the tightest one (best fit).
 //  3. Keep the smallest; stop at once when one reaches the lower bound.
+//  4. Else amend each of the orders: what reaches the top has come too late, so it goes
+//     to an earlier place, drawn by a fixed sequence; undone when the top rises. As
+//     often as the work that this is stays within a limit.
 //
 // Contention packs large models exactly, where few moments decide; the others are
 // better when many moments are nearly as full as the fullest.
-// O(n^2) for each order and fit. The result depends on nothing but the input.
+// O(n^2) for each order and fit, and for each of the amendments, which are the fewer the larger n is. The result depends on nothing but the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +32,13 @@
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 #include <map>
+#include <random>
 
 using namespace mlir::fsdp;
 using llvm::ArrayRef;
 using llvm::SmallVector;
+using llvm::SmallVectorImpl;
+using llvm::StringRef;
 
 static int64_t roundUp(int64_t bytes) { return llvm::alignTo(bytes, bufferAlignment); }
 
@@ -142,11 +148,54 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
+/// Steps 2 and 3: true where `order` leads to less than `result` has.
+static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest, StringRef method,
+                     Packing &result, SmallVectorImpl<int64_t> &offsets) {
+  Arena arena(intervals, tightest);
+  for (unsigned index : order)
+    if (intervals[index].bytes > 0)
+      arena.place(index);
+  int64_t top = arena.getTop();
+  offsets = arena.takeOffsets();
+  if (top >= result.bytes)
+    return false;
+  result.bytes = top;
+  result.offsets.assign(offsets.begin(), offsets.end());
+  result.method = method;
+  return true;
+}
+
+/// Step 4, from `order` on.
+static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest, Packing &result) {
+  static constexpr int64_t work = 8'000'000, mostTimes = 1000; // all orders together: a fraction of a second
+  int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
+  std::minstd_rand draw; // the same everywhere
+  SmallVector<int64_t> offsets, tried;
+  tryOrder(intervals, order, tightest, "amended", result, offsets);
+  auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };
+  auto top = [&] { return reach(*llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); })); };
+  int64_t height = top();
+  for (int64_t time = 0; time < times && result.bytes > result.lowerBound; ++time) {
+    auto highest = llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); });
+    auto to = order.begin() + draw() % (highest - order.begin() + 1);
+    std::rotate(to, highest, highest + 1);
+    tried = offsets;
+    tryOrder(intervals, order, tightest, "amended", result, offsets);
+    if (int64_t now = top(); now <= height) {
+      height = now;
+      continue;
+    }
+    std::rotate(to, to + 1, highest + 1);
+    offsets = tried;
+  }
+}
+
 Packing mlir::fsdp::packIntervals(ArrayRef<Interval> intervals) {
   Packing result;
   result.lowerBound = getLiveBytes(intervals);
   result.bytes = std::numeric_limits<int64_t>::max();
   SmallVector<Weights> weights = weigh(intervals);
+  SmallVector<std::pair<SmallVector<unsigned>, bool>> starts;
   for (const Order &order : orders) {
     auto sorted = llvm::to_vector(llvm::seq<unsigned>(0, intervals.size()));
     llvm::sort(sorted, [&](unsigned a, unsigned b) {
@@ -154,18 +203,14 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> intervals) {
       return keyA != keyB ? keyA > keyB : std::make_pair(intervals[a].first, a) < std::make_pair(intervals[b].first, b);
     });
     for (bool tightest : {false, true}) {
-      Arena arena(intervals, tightest);
-      for (unsigned index : sorted)
-        if (intervals[index].bytes > 0)
-          arena.place(index);
-      if (arena.getTop() >= result.bytes)
-        continue;
-      result.bytes = arena.getTop();
-      result.offsets = arena.takeOffsets();
-      result.method = order.name;
+      SmallVector<int64_t> offsets;
+      tryOrder(intervals, sorted, tightest, order.name, result, offsets);
+      starts.push_back({sorted, tightest});
       if (result.bytes <= result.lowerBound)
         return result;
     }
   }
+  for (auto &[order, tightest] : starts)
+    amend(intervals, order, tightest, result);
   return result;
 }

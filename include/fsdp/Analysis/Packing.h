@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 /// Every buffer of an arena begins at a multiple of this, and takes one.
 inline constexpr int64_t bufferAlignment = 64;
 /// Buffers of at least `largeBuffer` bytes begin on a page.
-inline constexpr int64_t pageAlignment = 4096, largeBuffer = 65536;
+inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
 /// The alignment of a buffer of `bytes`.
 inline int64_t getBufferAlignment(int64_t bytes) { return bytes >= largeBuffer ? pageAlignment : bufferAlignment; }
