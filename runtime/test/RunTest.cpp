@@ -8,75 +8,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ToyModel.h"
+#include "RunFixture.h"
 #include "io/Safetensors.h"
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <map>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace fsdprt;
 using namespace fsdprt::test;
-
-namespace {
-struct Result {
-  int code;
-  std::string output;
-};
-
-class Run : public testing::Test {
-protected:
-  void SetUp() override {
-    folder = FSDPRT_SCRATCH "/run." + std::to_string(getpid());
-    ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
-    for (int shards : {1, 2, 3, 4}) {
-      ToyOptions options;
-      options.shards = shards;
-      auto file = pack(toyManifest(options));
-      writeFile(at("toy" + std::to_string(shards) + ".fsdp"), file.data(), file.size());
-    }
-  }
-  void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
-
-  std::string at(const std::string &name) const { return folder + "/" + name; }
-
-  /// Runs fsdp-run in the folder.
-  Result run(const std::string &arguments) {
-    std::string command = "cd " + folder + " && " FSDP_RUN " 2>&1 " + arguments;
-    std::FILE *pipe = popen(command.c_str(), "r");
-    Result result = {-1, ""};
-    char buffer[4096];
-    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-      result.output.append(buffer, got);
-    int status = pclose(pipe);
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return result;
-  }
-
-  /// The exit code of a script that is run in the folder.
-  int bash(const std::string &script) {
-    writeFile(at("script"), script.data(), script.size());
-    return WEXITSTATUS(std::system(("cd " + folder + " && bash script").c_str()));
-  }
-
-  void expect(int code, const std::string &words, const std::string &arguments) {
-    Result result = run(arguments);
-    EXPECT_EQ(result.code, code) << arguments << "\n" << result.output;
-    EXPECT_NE(result.output.find(words), std::string::npos) << arguments << "\n" << result.output;
-  }
-
-  std::string text(const std::string &name) {
-    auto bytes = readFile(at(name));
-    return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  }
-
-  std::string folder;
-};
-} // namespace
 
 TEST_F(Run, ChecksAgainstUnsharded) {
   for (const char *ranks : {"1", "2", "3", "4"})

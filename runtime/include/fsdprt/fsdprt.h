@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 2
+#define FSDPRT_ABI_MINOR 3
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -129,6 +129,8 @@ typedef struct fsdprt_param_info {
   uint64_t elements;
   int32_t trainable;
   int32_t has_values; /* 'init' takes its values from the artifact */
+  uint64_t unit_index;
+  uint64_t unit_offset; /* of its first element in the unit's flat buffer */
 } fsdprt_param_info;
 
 /* With micro_batches > 1 `shape` has that as its leading dimension. */
@@ -163,6 +165,43 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifa
 FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
                                               int32_t (*write)(void *user, const char *text, size_t size), void *user,
                                               fsdprt_error *error);
+
+/*===- Layout: units, and the states that live from step to step ----------===*/
+
+typedef struct fsdprt_axis_info {
+  size_t struct_size;
+  const char *name;
+  uint64_t size;
+} fsdprt_axis_info;
+
+/* A flat buffer of parameters: `shards` times `shard_size` elements. */
+typedef struct fsdprt_unit_info {
+  size_t struct_size;
+  const char *name;
+  fsdprt_dtype dtype;
+  uint64_t shards, shard_size;
+} fsdprt_unit_info;
+
+/* A state of a unit's flat buffer, in `pieces` of `elements` each. A rank holds one; ranks may hold the same. */
+typedef struct fsdprt_state_info {
+  size_t struct_size;
+  uint64_t unit;
+  fsdprt_state_role role;
+  fsdprt_dtype dtype;
+  uint64_t pieces, elements;
+} fsdprt_state_info;
+
+/* Of the mesh, the units, and the states of the programs init, step and eval. Return FSDPRT_BAD_INPUT when the
+ * index is not below the number. */
+FSDPRT_API fsdprt_status fsdprt_artifact_get_axis(const fsdprt_artifact *artifact, uint64_t index,
+                                                  fsdprt_axis_info *info);
+FSDPRT_API fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *artifact, uint64_t index,
+                                                  fsdprt_unit_info *info);
+FSDPRT_API fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *artifact, uint64_t index,
+                                                   fsdprt_state_info *info);
+/* The number of the piece of a state that a rank holds. */
+FSDPRT_API fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *artifact, uint64_t state, uint64_t rank,
+                                                   uint64_t *piece);
 
 /*===- Session: ranks, their arenas and threads ---------------------------===*/
 
@@ -240,6 +279,19 @@ FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uin
 FSDPRT_API fsdprt_status fsdprt_session_poke_shard(fsdprt_session *session, uint32_t rank, uint64_t param,
                                                    void (*change)(void *user, void *element, size_t size), void *user,
                                                    fsdprt_error *error);
+
+/* Elements [first, first + elements) of a unit's flat buffer in some state. */
+typedef struct fsdprt_state_memory {
+  size_t struct_size;
+  void *data;
+  fsdprt_dtype dtype;
+  uint64_t first, elements;
+} fsdprt_state_memory;
+
+/* Where a rank's piece of a state lies, or all of it in the reference; to be read and written while no program
+ * runs. With the step blocks this is all that a step leaves to the next one. */
+FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank, uint64_t state,
+                                                   fsdprt_state_memory *memory, fsdprt_error *error);
 
 typedef struct fsdprt_comparison {
   size_t struct_size;

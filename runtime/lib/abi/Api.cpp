@@ -9,45 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "abi/Guard.h"
 #include "abi/Structs.h"
 #include "artifact/Dump.h"
-#include "execute/Session.h"
-#include <cstdio>
-#include <new>
 
 using namespace fsdprt;
-
-struct fsdprt_artifact {
-  std::shared_ptr<const Artifact> artifact;
-};
-struct fsdprt_session {
-  std::unique_ptr<Session> session;
-};
-
-static fsdprt_status report(fsdprt_error *error, fsdprt_status status, const char *message) noexcept {
-  if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
-    return status;
-  error->status = status;
-  size_t room = std::min(error->struct_size, sizeof *error) - offsetof(fsdprt_error, message);
-  std::snprintf(error->message, room, "%s", message);
-  return status;
-}
-
-template <typename Body>
-static fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
-  try {
-    body();
-    return FSDPRT_OK;
-  } catch (const Error &failure) {
-    return report(error, failure.status, failure.what());
-  } catch (const std::bad_alloc &) {
-    return report(error, FSDPRT_FAILED, "no memory left");
-  } catch (const std::exception &failure) {
-    return report(error, FSDPRT_FAILED, failure.what());
-  } catch (...) {
-    return report(error, FSDPRT_FAILED, "unknown failure");
-  }
-}
 
 uint32_t fsdprt_abi_version(void) { return FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR; }
 const char *fsdprt_version(void) { return FSDPRT_VERSION_STRING; }
@@ -113,6 +79,8 @@ fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t 
   filled.elements = elementsOf(param);
   filled.trainable = param.trainable();
   filled.has_values = param.value() != nullptr;
+  filled.unit_index = param.unit();
+  filled.unit_offset = param.offset();
   giveStruct(filled, info);
   return FSDPRT_OK;
 }

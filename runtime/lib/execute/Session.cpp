@@ -328,6 +328,26 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   change(user, part.memory(on, *held, checkRank(rank)), sizeOf(held->dtype()));
 }
 
+void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const {
+  const World &on = world(rank);
+  const auto *states = ranks->getLayout().states(), *own = on.getLayout().states();
+  if (!states || index >= states->size())
+    badInput("expected one of %u states, found number %llu", states ? states->size() : 0, (ull)index);
+  const fb::State &held = *states->Get(static_cast<uint32_t>(index)), *found = &held;
+  if (&on != ranks.get()) {
+    found = nullptr;
+    for (uint32_t i = 0; own && i < own->size(); ++i)
+      if (own->Get(i)->unit() == held.unit() && own->Get(i)->role() == held.role())
+        found = own->Get(i);
+    if (!found || found->dtype() != held.dtype())
+      badInput("%s: state %llu has no counterpart of its dtype in the reference", artifact.getFile().c_str(), (ull)index);
+  }
+  memory.data = on.memory(checkRank(rank), found->offset());
+  memory.dtype = static_cast<fsdprt_dtype>(found->dtype());
+  memory.first = on.firstElement(*found, checkRank(rank));
+  memory.elements = found->elements();
+}
+
 //===- Comparison ---------------------------------------------------------===//
 
 /// True when every element of every parameter in this state is the same; else fills in the first that is not.

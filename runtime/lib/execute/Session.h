@@ -28,6 +28,8 @@ public:
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data,
                  size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type);
+  /// Where the piece of state `index` lies that a rank holds, or its counterpart in the reference.
+  void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 

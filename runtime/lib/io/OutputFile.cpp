@@ -46,17 +46,28 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
     tryToOpen(path + ".tmp");
 }
 
+void OutputFile::openName(const std::string &name, int flags) {
+  struct stat status;
+  fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+  if (fd < 0)
+    badInput("%s: cannot write: %s", name.c_str(), strerror(errno));
+  regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
   // A device or pipe cannot be replaced by a name: write to it.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     temporary = path + ".tmp";
-  const std::string &name = temporary.empty() ? path : temporary;
-  fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0)
-    badInput("%s: cannot write: %s", name.c_str(), strerror(errno));
-  regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  openName(temporary.empty() ? path : temporary, O_TRUNC);
+}
+
+void OutputFile::openBehind(const std::string &newPath, uint64_t bytes) {
+  path = newPath;
+  openName(path, 0);
+  if (regular && (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || lseek(fd, 0, SEEK_END) < 0))
+    fail("cannot cut");
 }
 
 OutputFile::~OutputFile() {

@@ -14,6 +14,7 @@
 #define FSDPRT_IO_OUTPUTFILE_H
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace fsdprt {
@@ -32,6 +33,8 @@ public:
 
   /// Throws Error.
   void open(const std::string &path, bool atomic);
+  /// The same without 'atomic', keeping the first `bytes` of a file that is there.
+  void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Allocates nothing unless it throws Error.
   void write(const void *data, size_t size);
@@ -40,6 +43,7 @@ public:
 
 private:
   [[noreturn]] void fail(const char *doing);
+  void openName(const std::string &name, int flags);
   std::string path, temporary; // temporary: empty when not atomic
   int fd = -1;
   bool regular = false;

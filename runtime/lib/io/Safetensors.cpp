@@ -224,14 +224,15 @@ std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
   return result;
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry> &entries) : file(path, true) {
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+std::string fsdprt::safetensorsHeader(std::vector<TensorEntry> &entries,
+                                      const std::map<std::string, std::string> &metadata) {
+  std::sort(entries.begin(), entries.end(), [](const TensorEntry &a, const TensorEntry &b) {
     uint32_t wideA = safetensorsSize(a.dtype), wideB = safetensorsSize(b.dtype);
     return wideA != wideB ? wideA > wideB : std::tie(a.dtype, a.name) < std::tie(b.dtype, b.name);
   });
-  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  nlohmann::ordered_json header = {{"__metadata__", metadata}};
   uint64_t at = 0;
-  for (const Entry &entry : entries) {
+  for (const TensorEntry &entry : entries) {
     uint64_t bytes = safetensorsSize(entry.dtype);
     for (uint64_t dim : entry.shape)
       bytes *= dim;
@@ -241,6 +242,10 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry>
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   uint64_t length = text.size();
-  file.write(&length, sizeof length);
-  file.write(text.data(), text.size());
+  return std::string(reinterpret_cast<const char *>(&length), sizeof length) + text;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry> &entries) : file(path, true) {
+  std::string header = safetensorsHeader(entries, {{"format", "pt"}});
+  file.write(header.data(), header.size());
 }

@@ -54,15 +54,21 @@ private:
 /// The files that "model.safetensors.index.json" names, in order; each once.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
-/// Writes tensors one after the other, in the order that plan() gave. The file
+/// A tensor that will be written.
+struct TensorEntry {
+  std::string name, dtype;
+  std::vector<uint64_t> shape;
+};
+
+/// What comes before the tensors: the length, and the header, padded to a multiple of 8 bytes. `entries` are
+/// sorted: wider dtypes first, then by name; their data have to follow in that order.
+std::string safetensorsHeader(std::vector<TensorEntry> &entries, const std::map<std::string, std::string> &metadata);
+
+/// Writes tensors one after the other, in the order of safetensorsHeader(). The file
 /// appears when commit() returns, whole.
 class SafetensorsWriter {
 public:
-  struct Entry {
-    std::string name, dtype;
-    std::vector<uint64_t> shape;
-  };
-  /// `entries` are sorted: wider dtypes first, then by name; write their data in that order.
+  using Entry = TensorEntry;
   SafetensorsWriter(const std::string &path, std::vector<Entry> &entries);
   void write(const void *data, size_t size) { file.write(data, size); }
   void commit() { file.commit(); }

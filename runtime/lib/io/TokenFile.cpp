@@ -10,6 +10,7 @@
 
 #include "io/TokenFile.h"
 #include "core/Error.h"
+#include "io/SaveIndex.h"
 #include <algorithm>
 #include <cstring>
 
@@ -86,3 +87,5 @@ uint32_t TokenFile::operator[](uint64_t index) const {
   std::memcpy(&id, from, width);
   return id;
 }
+
+std::string TokenFile::sha256() const { return sha256Text(file.data(), file.size()); }

@@ -32,6 +32,8 @@ public:
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
   uint32_t operator[](uint64_t index) const;
+  /// Of the whole file, in hexadecimal digits.
+  std::string sha256() const;
 
 private:
   void readHeader(const std::string &path);

@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write
+  std::signal(SIGXFSZ, SIG_IGN); // and so is a file that may not grow
   if (!parseOptions(argc, argv, options, exitCode))
     return exitCode;
   Printer printer;

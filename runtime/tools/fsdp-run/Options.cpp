@@ -26,12 +26,14 @@ Examples:
   fsdp-run gpt.fsdp --overfit --steps=50                  one fixed batch of random tokens: the loss has to vanish
   fsdp-run gpt.fsdp --check-against=unsharded --steps=20  the same bits as one rank without sharding?
   fsdp-run gpt.fsdp --init=model.safetensors --export=tuned.safetensors --text=book.txt
+  fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100              save every 100 steps, and last
+  fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100 --resume=run1  go on where that ended
   fsdp-run gpt.fsdp --profile --steps=20                  where the time of a step goes, by kernel
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
 Without --text or --data it trains on random ids and numbers, new ones at every step: good for times and memory.
-Control-C ends the run behind the current step; --export is written. A second one ends it at once.
+Control-C ends the run behind the current step; --save and --export are written. A second one ends it at once.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 130 ended by control-C.)";
 
 //===- Values -------------------------------------------------------------===//
@@ -160,6 +162,27 @@ static void addTraining(CLI::App &app, Options &options) {
   app.add_option("--export", options.exportTo, "Write the trained parameters as .safetensors")->type_name("FILE");
 }
 
+static void addSaving(CLI::App &app, Options &options) {
+  auto *save = app.add_option("--save", options.save,
+                              "Save all that a run needs to go on, at its end, into this folder: docs/Saving.md")
+                   ->type_name("DIR");
+  app.add_option("--save-every", options.saveEvery, "Save every K steps too (default 0: at the end only)")
+      ->check(wholeNumber(0))
+      ->needs(save)
+      ->type_name("K");
+  app.add_option("--keep", options.keep, "Keep the N newest saves, and remove older ones (default: keep all)")
+      ->check(wholeNumber(1))
+      ->needs(save)
+      ->type_name("N");
+  auto *resume = app.add_option("--resume", options.resume,
+                                "Go on from the last save in this folder, or from this save, bit for bit; --steps "
+                                "counts from the first run's start; seed and rates come from it where none are given")
+                     ->type_name("DIR")
+                     ->excludes("--init");
+  app.add_flag("--other-data", options.otherData, "Go on although the tokens are not those of the save")
+      ->needs(resume);
+}
+
 static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--ranks", options.ranks, "Has to be what the model was compiled for (default: that)")
       ->check(wholeNumber(1))
@@ -219,7 +242,7 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
   for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
     if (app.count(name) && options.data.empty() && options.text.empty() && app[name]->as<double>() != 0)
       return std::string(name) + ": nothing to validate on: expected --data or --text";
-  for (const char *name : {"--check-against", "--export"})
+  for (const char *name : {"--check-against", "--export", "--save", "--resume"})
     if (!options.onlyKinds.empty() && app.count(name))
       return "--only-kinds times kernels and computes no result: it does not go with " + std::string(name);
   return std::nullopt;
@@ -231,12 +254,16 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   app.add_option("artifact", options.artifact, "A model compiled by fsdp-compile")->required()->type_name("FILE.fsdp");
   addData(app, options);
   addTraining(app, options);
+  addSaving(app, options);
   addExecution(app, options);
   addReports(app, options);
   addConfigFile(app);
   std::optional<std::string> problem;
   try {
     app.parse(argc, argv);
+    for (const char *name : {"--warmup", "--lr-decay-steps", "--val-fraction", "--overfit", "--random-extra-ids"})
+      if (app.count(name))
+        options.given.insert(name);
     problem = contradiction(app, options);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version

@@ -13,6 +13,7 @@
 
 #include "io/TokenFile.h"
 #include <optional>
+#include <set>
 #include <string>
 
 namespace fsdprt {
@@ -34,6 +35,9 @@ struct Options {
   /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most: any number.
   std::optional<uint64_t> nonfiniteSteps;
   std::string init, exportTo, metrics;
+  std::string save, resume;
+  uint64_t saveEvery = 0, keep = 0; // 0: at the end only; all
+  bool otherData = false;
   bool check = false, dump = false, assertNoAllocations = false, profile = false;
   std::string onlyKinds;
   double validationFraction = 0.1, extraIds = 0;
@@ -41,6 +45,7 @@ struct Options {
   std::optional<uint64_t> validationBatches;
   double timeoutSeconds = 60;
   Fault fault = Fault::none;
+  std::set<std::string> given; // of the options a save has values for, those that the user gave
 };
 
 /// Returns true to go on; else the process ends with `exitCode`.

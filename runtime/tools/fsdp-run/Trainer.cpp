@@ -27,8 +27,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &printer)
-    : options(options), artifact(artifact), printer(printer) {
+Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &printer)
+    : options(given), artifact(artifact), printer(printer) {
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(artifact, &info);
   for (const char *program : {"init", "step"})
@@ -39,6 +39,8 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
       if (!fsdprt_artifact_has_program(artifact, program))
         badInput("%s: has no program '%s' to check against", options.artifact.c_str(), program);
   ranks = static_cast<uint32_t>(info.ranks);
+  if (!options.resume.empty())
+    takeFromSave();
   rate.lr = options.lr.value_or(info.lr);
   rate.minimum = options.minimumLr.value_or(0);
   if (rate.minimum > rate.lr)
@@ -46,7 +48,15 @@ Trainer::Trainer(const Options &options, fsdprt_artifact *artifact, Printer &pri
   rate.warmupSteps = options.warmupSteps;
   rate.decaySteps = options.decaySteps ? options.decaySteps : options.minimumLr ? options.steps : 0;
   openTokens();
+  if (!options.save.empty() || resumed.isOpen())
+    describeRun();
+  if (resumed.isOpen())
+    checkDataOfSave();
   checkOutputs(options);
+  if (resumed.isOpen())
+    resumed.verify();
+  if (!options.save.empty())
+    saver.open(options.save, resumed.getFolder(), options.keep, artifact);
   createSession();
 }
 
@@ -151,7 +161,7 @@ void Trainer::announce() {
                  grouped(batches->validationTokens(), c));
   if (tokens && !options.overfit && validationBatches == 0)
     printer.line("note: there will be no validation: %s", whyNothingToValidate().c_str());
-  else
+  if (!tokens)
     printer.line("inputs: random%s", options.overfit ? ", the same at every step" : "");
 }
 
@@ -159,6 +169,8 @@ void Trainer::initialise() {
   call(fsdprt_session_run, session.get(), "init");
   if (options.check)
     call(fsdprt_session_run, session.get(), "reference_init");
+  if (resumed.isOpen())
+    return loadSave();
   WeightSources sources = options.init.empty() ? modelWeights(artifact)
                                                : importWeights(options.init, artifact, session.get());
   announceWeights(sources);
@@ -333,7 +345,7 @@ void Trainer::train() {
     printer.line("before training: validation loss %.4f nats per token", validate());
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   countAllocations(options.assertNoAllocations);
-  for (uint64_t number = 1; number <= options.steps && !differs && !isToEnd(); ++number) {
+  for (uint64_t number = stepsBefore + 1; number <= options.steps && !differs && !isToEnd(); ++number) {
     fsdprt_session_info before = {}, behind = {};
     before.struct_size = behind.struct_size = sizeof before;
     fsdprt_session_get_info(session.get(), &before);
@@ -348,12 +360,13 @@ void Trainer::train() {
     float block[FSDPRT_BLOCK_SIZE];
     std::memcpy(block, lastBlock, sizeof block);
     lastLoss = block[FSDPRT_BLOCK_LOSS];
-    firstLoss = number == 1 ? lastLoss : firstLoss;
+    bool first = number == stepsBefore + 1;
+    firstLoss = first ? lastLoss : firstLoss;
     double done = monotonicSeconds() - began;
     printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM], block[FSDPRT_BLOCK_LR],
-                  static_cast<double>(tokensPerStep) / seconds, done / number * (options.steps - number),
+                  static_cast<double>(tokensPerStep) / seconds, done / static_cast<double>(number - stepsBefore) * static_cast<double>(options.steps - number),
                   !options.onlyKinds.empty()});
-    if (options.profile && number == 1)
+    if (options.profile && first)
       call(fsdprt_session_clear_profile, session.get());
     if (options.check)
       stepReference(number, block);
@@ -368,10 +381,12 @@ void Trainer::train() {
       writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
     if (!judgeFinite(number, block))
       break;
+    if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0)
+      save();
   }
   countAllocations(false);
   printer.endSteps();
-  if (!differs && stepsDone && !*nonfinite)
+  if (!differs && stepsDone > stepsBefore && !*nonfinite)
     summarise(firstLoss, lastLoss, trainingSeconds);
 }
 
@@ -380,13 +395,13 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * stepsDone) / seconds + 0.5), a);
+  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * (stepsDone - stepsBefore)) / seconds + 0.5), a);
   if (!options.onlyKinds.empty()) {
-    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)stepsDone, seconds, a,
+    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)(stepsDone - stepsBefore), seconds, a,
                  options.onlyKinds.c_str());
     return;
   }
-  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)stepsDone, seconds, a, firstLoss,
+  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)(stepsDone - stepsBefore), seconds, a, firstLoss,
                lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
@@ -400,7 +415,7 @@ int Trainer::judgeAllocations() {
   if (!options.assertNoAllocations)
     return 0;
   if (countedAllocations() == 0) {
-    printer.line("no memory was allocated from the first step to the last");
+    printer.line("no memory was allocated from the first step to the last%s", saver.isOpen() ? ", but by saves" : "");
     return 0;
   }
   failed("expected no allocation from the first step to the last, found %llu; the first was of %zu bytes, called "
@@ -413,7 +428,7 @@ void Trainer::reportEnd() {
   if (interruptSignal() == 0 || stepsDone == options.steps)
     return;
   printer.line("interrupted after step %llu of %llu%s", (ull)stepsDone, (ull)options.steps,
-               options.exportTo.empty() ? "; without --export the weights are lost" : "");
+               options.exportTo.empty() && !saver.isOpen() ? "; without --save or --export the weights are lost" : "");
 }
 
 int Trainer::run() {
@@ -422,9 +437,11 @@ int Trainer::run() {
   if (options.fault == Fault::skipShardElement)
     planFault();
   if (!options.metrics.empty())
-    metrics.open(options.metrics, false);
+    openMetrics();
   catchInterrupts();
   train();
+  if (saver.isOpen() && !differs && !*nonfinite && stepsDone > stepSaved)
+    save();
   reportEnd();
   if (metrics.isOpen())
     metrics.commit();
@@ -432,8 +449,8 @@ int Trainer::run() {
     failed("%s: loss or gradient norm is not finite, no parameter was changed; lower --lr, compile with "
            "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
            nonfinite);
-  if (options.profile && !differs && stepsDone > 1)
-    printProfile(session.get(), stepsDone - 1, printer);
+  if (options.profile && !differs && stepsDone > stepsBefore + 1)
+    printProfile(session.get(), stepsDone - stepsBefore - 1, printer);
   if (options.check && !differs)
     compareWithReference();
   if (differs)

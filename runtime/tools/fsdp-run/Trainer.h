@@ -17,6 +17,7 @@
 #include "Handles.h"
 #include "Options.h"
 #include "Printer.h"
+#include "Saving.h"
 #include "Weights.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
@@ -51,6 +52,14 @@ private:
   bool judgeFinite(uint64_t number, const float *block);
   int judgeAllocations();
 
+  // Resume.cpp
+  void takeFromSave();
+  void describeRun();
+  void checkDataOfSave() const;
+  void loadSave();
+  void openMetrics();
+  void save();
+
   // UnshardedCheck.cpp
   void stepReference(uint64_t number, const float *sharded);
   void compareWithReference();
@@ -58,7 +67,7 @@ private:
   void saveShardElement();
   void restoreShardElement();
 
-  const Options &options;
+  Options options; ///< with what a save has where the user gave nothing
   fsdprt_artifact *artifact;
   Printer &printer;
   fsdprt_artifact_info info = {};
@@ -69,8 +78,11 @@ private:
   LearningRate rate;
   SessionHandle session;
   OutputFile metrics;
+  SavedRun resumed;
+  Saver saver;
+  RunState state; ///< for the next save
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
-  uint64_t validationBatches = 0, tokensPerStep = 0, stepsDone = 0;
+  uint64_t validationBatches = 0, tokensPerStep = 0, stepsBefore = 0, stepsDone = 0, stepSaved = 0;
   std::vector<float> savedBlocks;
 
   bool differs = false;

@@ -1,0 +1,113 @@
+/*===- FailPoint.c - A disk that fails, or a process that dies, at the k-th call -*- C -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// For LD_PRELOAD. Counts the calls that change what is below a folder, FAIL_IN; before the one of number FAIL_AT
+// the process is killed (FAIL_HOW=kill), or that call and all behind it that need room fail (FAIL_HOW=full: ENOSPC).
+// FAIL_LOG gets a line per call.
+//
+//===----------------------------------------------------------------------===*/
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static int calls;
+static char names[1024][256]; /* of descriptors below the folder */
+
+#define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
+
+static int isBelow(const char *path) {
+  const char *folder = getenv("FAIL_IN");
+  return folder && path && strstr(path, folder) != NULL;
+}
+
+/* Counts a call; returns 1 when it has to fail. */
+static int passes(const char *what, const char *path, int needsRoom) {
+  const char *at = getenv("FAIL_AT"), *how = getenv("FAIL_HOW"), *log = getenv("FAIL_LOG");
+  pthread_mutex_lock(&guard);
+  int number = ++calls, limit = at ? atoi(at) : 0;
+  if (log) {
+    char line[400];
+    int size = snprintf(line, sizeof line, "%s %s\n", what, path);
+    int fd = NEXT(open)(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (fd >= 0) {
+      if (NEXT(write)(fd, line, (size_t)size) < 0)
+        abort();
+      NEXT(close)(fd);
+    }
+  }
+  if (limit && number >= limit && how && strcmp(how, "kill") == 0)
+    raise(SIGKILL);
+  pthread_mutex_unlock(&guard);
+  if (!limit || number < limit || !needsRoom || !how || strcmp(how, "full") != 0)
+    return 0;
+  errno = ENOSPC;
+  return 1;
+}
+
+int open(const char *path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  if (isBelow(path) && (flags & O_CREAT) && passes("open", path, 1))
+    return -1;
+  int fd = NEXT(open)(path, flags, mode);
+  if (fd >= 0 && fd < 1024)
+    snprintf(names[fd], sizeof names[fd], "%s", isBelow(path) ? path : "");
+  return fd;
+}
+
+int close(int fd) {
+  if (fd >= 0 && fd < 1024)
+    names[fd][0] = 0;
+  return NEXT(close)(fd);
+}
+
+ssize_t write(int fd, const void *data, size_t size) {
+  if (fd >= 0 && fd < 1024 && names[fd][0] && passes("write", names[fd], 1))
+    return -1;
+  return NEXT(write)(fd, data, size);
+}
+
+int fsync(int fd) {
+  if (fd >= 0 && fd < 1024 && names[fd][0] && passes("fsync", names[fd], 1))
+    return -1;
+  return NEXT(fsync)(fd);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  if (isBelow(path) && passes("mkdir", path, 1))
+    return -1;
+  return NEXT(mkdir)(path, mode);
+}
+
+int rename(const char *from, const char *to) {
+  if (isBelow(to) && passes("rename", to, 1))
+    return -1;
+  return NEXT(rename)(from, to);
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+  passes("unlinkat", path, 0); /* whose folder is not looked up: only saving removes anything */
+  return NEXT(unlinkat)(folder, path, flags);
+}
+
+int unlink(const char *path) {
+  if (isBelow(path))
+    passes("unlink", path, 0);
+  return NEXT(unlink)(path);
+}

@@ -1,0 +1,155 @@
+//===- Resume.cpp - Going on where a run ended ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. The index of the save is read; seed, rates and validation part come from it where the user
+//     gave none.
+//  2. The tokens have to be those of the save.
+//  3. Its files are checked, all before memory is taken.
+//  4. 'init' runs; states and step blocks are replaced; steps go on behind the save's.
+//
+// A file of metrics that is there already keeps its lines up to the save's step.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AllocationHook.h"
+#include "Trainer.h"
+#include "device/Futex.h"
+#include <charconv>
+#include <cstring>
+#include <sys/stat.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+void Trainer::takeFromSave() {
+  resumed.open(options.resume, options.artifact, artifact);
+  const RunState &saved = resumed.state();
+  stepsBefore = stepsDone = stepSaved = saved.step;
+  strikes = saved.strikes;
+  if (options.steps < saved.step)
+    badInput("--steps: expected at least the %llu that %s has behind it, found %llu", (ull)saved.step,
+             resumed.getFolder().c_str(), (ull)options.steps);
+  if (options.seed && *options.seed != saved.seed && !options.otherData)
+    badInput("--seed: %s has seed %llu, found %llu; leave it out, or go on with other samples with --other-data",
+             resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
+  auto isGiven = [&](const char *name) { return options.given.count(name) != 0; };
+  options.seed = options.seed.value_or(saved.seed);
+  options.lr = options.lr.value_or(saved.rate.lr);
+  if (saved.rate.decaySteps && !options.minimumLr)
+    options.minimumLr = saved.rate.minimum;
+  if (!isGiven("--warmup"))
+    options.warmupSteps = saved.rate.warmupSteps;
+  if (!isGiven("--lr-decay-steps"))
+    options.decaySteps = saved.rate.decaySteps;
+  if (!isGiven("--val-fraction"))
+    options.validationFraction = saved.validationFraction;
+  if (!isGiven("--overfit"))
+    options.overfit = saved.overfit;
+  if (!isGiven("--random-extra-ids"))
+    options.extraIds = saved.extraIds;
+}
+
+/// What saves of this run say of it.
+void Trainer::describeRun() {
+  state.seed = options.seed.value_or(info.seed);
+  state.rate = rate;
+  state.overfit = options.overfit;
+  state.extraIds = options.extraIds;
+  state.validationFraction = options.validationFraction;
+  if (!tokens)
+    return;
+  state.source = options.text.empty() ? "tokens" : "text";
+  state.dataType = tokens->typeName();
+  state.dataHash = tokens->sha256();
+  state.tokens = tokens->size();
+  state.trainTokens = batches->trainTokens();
+}
+
+void Trainer::checkDataOfSave() const {
+  const RunState &saved = resumed.state();
+  const char *folder = resumed.getFolder().c_str();
+  const std::string &file = options.text.empty() ? options.data : options.text;
+  const char *advice = "or go on with other samples with --other-data";
+  if (options.otherData)
+    return;
+  if (saved.dataHash.empty() != state.dataHash.empty())
+    badInput("%s: its run trained on %s; %s, %s", folder, saved.dataHash.empty() ? "random ids" : "a file of tokens",
+             saved.dataHash.empty() ? "leave --text and --data out" : "name that with --text or --data", advice);
+  if (saved.dataHash != state.dataHash || saved.dataType != state.dataType)
+    badInput("%s: not the tokens of %s: expected %llu of type %s with SHA-256 %s, found %llu of type %s with %s; name "
+             "that file, %s",
+             file.c_str(), folder, (ull)saved.tokens, printable(saved.dataType).c_str(),
+             printable(saved.dataHash).c_str(), (ull)state.tokens, state.dataType.c_str(), state.dataHash.c_str(),
+             advice);
+  if (saved.trainTokens != state.trainTokens)
+    badInput("--val-fraction: the run of %s trained on the first %llu tokens, found %llu; leave it out, %s", folder,
+             (ull)saved.trainTokens, (ull)state.trainTokens, advice);
+  if (saved.overfit != state.overfit)
+    badInput("--overfit: the run of %s saw new samples at every step; leave it out, %s", folder, advice);
+  if (saved.extraIds != state.extraIds)
+    badInput("--random-extra-ids: the run of %s had %g, found %g; leave it out, %s", folder, saved.extraIds,
+             state.extraIds, advice);
+}
+
+void Trainer::loadSave() {
+  double start = monotonicSeconds();
+  resumed.load(session.get(), options.check);
+  printer.line("resumed behind step %llu of %s in %.2f s", (ull)stepsBefore, resumed.getFolder().c_str(),
+               monotonicSeconds() - start);
+  const LearningRate &saved = resumed.state().rate;
+  if (saved.lr != rate.lr || saved.minimum != rate.minimum || saved.warmupSteps != rate.warmupSteps ||
+      saved.decaySteps != rate.decaySteps)
+    printer.line("note: the learning rate is not the save's: expected %g, at least %g, warm-up %llu, decay to step "
+                 "%llu; now %g, %g, %llu, %llu",
+                 saved.lr, saved.minimum, (ull)saved.warmupSteps, (ull)saved.decaySteps, rate.lr, rate.minimum,
+                 (ull)rate.warmupSteps, (ull)rate.decaySteps);
+  if (stepsBefore == options.steps)
+    printer.line("note: no step is left of --steps=%llu", (ull)options.steps);
+}
+
+void Trainer::save() {
+  countAllocations(false); // what it takes is no step's
+  double start = monotonicSeconds();
+  state.step = stepsDone;
+  state.strikes = strikes;
+  uint64_t bytes = saver.save(state, session.get());
+  stepSaved = stepsDone;
+  char text[32];
+  printer.line("saved step %llu: %s/%s, %s in %.2f s", (ull)stepsDone, saver.getPath().c_str(),
+               saveName(stepsDone).c_str(), shortBytes(bytes, text), monotonicSeconds() - start);
+  countAllocations(options.assertNoAllocations);
+}
+
+//===- Metrics ------------------------------------------------------------===//
+
+/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to `last`.
+static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
+  static constexpr std::string_view begin = "{\"step\":";
+  uint64_t kept = 0;
+  while (kept < text.size()) {
+    size_t end = text.find('\n', kept);
+    uint64_t step = 0;
+    const char *digits = text.data() + kept + begin.size();
+    if (text.compare(kept, begin.size(), begin) != 0 ||
+        std::from_chars(digits, text.data() + text.size(), step).ec != std::errc())
+      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu", path.c_str(),
+               (ull)kept);
+    if (end == text.npos || step > last)
+      break;
+    kept = end + 1;
+  }
+  return kept;
+}
+
+void Trainer::openMetrics() {
+  struct stat status;
+  bool there = stat(options.metrics.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  if (!resumed.isOpen() || !there)
+    return metrics.open(options.metrics, false);
+  MappedFile file(options.metrics, "the metrics of the run before");
+  std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
+  metrics.openBehind(options.metrics, bytesUpToStep(options.metrics, text, stepsBefore));
+}
