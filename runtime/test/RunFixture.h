@@ -29,7 +29,7 @@ struct Result {
 class Run : public testing::Test {
 protected:
   void SetUp() override {
-    folder = FSDPRT_SCRATCH "/run." + std::to_string(getpid());
+    folder = root + "/run." + std::to_string(getpid());
     ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
     for (int shards : {1, 2, 3, 4}) {
       ToyOptions options;
@@ -72,7 +72,7 @@ protected:
     return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   }
 
-  std::string folder;
+  std::string root = FSDPRT_SCRATCH, folder;
 };
 
 } // namespace fsdprt::test

@@ -97,9 +97,10 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
       name += "#" + std::to_string(i);
     index.states.push_back({name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
     std::vector<uint64_t> &files = index.states.back().files;
-    for (uint64_t rank = 0, piece = 0; rank < about.ranks && files.size() < state.pieces; ++rank)
-      if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK && piece == files.size())
-        files.push_back(rank); // the first rank that holds it
+    files.resize(state.pieces);
+    for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;) // the first rank that holds a piece stays
+      if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
+        files[piece] = rank;
   });
   for (uint64_t rank = 0; rank < about.ranks; ++rank)
     index.files.push_back({rankFileName(rank), "", 0});

@@ -14,7 +14,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AllocationHook.h"
 #include "Trainer.h"
 #include "device/Futex.h"
 #include <charconv>
@@ -111,7 +110,6 @@ void Trainer::loadSave() {
 }
 
 void Trainer::save() {
-  countAllocations(false); // what it takes is no step's
   double start = monotonicSeconds();
   state.step = stepsDone;
   state.strikes = strikes;
@@ -120,7 +118,6 @@ void Trainer::save() {
   char text[32];
   printer.line("saved step %llu: %s/%s, %s in %.2f s", (ull)stepsDone, saver.getPath().c_str(),
                saveName(stepsDone).c_str(), shortBytes(bytes, text), monotonicSeconds() - start);
-  countAllocations(options.assertNoAllocations);
 }
 
 //===- Metrics ------------------------------------------------------------===//

@@ -381,8 +381,11 @@ void Trainer::train() {
       writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
     if (!judgeFinite(number, block))
       break;
-    if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0)
+    if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0) {
+      countAllocations(false); // what it takes is no step's
       save();
+      countAllocations(options.assertNoAllocations);
+    }
   }
   countAllocations(false);
   printer.endSteps();
