@@ -11,6 +11,7 @@
 #include "ToyModel.h"
 #include "core/Error.h"
 #include "io/Batches.h"
+#include "io/EventFile.h"
 #include "io/LearningRate.h"
 #include "io/OutputFile.h"
 #include "io/Safetensors.h"
@@ -385,4 +386,24 @@ TEST(OutputFile, FullDiskAndMissingFolder) {
     OutputFile abandoned(file.path, true);
   }
   EXPECT_NE(access((file.path + ".tmp").c_str(), F_OK), 0);
+}
+
+TEST(EventFile, Checksums) { // of RFC 3720
+  EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
+  EXPECT_EQ(crc32c("", 0), 0u);
+  std::vector<uint8_t> ones(32, 0xff);
+  EXPECT_EQ(crc32c(ones.data(), 32), 0x62a8ab43u);
+  EXPECT_EQ(maskedCrc32c("123456789", 9), ((0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8u));
+}
+
+TEST(EventFile, RefusesTooManyScalars) {
+  EventFile file;
+  std::string folder = FSDPRT_SCRATCH "/events." + std::to_string(getpid());
+  file.open(folder, 1);
+  file.begin(1);
+  EXPECT_THROW({
+    for (int i = 0; i < 1000; ++i)
+      file.add("a/scalar", 1.0f);
+  }, Error);
+  ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0);
 }

@@ -24,7 +24,8 @@ using nlohmann::json;
 /// What others call our options.
 static const std::map<std::string, std::string> aliases = {
     {"max_steps", "steps"}, {"learning_rate", "lr"}, {"warmup_steps", "warmup"}, {"eval_steps", "val-every"},
-    {"save_steps", "save-every"}, {"save_total_limit", "keep"},  {"resume_from_checkpoint", "resume"}};
+    {"save_steps", "save-every"}, {"save_total_limit", "keep"},  {"resume_from_checkpoint", "resume"},
+    {"logging_dir", "tensorboard"}};
 
 static std::string spell(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');

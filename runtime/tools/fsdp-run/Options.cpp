@@ -202,6 +202,8 @@ static void addExecution(CLI::App &app, Options &options) {
 
 static void addReports(CLI::App &app, Options &options) {
   app.add_option("--metrics", options.metrics, "Write one JSON object per step")->type_name("FILE");
+  app.add_option("--tensorboard", options.tensorboard, "Write the same numbers as an event file for TensorBoard into this folder")
+      ->type_name("DIR");
   app.add_flag("--dump", options.dump, "Print programs, layouts and kernels, and end");
   app.add_option_function<std::string>(
          "--check-against", [&](const std::string &) { options.check = true; },

@@ -12,6 +12,7 @@
 
 #include "OutputPaths.h"
 #include "core/Error.h"
+#include "io/EventFile.h"
 #include "io/OutputFile.h"
 #include <filesystem>
 #include <vector>
@@ -46,6 +47,8 @@ void fsdprt::checkOutputs(const Options &options) {
     OutputFile::expectWritable(options.metrics, false);
     outputs.push_back({"--metrics", options.metrics});
   }
+  if (!options.tensorboard.empty())
+    EventFile::expectFolder(options.tensorboard);
   for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text}})
     if (!input.path.empty())
       inputs.push_back(input);

@@ -10,15 +10,10 @@
 //  3. Its files are checked, all before memory is taken.
 //  4. 'init' runs; states and step blocks are replaced; steps go on behind the save's.
 //
-// A file of metrics that is there already keeps its lines up to the save's step.
-//
 //===----------------------------------------------------------------------===//
 
 #include "Trainer.h"
 #include "device/Futex.h"
-#include <charconv>
-#include <cstring>
-#include <sys/stat.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -118,35 +113,4 @@ void Trainer::save() {
   char text[32];
   printer.line("saved step %llu: %s/%s, %s in %.2f s", (ull)stepsDone, saver.getPath().c_str(),
                saveName(stepsDone).c_str(), shortBytes(bytes, text), monotonicSeconds() - start);
-}
-
-//===- Metrics ------------------------------------------------------------===//
-
-/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to `last`.
-static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
-  static constexpr std::string_view begin = "{\"step\":";
-  uint64_t kept = 0;
-  while (kept < text.size()) {
-    size_t end = text.find('\n', kept);
-    uint64_t step = 0;
-    const char *digits = text.data() + kept + begin.size();
-    if (text.compare(kept, begin.size(), begin) != 0 ||
-        std::from_chars(digits, text.data() + text.size(), step).ec != std::errc())
-      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu", path.c_str(),
-               (ull)kept);
-    if (end == text.npos || step > last)
-      break;
-    kept = end + 1;
-  }
-  return kept;
-}
-
-void Trainer::openMetrics() {
-  struct stat status;
-  bool there = stat(options.metrics.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
-  if (!resumed.isOpen() || !there)
-    return metrics.open(options.metrics, false);
-  MappedFile file(options.metrics, "the metrics of the run before");
-  std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
-  metrics.openBehind(options.metrics, bytesUpToStep(options.metrics, text, stepsBefore));
 }

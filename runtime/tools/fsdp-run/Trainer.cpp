@@ -17,7 +17,6 @@
 #include "Weights.h"
 #include "device/Futex.h"
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -255,62 +254,32 @@ double Trainer::validate() {
   return sum / static_cast<double>(validationBatches);
 }
 
-namespace {
-/// One JSON object in a fixed buffer.
-class JsonLine {
-public:
-  void add(const char *key, uint64_t value) {
-    used += std::snprintf(text + used, room(), "%s\"%s\":%llu", comma(), key, (ull)value);
-  }
-  /// The shortest digits that give the same number; null when it is not finite.
-  template <typename Float>
-  void add(const char *key, Float value) {
-    used += std::snprintf(text + used, room(), "%s\"%s\":", comma(), key);
-    if (std::isfinite(value))
-      used = std::to_chars(text + used, text + sizeof text - 3, value).ptr - text;
-    else
-      used += std::snprintf(text + used, room(), "null");
-  }
-  void write(OutputFile &file) {
-    std::memcpy(text + used, "}\n", 2);
-    file.write(text, used + 2);
-  }
-
-private:
-  const char *comma() { return used == 0 ? "{" : ","; }
-  size_t room() const { return sizeof text - 3 - used; }
-  char text[1024];
-  size_t used = 0;
-};
-} // namespace
-
 void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validation) {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
-  JsonLine line;
-  line.add("step", number);
+  metrics.begin(number);
   if (options.onlyKinds.empty()) {
-    line.add("loss", block[FSDPRT_BLOCK_LOSS]);
-    line.add("grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
-    line.add("lr", block[FSDPRT_BLOCK_LR]);
+    metrics.add("train/loss", block[FSDPRT_BLOCK_LOSS]);
+    metrics.add("train/grad_norm", block[FSDPRT_BLOCK_GRAD_NORM]);
+    metrics.add("train/lr", block[FSDPRT_BLOCK_LR]);
     if (block[FSDPRT_BLOCK_LOSS_SCALE] > 0)
-      line.add("loss_scale", block[FSDPRT_BLOCK_LOSS_SCALE]);
-    line.add("skipped_steps", static_cast<uint64_t>(block[FSDPRT_BLOCK_SKIPPED]));
+      metrics.add("train/loss_scale", block[FSDPRT_BLOCK_LOSS_SCALE]);
+    metrics.add("train/skipped_steps", static_cast<uint64_t>(block[FSDPRT_BLOCK_SKIPPED]));
   }
-  line.add("tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
-  line.add("peak_bytes", placed.peak_bytes);
-  line.add("planned_bytes", info.arena_bytes);
-  line.add("resident_bytes", residentBytes());
-  static constexpr const char *kinds[] = {"all_gather_bytes", "reduce_scatter_bytes", "all_reduce_bytes",
-                                          "broadcast_bytes"};
+  metrics.add("speed/tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
+  metrics.add("memory/peak_bytes", placed.peak_bytes);
+  metrics.add("memory/planned_bytes", info.arena_bytes);
+  metrics.add("memory/resident_bytes", residentBytes());
+  static constexpr const char *kinds[] = {"communication/all_gather_bytes", "communication/reduce_scatter_bytes",
+                                          "communication/all_reduce_bytes", "communication/broadcast_bytes"};
   for (size_t kind = 0; kind < 4; ++kind)
-    line.add(kinds[kind], exchanged[kind]);
-  line.add("step_ms", static_cast<float>(seconds * 1e3));
-  line.add("cpu_ms", static_cast<float>(cpu * 1e3));
+    metrics.add(kinds[kind], exchanged[kind]);
+  metrics.add("speed/step_ms", static_cast<float>(seconds * 1e3));
+  metrics.add("speed/cpu_ms", static_cast<float>(cpu * 1e3));
   if (validation)
-    line.add("validation_loss", *validation);
-  line.write(metrics);
+    metrics.add("validation/validation_loss", *validation);
+  metrics.end();
 }
 
 bool Trainer::isToEnd() const { return interruptSignal() != 0 || printer.isUnread(); }
@@ -439,8 +408,7 @@ int Trainer::run() {
   initialise();
   if (options.fault == Fault::skipShardElement)
     planFault();
-  if (!options.metrics.empty())
-    openMetrics();
+  metrics.open(options.metrics, options.tensorboard, stepsBefore);
   catchInterrupts();
   train();
   if (saver.isOpen() && !differs && !*nonfinite && stepsDone > stepSaved)

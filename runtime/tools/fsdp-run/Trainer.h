@@ -15,13 +15,13 @@
 #define FSDP_RUN_TRAINER_H
 
 #include "Handles.h"
+#include "Metrics.h"
 #include "Options.h"
 #include "Printer.h"
 #include "Saving.h"
 #include "Weights.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
-#include "io/OutputFile.h"
 #include <vector>
 
 namespace fsdprt {
@@ -57,7 +57,6 @@ private:
   void describeRun();
   void checkDataOfSave() const;
   void loadSave();
-  void openMetrics();
   void save();
 
   // UnshardedCheck.cpp
@@ -77,7 +76,7 @@ private:
   std::unique_ptr<Batches> batches;
   LearningRate rate;
   SessionHandle session;
-  OutputFile metrics;
+  Metrics metrics;
   SavedRun resumed;
   Saver saver;
   RunState state; ///< for the next save

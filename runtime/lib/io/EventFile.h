@@ -1,0 +1,57 @@
+//===- EventFile.h - Scalars for TensorBoard --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// An event file is a row of records (TFRecord),
+//
+//     | u64 length | u32 masked CRC-32C of it | length bytes | u32 masked CRC-32C of those |
+//
+// each an Event in protobuf's wire format. The first has the file's version. When a run goes on
+// from a save, the second is a session's start at its first step, behind which
+// TensorBoard shows no older event of that step or a later one.
+//
+//     Event   { 1: double wall_time  2: int64 step  3: string file_version  5: Summary  7: SessionLog }
+//     Summary { 1: Value { 1: string tag  2: float simple_value } ... }
+//     SessionLog { 1: enum status (START = 1) }
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_IO_EVENTFILE_H
+#define FSDPRT_IO_EVENTFILE_H
+
+#include "io/OutputFile.h"
+
+namespace fsdprt {
+
+/// CRC-32C (Castagnoli), and as records have it: rotated, plus a constant.
+uint32_t crc32c(const void *data, size_t size);
+uint32_t maskedCrc32c(const void *data, size_t size);
+
+class EventFile {
+public:
+  /// Throws Error unless open() would do.
+  static void expectFolder(const std::string &folder);
+  /// Makes the folder, and a file in it whose name has the time, the host and the process. `firstStep` > 1: a run
+  /// that goes on.
+  void open(const std::string &folder, uint64_t firstStep);
+  bool isOpen() const { return file.isOpen(); }
+
+  /// One event: begin, scalars, end. Allocates nothing; what does not fit 4 KiB throws Error.
+  void begin(uint64_t step);
+  void add(const char *tag, float value);
+  void end();
+  void commit() { file.commit(); }
+
+private:
+  void writeRecord(const char *data, size_t size);
+
+  OutputFile file;
+  char event[4096], values[4096 - 128]; // of the event, of its summary
+  size_t eventSize = 0, valuesSize = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_IO_EVENTFILE_H
