@@ -45,6 +45,15 @@ TEST_F(Run, Profiles) {
   expect(0, "check against unsharded passed", "toy3.fsdp --steps=3 --profile --check-against=unsharded");
 }
 
+TEST_F(Run, Traces) {
+  expect(0, "trace: the last 3 steps of 2 ranks in t.json", "toy2.fsdp --steps=9 --trace=t.json --trace-steps=3 --assert-no-allocations");
+  expect(0, "trace: the last 2 steps of 3 ranks in t.json",
+         "toy3.fsdp --steps=2 --trace=t.json --profile --check-against=unsharded --assert-no-allocations");
+  expect(2, "--trace-steps requires --trace", "toy2.fsdp --trace-steps=3");
+  expect(2, "t.json: --trace and --metrics are the same file", "toy2.fsdp --trace=t.json --metrics=t.json");
+  expect(1, "No space left", "toy2.fsdp --steps=2 --trace=/dev/full");
+}
+
 TEST_F(Run, OnlyKinds) {
   Result result = run("toy2.fsdp --steps=6 --only-kinds=row --profile --metrics=times.jsonl");
   EXPECT_EQ(result.code, 0) << result.output;

@@ -226,6 +226,7 @@ typedef struct fsdprt_session_options {
   /* For benchmarks: kinds of kernels, with commas between. Of the programs beside init only the launches of
    * these kinds are run, and no collective, copy or fill: what is computed then means nothing. NULL: all. */
   const char *only_kinds;
+  uint32_t trace_runs; /* keep when each command ran, for this many last runs of the program `step`; 0: none */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
@@ -329,6 +330,31 @@ FSDPRT_API fsdprt_status fsdprt_session_clear_profile(fsdprt_session *session, f
 FSDPRT_API fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *session,
                                                       int32_t (*visit)(void *user, const fsdprt_profile_entry *entry),
                                                       void *user, uint64_t *total_nanoseconds, fsdprt_error *error);
+
+/*===- Trace: when the commands of `step` ran ------------------------------===*/
+
+typedef enum fsdprt_lane { FSDPRT_LANE_COMPUTE = 0, FSDPRT_LANE_GATHER = 1, FSDPRT_LANE_REDUCE = 2 } fsdprt_lane;
+
+/* A collective has two: one in the lane gather or reduce, from its start to the end of its wait, and one in the lane
+ * compute, the wait. */
+typedef struct fsdprt_trace_event {
+  size_t struct_size;
+  uint32_t rank;
+  fsdprt_lane lane;
+  uint64_t run;                   /* of `step`, from 1 */
+  const char *name, *kind, *label; /* as in a profile */
+  const char *unit;               /* of a collective: the unit's name, or "" */
+  uint64_t begin, end;            /* nanoseconds of the machine's monotonic clock */
+  uint64_t waited;                /* of a collective: how much of it the rank did nothing else */
+  uint64_t bytes;                 /* that it names */
+  uint32_t ahead;                 /* of a collective: launches that the program has between its start and its wait */
+} fsdprt_trace_event;
+
+/* Needs a session that was made with `trace_runs`. The events of the ranks of this process, rank by rank, run by run, in the
+ * order of their ends; stops when `visit` does not return 0. */
+FSDPRT_API fsdprt_status fsdprt_session_visit_trace(const fsdprt_session *session,
+                                                    int32_t (*visit)(void *user, const fsdprt_trace_event *event),
+                                                    void *user, fsdprt_error *error);
 
 #ifdef __cplusplus
 }

@@ -210,6 +210,14 @@ fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *handle,
   });
 }
 
+fsdprt_status fsdprt_session_visit_trace(const fsdprt_session *handle,
+                                         int32_t (*visit)(void *, const fsdprt_trace_event *), void *user,
+                                         fsdprt_error *error) {
+  return guard(error, [&] {
+    handle->session->trace().visit([&](const fsdprt_trace_event &event) { return visit(user, &event) == 0; });
+  });
+}
+
 fsdprt_status fsdprt_session_compare(const fsdprt_session *handle, fsdprt_comparison *result, fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_comparison filled = {};

@@ -27,6 +27,9 @@ struct Instruction {
   LocalSite *site = nullptr; // of a collective and its wait
 };
 
+/// Of all ranges that it names (Profile.cpp).
+uint64_t bytesOf(const Instruction &instruction);
+
 } // namespace fsdprt
 
 #endif // FSDPRT_EXECUTE_INSTRUCTION_H

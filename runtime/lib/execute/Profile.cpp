@@ -20,7 +20,7 @@
 
 using namespace fsdprt;
 
-static uint64_t bytesOf(const Instruction &instruction) {
+uint64_t fsdprt::bytesOf(const Instruction &instruction) {
   uint64_t bytes = 0;
   if (instruction.kind == fb::Body::Launch) {
     const auto *bindings = static_cast<const fb::Launch *>(instruction.body)->bindings();

@@ -110,6 +110,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     world.onlyKinds = checkKinds(artifact, options.only_kinds);
   }
   world.profile = options.profile != 0;
+  world.traceRuns = options.trace_runs;
   checkMemory(artifact, *layout, whole);
   const fb::Program *step = artifact.program("step");
   ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
@@ -126,6 +127,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
       std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
   world.profile = false;
+  world.traceRuns = 0;
   reference = std::make_unique<World>(shared, artifact.getMesh().solo(), *whole, true, world);
 }
 
@@ -150,6 +152,12 @@ Profile &Session::profile() const {
   if (!ranks->getProfile())
     badInput("the session was made without a profile");
   return *ranks->getProfile();
+}
+
+const Trace &Session::trace() const {
+  if (!ranks->getTrace())
+    badInput("the session was made without a trace");
+  return *ranks->getTrace();
 }
 
 uint32_t Session::checkRank(uint32_t rank) const {

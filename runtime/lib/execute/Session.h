@@ -35,6 +35,7 @@ public:
 
   /// Of the program 'step' on rank 0; throws Error when the session was made without it.
   Profile &profile() const;
+  const Trace &trace() const;
 
   const World &getRanks() const { return *ranks; }
   const World *getReference() const { return reference.get(); }

@@ -36,6 +36,8 @@ World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Lay
   const fb::Program *step = artifact.program("step");
   if (options.profile && step && !reference)
     profile = std::make_unique<Profile>(artifact.manifest(), programs.at(step).instructions);
+  if (options.traceRuns && step && !reference)
+    trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, 0, ranks(), options.traceRuns);
   peak = residentEnd();
   size_t bindings = mostBindings();
   for (uint32_t rank = 0; rank < ranks(); ++rank)
@@ -263,7 +265,7 @@ void World::run(const fb::Program &program) {
   current = &decoded.instructions;
   peak = std::max(peak, decoded.end);
   currentName = program.name()->c_str();
-  timed = profile && &decoded.instructions == &profile->getInstructions();
+  timed = (profile || trace) && std::strcmp(currentName, "step") == 0;
   ++currentRun;
   onEveryRank(&World::execute);
 }
@@ -271,10 +273,12 @@ void World::run(const fb::Program &program) {
 //===- Execution ----------------------------------------------------------===//
 
 void World::execute(uint32_t rank) {
-  if (timed && rank == 0)
+  if (timed && profile && rank == 0)
     profile->begin();
+  if (timed && trace)
+    trace->begin(rank);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
-  if (timed && rank == 0)
+  if (timed && profile && rank == 0)
     profile->end();
 }
 
@@ -282,7 +286,7 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
   for (const Instruction *at = begin; at != end; ++at) {
     watch.beat(rank, at->number, at->label);
     if (at->kind != fb::Body::Loop) {
-      if (timed && rank == 0)
+      if (timed && (trace || rank == 0))
         executeTimed(rank, *at, iteration);
       else
         executeOne(rank, *at, iteration);
@@ -298,7 +302,12 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
 void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
   uint64_t start = Profile::now();
   executeOne(rank, instruction, iteration);
-  profile->add(static_cast<size_t>(&instruction - current->data()), Profile::now() - start);
+  uint64_t end = Profile::now();
+  size_t index = static_cast<size_t>(&instruction - current->data());
+  if (profile && rank == 0)
+    profile->add(index, end - start);
+  if (trace)
+    trace->add(rank, index, start, end);
 }
 
 std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {

@@ -23,6 +23,7 @@
 #include "device/Arena.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
+#include "execute/Trace.h"
 #include <optional>
 #include <unordered_map>
 
@@ -33,6 +34,7 @@ struct WorldOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   bool profile = false;
+  uint32_t traceRuns = 0;
   std::vector<std::string> onlyKinds; // see fsdprt_session_options
 };
 
@@ -62,6 +64,7 @@ public:
 
   /// Null without the option.
   Profile *getProfile() const { return profile.get(); }
+  const Trace *getTrace() const { return trace.get(); }
 
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
@@ -119,10 +122,11 @@ private:
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> members;
   std::unique_ptr<Profile> profile;
+  std::unique_ptr<Trace> trace;
 
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
-  bool timed = false; // the current program has the profile
+  bool timed = false; // the current program has the profile and the trace
   uint64_t currentRun = 0, peak = 0;
   Job job = nullptr;
   Bell jobBell, doneBell;

@@ -213,6 +213,14 @@ static void addReports(CLI::App &app, Options &options) {
       ->type_name("WHAT");
   app.add_flag("--profile", options.profile,
                "Print where the time of the steps after the first went, by kernel, on rank 0");
+  auto *trace = app.add_option("--trace", options.trace,
+                               "Write when each command of the last steps ran, on all ranks, for ui.perfetto.dev")
+                    ->type_name("FILE.json");
+  app.add_option("--trace-steps", options.traceSteps, "Steps that are kept for it")
+      ->check(wholeNumber(1, 10000))
+      ->capture_default_str()
+      ->needs(trace)
+      ->type_name("N");
   app.add_option("--only-kinds", options.onlyKinds,
                  "Run only the launches of these kinds of kernels, such as contract: times, not results")
       ->type_name("KIND,...")

@@ -34,7 +34,8 @@ struct Options {
   std::optional<uint64_t> seed;
   /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most: any number.
   std::optional<uint64_t> nonfiniteSteps;
-  std::string init, exportTo, metrics, tensorboard;
+  std::string init, exportTo, metrics, tensorboard, trace;
+  uint32_t traceSteps = 4;
   std::string save, resume;
   uint64_t saveEvery = 0, keep = 0; // 0: at the end only; all
   bool otherData = false;

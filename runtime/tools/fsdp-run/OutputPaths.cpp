@@ -43,6 +43,10 @@ void fsdprt::checkOutputs(const Options &options) {
     outputs.push_back({"--export", options.exportTo});
     outputs.push_back({"the temporary file of --export", options.exportTo + ".tmp"});
   }
+  if (!options.trace.empty()) {
+    OutputFile::expectWritable(options.trace, true);
+    outputs.push_back({"--trace", options.trace});
+  }
   if (!options.metrics.empty()) {
     OutputFile::expectWritable(options.metrics, false);
     outputs.push_back({"--metrics", options.metrics});
@@ -59,7 +63,8 @@ void fsdprt::checkOutputs(const Options &options) {
       if (!replaced && isSameFile(output.path, input.path))
         badInput("%s: %s would overwrite %s", output.path.c_str(), output.option, input.option);
     }
-  for (size_t i = 0; i + 1 < outputs.size(); ++i)
-    if (isSameFile(outputs[i].path, outputs.back().path))
-      badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option, outputs.back().option);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t j = i + 1; j < outputs.size(); ++j)
+      if (isSameFile(outputs[i].path, outputs[j].path))
+        badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option, outputs[j].option);
 }

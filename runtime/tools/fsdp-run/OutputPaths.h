@@ -15,7 +15,7 @@
 
 namespace fsdprt {
 
-/// Throws Error when --export or --metrics cannot be written, or would destroy an input or each other.
+/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would destroy an input or each other.
 void checkOutputs(const Options &options);
 
 } // namespace fsdprt

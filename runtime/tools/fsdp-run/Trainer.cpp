@@ -14,6 +14,7 @@
 #include "Interrupt.h"
 #include "OutputPaths.h"
 #include "ProfileTable.h"
+#include "TraceFile.h"
 #include "Weights.h"
 #include "device/Futex.h"
 #include <algorithm>
@@ -109,6 +110,7 @@ void Trainer::createSession() {
   wanted.timeout_seconds = options.timeoutSeconds;
   wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
+  wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
   wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
   fsdprt_session *created = nullptr;
@@ -422,6 +424,8 @@ int Trainer::run() {
            nonfinite);
   if (options.profile && !differs && stepsDone > stepsBefore + 1)
     printProfile(session.get(), stepsDone - stepsBefore - 1, printer);
+  if (!options.trace.empty() && stepsDone > stepsBefore)
+    writeTrace(options.trace, session.get(), stepsBefore, printer);
   if (options.check && !differs)
     compareWithReference();
   if (differs)

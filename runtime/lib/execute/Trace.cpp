@@ -1,0 +1,146 @@
+//===- Trace.cpp - When each command ran ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. The commands of one run are counted, those of loops as often as they run: the size of a ring's part.
+//  2. When asked, each record becomes an event of the lane compute: a launch, copy or fill, or a wait.
+//  3. A collective becomes one more event, in the lane gather or reduce: from its start to the end of its wait. A
+//     blocking one is waited for all the time.
+//  4. `ahead` is the plan's: launches between a start and its wait, in the program's text.
+//
+// A backend that moves bytes within the wait only, as threads of one process do, has nothing to overlap with: its
+// collectives are in flight for longer, and waited for no less.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/Trace.h"
+#include <unordered_map>
+
+using namespace fsdprt;
+
+static bool isRun(const Instruction &instruction) {
+  return instruction.kind != fb::Body::Loop && instruction.kind != fb::Body::Initialise;
+}
+
+/// Commands that one run executes.
+static uint64_t countEvents(const Instruction *at, const Instruction *end) {
+  uint64_t count = 0;
+  for (; at != end; ++at) {
+    count += isRun(*at);
+    if (at->kind != fb::Body::Loop)
+      continue;
+    count += static_cast<const fb::Loop *>(at->body)->count() * countEvents(at + 1, at + 1 + at->length);
+    at += at->length;
+  }
+  return count;
+}
+
+Trace::Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions, uint32_t firstRank,
+             uint32_t ranks, uint32_t runs)
+    : manifest(manifest), instructions(instructions), firstRank(firstRank), keptRuns(runs),
+      eventsPerRun(countEvents(instructions.data(), instructions.data() + instructions.size())), rings(ranks) {
+  for (Ring &ring : rings)
+    ring.records.resize(keptRuns * eventsPerRun);
+}
+
+static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
+
+static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instruction &instruction) {
+  fsdprt_trace_event event = {};
+  event.struct_size = sizeof event;
+  event.lane = FSDPRT_LANE_COMPUTE;
+  event.label = instruction.label;
+  event.unit = "";
+  if (instruction.kind == fb::Body::Launch) {
+    const fb::Kernel &kernel = *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
+    event.name = orEmpty(kernel.name());
+    event.kind = orEmpty(kernel.kind());
+  } else {
+    event.name = instruction.kind == fb::Body::Copy ? "copy" : "fill";
+    event.kind = "memory";
+  }
+  event.bytes = bytesOf(instruction);
+  return event;
+}
+
+/// The event in a collective's own lane.
+static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective, const char *label) {
+  fsdprt_trace_event event = {};
+  event.struct_size = sizeof event;
+  bool gathers =
+      collective.kind() == fb::CollectiveKind::all_gather || collective.kind() == fb::CollectiveKind::broadcast;
+  event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
+  event.name = fb::EnumNameCollectiveKind(collective.kind());
+  event.kind = "collective";
+  event.label = label;
+  int32_t unit = collective.unit();
+  bool known = unit >= 0 && manifest.units() && static_cast<uint32_t>(unit) < manifest.units()->size();
+  event.unit = known ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(unit))->name()) : "";
+  event.bytes = collective.source()->bytes() + collective.target()->bytes();
+  return event;
+}
+
+bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
+                     const std::function<bool(const fsdprt_trace_event &)> &visit) const {
+  struct Started {
+    const Record *record;
+    uint32_t launches;
+  };
+  std::unordered_map<uint32_t, Started> inFlight; // by the collective's id
+  uint32_t launches = 0;
+  auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
+    event.rank = rank;
+    event.run = run;
+    event.begin = from;
+    event.end = to;
+    return visit(event);
+  };
+  auto giveCollective = [&](const Record &started, const Record &waited, uint32_t ahead) {
+    const Instruction &start = instructions[started.instruction];
+    fsdprt_trace_event event =
+        describe(manifest, *static_cast<const fb::Collective *>(start.body), start.label), wait = event;
+    wait.lane = FSDPRT_LANE_COMPUTE;
+    wait.bytes = 0;
+    event.waited = waited.end - waited.begin;
+    wait.waited = event.waited;
+    event.ahead = ahead;
+    return give(event, started.begin, waited.end) && give(wait, waited.begin, waited.end);
+  };
+  for (; at != end; ++at) {
+    const Instruction &instruction = instructions[at->instruction];
+    launches += instruction.kind == fb::Body::Launch;
+    bool goOn = true;
+    if (instruction.kind == fb::Body::Collective) {
+      const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+      if (collective.channel() == 0)
+        goOn = giveCollective(*at, *at, 0);
+      else
+        inFlight[collective.id()] = {at, launches};
+    } else if (instruction.kind == fb::Body::Wait) {
+      auto started = inFlight.find(static_cast<const fb::Wait *>(instruction.body)->id());
+      if (started != inFlight.end())
+        goOn = giveCollective(*started->second.record, *at, launches - started->second.launches);
+    } else {
+      goOn = give(describe(manifest, instruction), at->begin, at->end);
+    }
+    if (!goOn)
+      return false;
+  }
+  return true;
+}
+
+void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const {
+  for (uint32_t i = 0; i < rings.size(); ++i) {
+    const Ring &ring = rings[i];
+    uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
+    for (uint64_t run = first; run < ring.began; ++run) {
+      const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
+      bool isLast = run + 1 == ring.began; // it may have ended early
+      const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
+      if (!visitRun(firstRank + i, run + 1, begin, end, visit))
+        return;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+//===- TraceTest.cpp - When commands ran ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Events from times that are known; the ring; a session's events, whose waits and launches do not
+// overlap on a rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/Trace.h"
+#include "ToyModel.h"
+#include "core/Error.h"
+#include "execute/Session.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
+  auto file = pack(toyManifest(options));
+  return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+}
+
+namespace {
+/// The step's commands of some kind, as instructions.
+std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
+  std::vector<Instruction> found;
+  for (const fb::Command *command : *artifact.program("step")->commands())
+    if (command->body_type() == kind)
+      found.push_back({kind, command->body(), command->label() ? command->label()->c_str() : "", 0});
+  return found;
+}
+} // namespace
+
+TEST(Trace, CollectivesInFlight) {
+  auto artifact = toy({});
+  std::vector<Instruction> instructions;
+  for (const Instruction &start : commandsOf(*artifact, fb::Body::Collective))
+    if (static_cast<const fb::Collective *>(start.body)->channel() > 0 && instructions.empty())
+      instructions.push_back(start);
+  ASSERT_EQ(instructions.size(), 1u);
+  for (int i = 0; i < 2; ++i)
+    instructions.push_back(commandsOf(*artifact, fb::Body::Launch).at(0));
+  for (const Instruction &wait : commandsOf(*artifact, fb::Body::Wait))
+    if (static_cast<const fb::Wait *>(wait.body)->id() == static_cast<const fb::Collective *>(instructions[0].body)->id())
+      instructions.push_back(wait);
+  ASSERT_EQ(instructions.size(), 4u);
+  Trace trace(artifact->manifest(), instructions, 5, 2, 3);
+  EXPECT_EQ(trace.bytes(), 2u * 3 * 4 * 24);
+  for (uint64_t run = 0; run < 4; ++run) {
+    trace.begin(5);
+    for (size_t i = 0; i < 4; ++i)
+      trace.add(5, i, run * 1000 + i * 100, run * 1000 + i * 100 + 50);
+    trace.add(5, 0, 0, 0); // more than the program has: not kept
+  }
+  std::vector<fsdprt_trace_event> events;
+  trace.visit([&](const fsdprt_trace_event &event) {
+    events.push_back(event);
+    return true;
+  });
+  ASSERT_EQ(events.size(), 3u * 4); // of runs 2 to 4: two launches, the collective, its wait
+  for (size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].rank, 5u);
+    EXPECT_EQ(events[i].run, 2 + i / 4);
+  }
+  const fsdprt_trace_event &gather = events[2], &wait = events[3];
+  EXPECT_EQ(gather.lane, FSDPRT_LANE_GATHER);
+  EXPECT_STREQ(gather.name, "all_gather");
+  EXPECT_EQ(gather.begin, 1000u);
+  EXPECT_EQ(gather.end, 1350u);
+  EXPECT_EQ(gather.waited, 50u);
+  EXPECT_EQ(gather.ahead, 2u);
+  EXPECT_EQ(wait.lane, FSDPRT_LANE_COMPUTE);
+  EXPECT_EQ(wait.begin, 1300u);
+  EXPECT_EQ(wait.end, 1350u);
+  int seen = 0;
+  trace.visit([&](const fsdprt_trace_event &) { return ++seen < 3; });
+  EXPECT_EQ(seen, 3);
+}
+
+TEST(Trace, OfASession) {
+  for (bool asynchronous : {true, false}) {
+    ToyOptions toyOptions;
+    toyOptions.asynchronous = asynchronous;
+    toyOptions.shards = 3;
+    auto artifact = toy(toyOptions);
+    fsdprt_session_options options = {};
+    options.struct_size = sizeof options;
+    options.with_reference = 1;
+    options.trace_runs = 2;
+    Session session(artifact, options);
+    for (const char *program : {"init", "reference_init", "step", "eval", "step", "reference", "step"})
+      session.run(program);
+    uint64_t last[3] = {}, launches[3][4] = {};
+    session.trace().visit([&](const fsdprt_trace_event &event) {
+      EXPECT_LE(event.begin, event.end);
+      EXPECT_TRUE(event.run == 2 || event.run == 3);
+      if (event.lane == FSDPRT_LANE_COMPUTE) {
+        EXPECT_GE(event.begin, last[event.rank]) << event.label;
+        last[event.rank] = event.end;
+        launches[event.rank][event.run] += std::strcmp(event.kind, "collective") != 0;
+      }
+      return true;
+    });
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      EXPECT_GT(launches[rank][2], 3u);
+      EXPECT_EQ(launches[rank][2], launches[0][3]);
+    }
+  }
+  fsdprt_session_options options = {};
+  options.struct_size = sizeof options;
+  Session without(toy({}), options);
+  EXPECT_THROW(without.trace(), Error);
+}

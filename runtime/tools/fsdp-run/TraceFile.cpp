@@ -1,0 +1,197 @@
+//===- TraceFile.cpp - A run on a timeline ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     rank 0   compute    [ step 12                                                  ]
+//                         [contract h.0.mlp][wait gather h.1][contract h.1.mlp]
+//              gather        [all_gather h.1               ]
+//              reduce                                 [reduce_scatter h.1 ]
+//
+// A process is a rank, a thread a lane. What overlaps within a lane takes another
+// one of that name, since slices of a thread have to nest.
+//
+// Overlap: of the time that collectives were in flight, the part in which the rank did not wait for them;
+// and beside it what the program asks for, the bytes that it starts ahead of launches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TraceFile.h"
+#include "Handles.h"
+#include "io/OutputFile.h"
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+using namespace fsdprt;
+using Event = fsdprt_trace_event;
+using json = nlohmann::ordered_json;
+using ull = unsigned long long;
+
+static constexpr const char *laneNames[] = {"compute", "gather", "reduce"};
+
+namespace {
+/// Of the collectives of one lane.
+struct Overlap {
+  double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
+  void add(const Event &event) {
+    inFlight += static_cast<double>(event.end - event.begin);
+    waited += static_cast<double>(event.waited);
+    bytes += static_cast<double>(event.bytes);
+    bytesAhead += event.ahead ? static_cast<double>(event.bytes) : 0;
+  }
+  double measured() const { return inFlight > 0 ? 1 - waited / inFlight : 0; }
+  double planned() const { return bytes > 0 ? bytesAhead / bytes : 0; }
+};
+
+class TraceWriter {
+public:
+  TraceWriter(const std::string &path, std::vector<Event> events, uint64_t stepsBefore)
+      : file(path, true), events(std::move(events)), stepsBefore(stepsBefore) {}
+  void write();
+  const Overlap &overlap(fsdprt_lane lane) const { return overlaps[lane]; }
+  uint64_t ranks() const { return names.size(); }
+  uint64_t steps() const { return stepCount; }
+
+private:
+  void put(const json &object);
+  void putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end, const std::string &name, json arguments);
+  void putEvent(const Event &event);
+  void putSteps();
+  void putNames();
+  uint64_t laneOf(const Event &event);
+
+  OutputFile file;
+  std::vector<Event> events;
+  uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
+  bool first = true;
+  Overlap overlaps[3];
+  std::map<uint32_t, std::map<uint64_t, std::string>> names;        // of lanes, by rank
+  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // until when, by sub-lane
+};
+} // namespace
+
+void TraceWriter::put(const json &object) {
+  std::string text = (first ? "" : ",\n") + object.dump(-1, ' ', false, json::error_handler_t::replace);
+  file.write(text.data(), text.size());
+  first = false;
+}
+
+/// Compute has one lane, since a rank does one thing at a time.
+uint64_t TraceWriter::laneOf(const Event &event) {
+  std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
+  size_t sub = 0;
+  while (sub < until.size() && until[sub] > event.begin)
+    ++sub;
+  if (sub == until.size())
+    until.push_back(0);
+  until[sub] = event.end;
+  uint64_t lane = uint64_t(event.lane) * 1000 + sub;
+  std::string &name = names[event.rank][lane];
+  name = laneNames[event.lane] + (sub ? " " + std::to_string(sub + 1) : "");
+  return lane;
+}
+
+void TraceWriter::putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end, const std::string &name,
+                           json arguments) {
+  put({{"name", name},
+       {"ph", "X"},
+       {"pid", rank},
+       {"tid", lane},
+       {"ts", static_cast<double>(begin - start) / 1e3},
+       {"dur", static_cast<double>(end - begin) / 1e3},
+       {"args", std::move(arguments)}});
+}
+
+void TraceWriter::putEvent(const Event &event) {
+  std::string name = *event.label ? event.label : event.name;
+  json arguments = {{"step", stepsBefore + event.run}, {"bytes", event.bytes}};
+  bool collective = std::string(event.kind) == "collective";
+  if (collective && *event.unit)
+    name = std::string(event.name) + " " + event.unit;
+  if (event.lane == FSDPRT_LANE_COMPUTE && collective) {
+    name = "wait " + name;
+    arguments.erase("bytes");
+  } else if (collective) {
+    double inFlight = static_cast<double>(event.end - event.begin);
+    arguments["waited_us"] = static_cast<double>(event.waited) / 1e3;
+    arguments["overlap"] = inFlight > 0 ? 1 - static_cast<double>(event.waited) / inFlight : 0;
+    arguments["launches_ahead"] = event.ahead;
+    overlaps[event.lane].add(event);
+  } else {
+    arguments["kernel"] = event.name;
+    arguments["kind"] = event.kind;
+  }
+  putSlice(event.rank, laneOf(event), event.begin, event.end, name, std::move(arguments));
+}
+
+/// A slice around each step.
+void TraceWriter::putSteps() {
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint64_t>> steps;
+  for (const Event &event : events) {
+    auto &span = steps.emplace(std::pair(event.rank, event.run), std::pair(event.begin, event.end)).first->second;
+    span = {std::min(span.first, event.begin), std::max(span.second, event.end)};
+    start = std::min(start, event.begin);
+  }
+  for (const auto &[key, span] : steps) {
+    names[key.first][0] = laneNames[0];
+    putSlice(key.first, 0, span.first, span.second, "step " + std::to_string(stepsBefore + key.second), json::object());
+  }
+  stepCount = names.empty() ? 0 : steps.size() / names.size();
+}
+
+void TraceWriter::putNames() {
+  for (const auto &[rank, lanes] : names) {
+    put({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", "rank " + std::to_string(rank)}}}});
+    put({{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"args", {{"sort_index", rank}}}});
+    for (const auto &[lane, name] : lanes) {
+      put({{"name", "thread_name"}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}});
+      put({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"sort_index", lane}}}});
+    }
+  }
+}
+
+void TraceWriter::write() {
+  std::string head = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  file.write(head.data(), head.size());
+  std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) { return a.begin < b.begin; });
+  putSteps();
+  for (const Event &event : events)
+    putEvent(event);
+  putNames();
+  json other;
+  for (fsdprt_lane lane : {FSDPRT_LANE_GATHER, FSDPRT_LANE_REDUCE})
+    other[laneNames[lane]] = {{"in_flight_ms", overlaps[lane].inFlight / 1e6},
+                              {"waited_ms", overlaps[lane].waited / 1e6},
+                              {"overlap", overlaps[lane].measured()},
+                              {"planned_share_of_bytes_ahead", overlaps[lane].planned()}};
+  std::string tail = "\n],\"otherData\":" + other.dump() + "}\n";
+  file.write(tail.data(), tail.size());
+  file.commit();
+}
+
+void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
+                        Printer &printer) {
+  std::vector<Event> events;
+  auto keep = [](void *to, const Event *event) -> int32_t {
+    static_cast<std::vector<Event> *>(to)->push_back(*event);
+    return 0;
+  };
+  call(fsdprt_session_visit_trace, session, static_cast<int32_t (*)(void *, const Event *)>(keep),
+       static_cast<void *>(&events));
+  TraceWriter writer(path, std::move(events), stepsBefore);
+  writer.write();
+  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(), writer.steps() == 1 ? "" : "s",
+               (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s", path.c_str());
+  double times = std::max<double>(1e6, 1e6 * static_cast<double>(writer.steps() * writer.ranks()));
+  for (auto [lane, name] : {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions")}) {
+    const Overlap &overlap = writer.overlap(lane);
+    if (overlap.inFlight > 0)
+      printer.line("overlap: %s are in flight for %.3f ms of a step and waited for %.3f ms of it (%.0f %% overlapped); "
+                   "the program starts %.0f %% of their bytes ahead",
+                   name, overlap.inFlight / times, overlap.waited / times, 100 * overlap.measured(),
+                   100 * overlap.planned());
+  }
+}

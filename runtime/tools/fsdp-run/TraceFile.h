@@ -1,0 +1,26 @@
+//===- TraceFile.h - A run on a timeline ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// For ui.perfetto.dev and chrome://tracing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_TRACEFILE_H
+#define FSDP_RUN_TRACEFILE_H
+
+#include "Printer.h"
+#include "fsdprt/fsdprt.h"
+#include <string>
+
+namespace fsdprt {
+
+/// Writes the trace of a session to `path`, and says how much of the collectives was overlapped. The first run of the
+/// session was step `stepsBefore` + 1.
+void writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore, Printer &printer);
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_TRACEFILE_H
