@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Manifest.h"
+#include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdprt/artifact_generated.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -403,9 +404,10 @@ LogicalResult ManifestBuilder::addKernels() {
     auto bytesVector = builder.CreateVector(bytes);
     auto writesVector = builder.CreateVector(writes);
     auto kind = function->getAttrOfType<StringAttr>(kindAttr);
+    MultiplyAdds work = countMultiplyAdds(function);
     Offset<flatbuffers::String> kindText = kind ? addString(kind) : Offset<flatbuffers::String>();
     kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector, writesVector,
-                                       kernel->sharedBytes, kernel->workerBytes, kindText));
+                                       kernel->sharedBytes, kernel->workerBytes, kindText, work.wide, work.bf16));
   }
   return success();
 }

@@ -321,6 +321,7 @@ typedef struct fsdprt_profile_entry {
   uint64_t runs;     /* since the profile was last cleared */
   uint64_t nanoseconds;
   uint64_t bytes; /* of its bindings, or source and target, over all runs */
+  uint64_t multiply_adds, bf16_multiply_adds; /* of its contractions, over all runs; one of f64 counts as two */
 } fsdprt_profile_entry;
 
 /* Both need a session that was made with `profile`. */

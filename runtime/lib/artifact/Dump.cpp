@@ -177,6 +177,9 @@ void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
   for (uint32_t i = 0; i < count(kernel.phases()); ++i)
     put(format(" %s over %llu by %llu", text(kernel.phases()->Get(i)->symbol()).c_str(),
                (ull)kernel.phases()->Get(i)->extent(), (ull)kernel.phases()->Get(i)->tile()));
+  for (auto [products, of] : {std::pair(kernel.multiply_adds(), ""), std::pair(kernel.bf16_multiply_adds(), " of bf16")})
+    if (products)
+      put(format("; %llu multiply-adds%s", (ull)products, of));
   put("\n");
 }
 

@@ -90,6 +90,11 @@ std::vector<fsdprt_profile_entry> Profile::entries() const {
       continue;
     entry.runs += counters[i].runs;
     entry.bytes += counters[i].runs * bytesOf(instruction);
+    if (instruction.kind != fb::Body::Launch)
+      continue;
+    const fb::Kernel &kernel = *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
+    entry.multiply_adds += counters[i].runs * kernel.multiply_adds();
+    entry.bf16_multiply_adds += counters[i].runs * kernel.bf16_multiply_adds();
   }
   std::vector<fsdprt_profile_entry> result;
   for (const auto &[key, entry] : sums)

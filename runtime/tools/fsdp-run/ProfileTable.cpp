@@ -5,14 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 //     profile: 19 steps of 812.345 ms on rank 0
-//        ms/step   share  runs/step    MB/step    GB/s  kind
-//        601.123  74.0 %         97     2310.1     3.8  contract
+//     peak of a rank, all at once: 10.4 GB/s, 61.2 GMAC/s, 119.8 of bf16
+//        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kind
+//        601.123  74.0 %         97     2310.1     3.8    41.0  67.0 %  contract
 //     ...
-//        ms/step   share  runs/step    MB/step    GB/s  kernel
-//        120.456  14.8 %         12      310.2     2.6  k_3f2a contract, first: contract h.0.mlp.c_fc.weight
+//        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kernel
+//        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: contract h.0.mlp.c_fc.weight
 //
+// Floor: the least time that the peaks allow, by bytes or by multiply-adds, whichever is more, as a part of
+// the time taken. Bytes that are in a cache move faster than memory's peak: then it is above 100 %.
 // What is left of the step's time, between the commands, is a line of the first
-// table. MB and GB are 10^6 and 10^9 bytes.
+// table. MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,64 +32,86 @@ using Entry = fsdprt_profile_entry;
 namespace {
 class ProfileTable {
 public:
-  ProfileTable(std::vector<Entry> entries, uint64_t total, uint64_t steps, Printer &printer)
-      : entries(std::move(entries)), total(total), steps(static_cast<double>(steps)), printer(printer) {}
+  ProfileTable(const std::vector<Entry> &entries, uint64_t total, uint64_t steps, const PeakRates &peak,
+               Printer &printer)
+      : total(total), steps(static_cast<double>(steps)), peak(peak), printer(printer) {
+    for (const Entry &entry : entries)
+      rows.push_back({entry, peak.floor(entry.bytes, entry.multiply_adds, entry.bf16_multiply_adds)});
+  }
   void print() const;
 
 private:
-  std::vector<Entry> byKind() const;
-  void printRow(const Entry &entry, const std::string &what) const;
+  struct Row {
+    Entry entry;
+    double floor; // nanoseconds
+  };
+  std::vector<Row> byKind() const;
+  void printRow(const Row &row, const std::string &what) const;
 
-  std::vector<Entry> entries;
+  std::vector<Row> rows;
   uint64_t total;
   double steps;
+  PeakRates peak;
   Printer &printer;
 };
 } // namespace
 
 /// The sums of each kind, in entries of the kind's name, and the time outside
 /// of all.
-std::vector<Entry> ProfileTable::byKind() const {
-  std::vector<Entry> kinds;
+std::vector<ProfileTable::Row> ProfileTable::byKind() const {
+  std::vector<Row> kinds;
   uint64_t left = total;
-  for (const Entry &entry : entries) {
-    auto same = [&](const Entry &kind) { return std::string(kind.kind) == entry.kind; };
+  for (const Row &row : rows) {
+    const Entry &entry = row.entry;
+    auto same = [&](const Row &kind) { return std::string(kind.entry.kind) == entry.kind; };
     auto kind = std::find_if(kinds.begin(), kinds.end(), same);
     left -= std::min(left, entry.nanoseconds);
     if (kind == kinds.end()) {
-      kinds.push_back(entry);
+      kinds.push_back(row);
       continue;
     }
-    kind->nanoseconds += entry.nanoseconds;
-    kind->runs += entry.runs;
-    kind->bytes += entry.bytes;
+    kind->entry.nanoseconds += entry.nanoseconds;
+    kind->entry.runs += entry.runs;
+    kind->entry.bytes += entry.bytes;
+    kind->entry.multiply_adds += entry.multiply_adds;
+    kind->entry.bf16_multiply_adds += entry.bf16_multiply_adds;
+    kind->floor += row.floor;
   }
-  kinds.push_back({sizeof(Entry), "", "between commands", "", 0, left, 0});
-  std::sort(kinds.begin(), kinds.end(), [](const Entry &a, const Entry &b) { return a.nanoseconds > b.nanoseconds; });
+  Entry between = {};
+  between.kind = "between commands";
+  between.nanoseconds = left;
+  kinds.push_back({between, 0});
+  std::sort(kinds.begin(), kinds.end(),
+            [](const Row &a, const Row &b) { return a.entry.nanoseconds > b.entry.nanoseconds; });
   return kinds;
 }
 
-void ProfileTable::printRow(const Entry &entry, const std::string &what) const {
+void ProfileTable::printRow(const Row &row, const std::string &what) const {
+  const Entry &entry = row.entry;
   double nanoseconds = static_cast<double>(entry.nanoseconds), bytes = static_cast<double>(entry.bytes);
-  printer.line("%10.3f %6.1f %% %10.0f %10.1f %7.1f  %s", nanoseconds / steps / 1e6,
+  double products = static_cast<double>(entry.multiply_adds + entry.bf16_multiply_adds);
+  double each = entry.nanoseconds ? 1 / nanoseconds : 0;
+  printer.line("%10.3f %6.1f %% %10.0f %10.1f %7.1f %7.1f %6.1f %%  %s", nanoseconds / steps / 1e6,
                total ? 100 * nanoseconds / static_cast<double>(total) : 0, static_cast<double>(entry.runs) / steps,
-               bytes / steps / 1e6, entry.nanoseconds ? bytes / nanoseconds : 0, what.c_str());
+               bytes / steps / 1e6, bytes * each, products * each, 100 * row.floor * each, what.c_str());
 }
 
 void ProfileTable::print() const {
-  static const char *const columns = "   ms/step    share  runs/step    MB/step    GB/s";
+  static const char *const columns = "   ms/step    share  runs/step    MB/step    GB/s  GMAC/s    floor";
   printer.line("profile: %.0f step%s of %.3f ms on rank 0", steps, steps == 1 ? "" : "s",
                static_cast<double>(total) / steps / 1e6);
+  printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes, peak.multiplyAdds,
+               peak.bf16MultiplyAdds);
   printer.line("%s  kind", columns);
-  for (const Entry &kind : byKind())
-    printRow(kind, kind.kind[0] ? kind.kind : "unknown");
+  for (const Row &kind : byKind())
+    printRow(kind, kind.entry.kind[0] ? kind.entry.kind : "unknown");
   printer.line("%s  kernel", columns);
-  for (const Entry &entry : entries)
-    printRow(entry, printable(entry.name) + " " + printable(entry.kind) +
-                        (entry.label[0] ? ", first: " + printable(entry.label) : std::string()));
+  for (const Row &row : rows)
+    printRow(row, printable(row.entry.name) + " " + printable(row.entry.kind) +
+                      (row.entry.label[0] ? ", first: " + printable(row.entry.label) : std::string()));
 }
 
-void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, Printer &printer) {
+void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, Printer &printer) {
   std::vector<Entry> entries;
   auto keep = [](void *to, const Entry *entry) -> int32_t {
     static_cast<std::vector<Entry> *>(to)->push_back(*entry);
@@ -95,5 +120,5 @@ void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, Printer
   uint64_t total = 0;
   call(fsdprt_session_visit_profile, session, static_cast<int32_t (*)(void *, const Entry *)>(keep),
        static_cast<void *>(&entries), &total);
-  ProfileTable(std::move(entries), total, steps, printer).print();
+  ProfileTable(entries, total, steps, peak, printer).print();
 }

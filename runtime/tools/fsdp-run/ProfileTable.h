@@ -11,14 +11,15 @@
 #ifndef FSDP_RUN_PROFILETABLE_H
 #define FSDP_RUN_PROFILETABLE_H
 
+#include "PeakRates.h"
 #include "Printer.h"
 #include "fsdprt/fsdprt.h"
 
 namespace fsdprt {
 
 /// Prints the profile of `session`, which covers `steps` steps: by kind, then
-/// by kernel.
-void printProfile(const fsdprt_session *session, uint64_t steps, Printer &printer);
+/// by kernel. `peak` is one rank's.
+void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, Printer &printer);
 
 } // namespace fsdprt
 

@@ -411,6 +411,12 @@ int Trainer::run() {
   if (options.fault == Fault::skipShardElement)
     planFault();
   metrics.open(options.metrics, options.tensorboard, stepsBefore);
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(session.get(), &placed);
+  PeakRates peak;
+  if (options.profile)
+    peak = measurePeakRates(ranks * placed.threads_per_rank, ranks);
   catchInterrupts();
   train();
   if (saver.isOpen() && !differs && !*nonfinite && stepsDone > stepSaved)
@@ -423,7 +429,7 @@ int Trainer::run() {
            "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
            nonfinite);
   if (options.profile && !differs && stepsDone > stepsBefore + 1)
-    printProfile(session.get(), stepsDone - stepsBefore - 1, printer);
+    printProfile(session.get(), stepsDone - stepsBefore - 1, peak, printer);
   if (!options.trace.empty() && stepsDone > stepsBefore)
     writeTrace(options.trace, session.get(), stepsBefore, printer);
   if (options.check && !differs)

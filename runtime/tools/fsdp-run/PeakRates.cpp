@@ -1,0 +1,155 @@
+//===- PeakRates.cpp - What this machine can do at most ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Every thread runs a loop for a while, and says how much of it ended.
+//  2. Bandwidth: copies between two buffers that are larger than its caches. Multiply-adds: twelve
+//     independent sums in registers, enough for two units of four cycles' latency, in the widest
+//     vectors that there are; of bf16 by vdpbf16ps, where the processor has it.
+//  3. The best of three rounds is taken: a floor is a bound, and other processes disturb.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PeakRates.h"
+#include "device/Futex.h"
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define FSDP_TARGET(features) __attribute__((target(features)))
+#endif
+
+using namespace fsdprt;
+
+static constexpr double secondsPerRound = 0.02;
+static constexpr size_t bufferBytes = 16 << 20;
+static constexpr int sums = 12, steps = 20000;
+
+double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const {
+  double computing = static_cast<double>(products) / multiplyAdds + static_cast<double>(bf16Products) / bf16MultiplyAdds;
+  return std::max(static_cast<double>(movedBytes) / bytes, computing);
+}
+
+//===- Loops of multiply-adds: each returns how many it did ---------------===//
+
+static uint64_t addPlain() {
+  float sum[sums] = {};
+  for (int i = 0; i < steps; ++i)
+    for (float &each : sum) {
+      each = each * 0.5f + 1.0f;
+      asm volatile("" : "+m"(each));
+    }
+  return uint64_t(sums) * steps;
+}
+
+#if defined(__x86_64__)
+FSDP_TARGET("avx2,fma") static uint64_t addAvx2() {
+  __m256 sum[sums], half = _mm256_set1_ps(0.5f);
+  for (__m256 &each : sum)
+    each = half;
+  for (int i = 0; i < steps; ++i)
+    for (__m256 &each : sum) {
+      each = _mm256_fmadd_ps(each, half, half);
+      asm volatile("" : "+x"(each));
+    }
+  return uint64_t(sums) * steps * 8;
+}
+
+FSDP_TARGET("avx512f") static uint64_t addAvx512() {
+  __m512 sum[sums], half = _mm512_set1_ps(0.5f);
+  for (__m512 &each : sum)
+    each = half;
+  for (int i = 0; i < steps; ++i)
+    for (__m512 &each : sum) {
+      each = _mm512_fmadd_ps(each, half, half);
+      asm volatile("" : "+v"(each));
+    }
+  return uint64_t(sums) * steps * 16;
+}
+
+FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
+  __m512 sum[sums];
+  __m512i bits = _mm512_set1_epi16(0x3c00);
+  __m512bh pairs;
+  std::memcpy(&pairs, &bits, sizeof pairs);
+  for (__m512 &each : sum)
+    each = _mm512_setzero_ps();
+  for (int i = 0; i < steps; ++i)
+    for (__m512 &each : sum) {
+      each = _mm512_dpbf16_ps(each, pairs, pairs);
+      asm volatile("" : "+v"(each));
+    }
+  return uint64_t(sums) * steps * 32;
+}
+#endif
+
+//===- Measuring ----------------------------------------------------------===//
+
+/// The best of three rounds of all threads at once, per nanosecond. work(thread) returns how much it did.
+template <typename Work>
+static double measure(uint32_t threads, Work work) {
+  double best = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<double> rates(threads);
+    std::atomic<uint32_t> ready{0};
+    auto run = [&](uint32_t thread) {
+      work(thread); // pages are there, and the clock is up
+      ++ready;
+      while (ready < threads)
+        std::this_thread::yield();
+      double start = monotonicSeconds(), now = start, done = 0;
+      for (; now - start < secondsPerRound; now = monotonicSeconds())
+        done += static_cast<double>(work(thread));
+      rates[thread] = done / ((now - start) * 1e9);
+    };
+    std::vector<std::thread> others;
+    for (uint32_t thread = 1; thread < threads; ++thread)
+      others.emplace_back(run, thread);
+    run(0);
+    for (std::thread &other : others)
+      other.join();
+    double sum = 0;
+    for (double rate : rates)
+      sum += rate;
+    best = std::max(best, sum);
+  }
+  return best;
+}
+
+PeakRates fsdprt::measurePeakRates(uint32_t threads, double share) {
+  threads = std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::unique_ptr<char[]>> buffers;
+  for (uint32_t i = 0; i < threads; ++i) {
+    buffers.emplace_back(new char[2 * bufferBytes]);
+    std::memset(buffers.back().get(), 1, 2 * bufferBytes);
+  }
+  PeakRates peak;
+  peak.bytes = measure(threads, [&](uint32_t thread) {
+    char *buffer = buffers[thread].get();
+    std::memcpy(buffer, buffer + bufferBytes, bufferBytes);
+    asm volatile("" : : "r"(buffer) : "memory");
+    return 2 * bufferBytes;
+  });
+  uint64_t (*add)() = addPlain, (*addNarrow)() = nullptr;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f"))
+    add = addAvx512;
+  else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    add = addAvx2;
+  if (__builtin_cpu_supports("avx512bf16"))
+    addNarrow = addBf16;
+#endif
+  peak.multiplyAdds = measure(threads, [&](uint32_t) { return add(); });
+  peak.bf16MultiplyAdds = addNarrow ? measure(threads, [&](uint32_t) { return addNarrow(); }) : peak.multiplyAdds;
+  for (double *rate : {&peak.bytes, &peak.multiplyAdds, &peak.bf16MultiplyAdds})
+    *rate /= share;
+  return peak;
+}
