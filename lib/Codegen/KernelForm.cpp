@@ -11,19 +11,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-Type fsdp::getStorageType(Type element) {
-  MLIRContext *context = element.getContext();
-  if (element.isInteger(1))
-    return IntegerType::get(context, 8);
-  if (element.isIndex())
-    return IntegerType::get(context, 64);
-  return element;
-}
-
-int64_t fsdp::getStorageBytes(ShapedType type) {
-  return type.getNumElements() * llvm::divideCeil(getStorageType(type.getElementType()).getIntOrFloatBitWidth(), 8);
-}
-
 /// The result that an argument carries, from `fsdp.out` or `fsdp.inout`.
 static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})

@@ -17,6 +17,10 @@ Type fsdp::getStorageType(Type element) {
   return element;
 }
 
+bool fsdp::isStoredInteger(Type element) {
+  return element.isSignlessInteger() && llvm::is_contained({1, 8, 16, 32, 64}, element.getIntOrFloatBitWidth());
+}
+
 int64_t fsdp::getStorageBytes(ShapedType type) {
   int64_t bits = getStorageType(type.getElementType()).getIntOrFloatBitWidth();
   return type.getNumElements() * llvm::divideCeil(bits, 8);

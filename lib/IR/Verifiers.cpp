@@ -58,6 +58,9 @@ LogicalResult UnitOp::verify() {
       return emitOpError("'within' expected a number from 2 to ")
              << shards - 1 << " that divides the " << shards << " shards, found " << *within;
   }
+  bool trains = llvm::any_of(getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); });
+  if (!isa<FloatType>(getDtype()) && (trains || !isa<IntegerType>(getDtype()))) // (C7)
+    return emitOpError("expected floats") << (trains ? " to train" : " or integers") << ", found " << getDtype();
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
@@ -105,8 +108,8 @@ static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types, Ar
 /// The flat buffer is a whole number of shards of this size.
 static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   auto type = dyn_cast<RankedTensorType>(shard);
-  if (!type || type.getRank() != 1 || !isa<FloatType>(type.getElementType()))
-    return op->emitOpError("expected a shard of floats, 1-D, found ") << shard;
+  if (!type || type.getRank() != 1 || !isa<FloatType, IntegerType>(type.getElementType()))
+    return op->emitOpError("expected a shard of floats or integers, 1-D, found ") << shard;
   int64_t size = type.getDimSize(0);
   if (size == unit.getFlatSize() || (size > 0 && unit.getFlatSize() % size == 0))
     return success();

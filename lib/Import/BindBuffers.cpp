@@ -194,20 +194,22 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
 }
 
 /// An argument that is marked as a buffer (`train.buffer`), or of booleans: a mask
-/// that the exporter made an argument. Only a mark says that it comes with each batch.
+/// that the exporter made an argument. Only a mark says that it comes with each batch, or is a
+/// parameter that keeps its values.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(function_interface_impl::getArgAttrs(func, arg.getArgNumber()), [](NamedAttribute attr) {
       return attr.getName().getValue().ends_with(".buffer");
     });
     bool isBool = getElementTypeOrSelf(arg.getType()).isInteger(1);
-    if ((!isBool && !marked) || arg.use_empty() || func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+    if ((!isBool && !marked) || arg.use_empty() || func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr) ||
+        func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
       continue;
     return emitError(arg.getLoc()) << "the content of argument " << getPosition(arg) << ", " << arg.getType()
                                    << ", is not known; give it with --buffer=" << getPosition(arg)
                                    << "=CONTENTS, CONTENTS being causal (lower-triangular attention mask), zeros, ones, "
                                       "or a file (.npy or raw little-endian); or mark it {fsdp.batch = \"NAME\"} if "
-                                      "it comes with each batch";
+                                      "it comes with each batch, {fsdp.param = \"NAME\"} if weights files hold it";
   }
   return success();
 }

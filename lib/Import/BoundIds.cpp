@@ -89,6 +89,14 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
            << describe(lookup) << ": look up a batch argument of integers directly, or a constant";
   BlockArgument arg = arguments.front();
   unsigned number = arg.getArgNumber();
+  if (auto name = getOperation().getArgAttrOfType<StringAttr>(number, FSDPDialect::paramAttr)) {
+    InFlightDiagnostic diag = emitError(arg.getLoc())
+                              << "parameter '" << name.getValue() << "' feeds a lookup, but what a weights file will "
+                              << "hold is not known; expected ids " << describe(lookup)
+                              << ": make it a constant or a batch argument, or clamp the ids in the model";
+    diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
+    return diag;
+  }
   auto given = getOperation().getArgAttrOfType<IntegerAttr>(number, FSDPDialect::limitAttr);
   if ((!given || inferred.contains(arg.getAsOpaquePointer())) && succeeded(lowerLimit(lookup, arg)))
     return success();

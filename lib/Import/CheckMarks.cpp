@@ -99,6 +99,9 @@ LogicalResult MarkChecker::check(NamedAttribute mark) {
     return checkName(mark, /*mayBeUnit=*/name == FSDPDialect::paramAttr);
   if (name == FSDPDialect::initAttr)
     return checkInit(mark);
+  if (name == FSDPDialect::limitAttr && has(FSDPDialect::paramAttr))
+    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " has 'fsdp.limit', which batch arguments have: "
+                                   << "a parameter is not checked before each step";
   if (name == FSDPDialect::limitAttr)
     return checkLimit(mark);
   if (name == FSDPDialect::frozenAttr)

@@ -11,10 +11,10 @@
 //   %s = sum of %w in f64                ->        %s = sum of %x in f32
 //   %y = truncf %s : f64 to f32                    (gone)
 //
-// In a function with a parameter that is not f64, every f64 becomes f32: types,
-// constants (rounded to nearest), bodies, signature. Casts between f32 and
-// f32 vanish; those to and from bf16 and f16 stay. A model whose parameters are
-// all f64 stays as it is.
+// In a function with parameters of floats of which none is f64, every f64 becomes f32:
+// types, constants (rounded to nearest), bodies, signature. Casts between f32 and
+// f32 vanish; those to and from bf16 and f16 stay. A model with a parameter that is
+// f64 means it, and stays as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,12 +39,17 @@ struct DemoteFloat64Pass : public fsdp::impl::DemoteFloat64PassBase<DemoteFloat6
 
 static bool isDouble(Type type) { return getElementTypeOrSelf(type).isF64(); }
 
-/// Whether some parameter is a float other than f64.
-static bool hasNarrowParameter(func::FuncOp func) {
-  for (BlockArgument arg : func.getArguments())
-    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) && !isDouble(arg.getType()))
-      return true;
-  return false;
+/// Are there parameters of floats, and none of them f64? Then f64 is not what the model is in.
+static bool isNarrowModel(func::FuncOp func) {
+  bool isNarrow = false;
+  for (BlockArgument arg : func.getArguments()) {
+    if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) || !isa<FloatType>(getElementTypeOrSelf(arg)))
+      continue;
+    if (isDouble(arg.getType()))
+      return false;
+    isNarrow = true;
+  }
+  return isNarrow;
 }
 
 static APFloat rounded(APFloat value) {
@@ -96,7 +101,7 @@ static AttrTypeReplacer makeReplacer(MLIRContext *context) {
 
 void DemoteFloat64Pass::runOnOperation() {
   func::FuncOp func = getOperation();
-  if (func.isPrivate() || !hasNarrowParameter(func))
+  if (func.isPrivate() || !isNarrowModel(func))
     return;
   WalkResult refused = func.walk([&](Operation *op) {
     if (!needsDouble(op))

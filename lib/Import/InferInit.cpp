@@ -11,6 +11,7 @@
 //   added: a bias; or 1 is added to it (Gemma)        0
 //   multiplies: the scale of a norm                   1
 //   not read                                          0
+//   integers, unless the file has their values        0, with a warning: nothing trains them
 //
 // Uses are followed through views, slices, copies and casts. A remark lists what
 // was inferred; the sidecar and a weights file override it.
@@ -86,6 +87,8 @@ static InitAttr inferInit(BlockArgument parameter) {
   auto make = [&](InitKind kind, double a, double b) {
     return InitAttr::get(parameter.getContext(), kind, APFloat(a), APFloat(b));
   };
+  if (!isa<FloatType>(getElementTypeOrSelf(parameter)))
+    return make(InitKind::constant, 0, 0);
   Uses uses = collectUses(parameter);
   int64_t rank = cast<RankedTensorType>(parameter.getType()).getRank();
   if (uses.contracted || (uses.added && rank >= 2))
@@ -98,16 +101,21 @@ static InitAttr inferInit(BlockArgument parameter) {
 void InferInitPass::runOnOperation() {
   func::FuncOp func = getOperation();
   llvm::MapVector<Attribute, SmallVector<StringRef>> inferred;
+  auto values = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr);
   for (BlockArgument arg : func.getArguments()) {
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
     if (!name || func.getArgAttr(arg.getArgNumber(), FSDPDialect::initAttr))
       continue;
     InitAttr init = inferInit(arg);
     func.setArgAttr(arg.getArgNumber(), FSDPDialect::initAttr, init);
-    inferred[init].push_back(name.getValue());
+    if (isa<FloatType>(getElementTypeOrSelf(arg)))
+      inferred[init].push_back(name.getValue());
+    else if (!arg.use_empty() && !(values && values.contains(name.getValue())))
+      emitWarning(arg.getLoc()) << "integer parameter '" << name.getValue() << "' is not trained and has no initial "
+                                << "values: it is 0 unless a run gives it (fsdp-run --init); say what it is by "
+                                << "'fsdp.init' or 'fsdp.values'";
     ++numInferred;
   }
-  auto values = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr);
   for (auto &[init, names] : inferred) {
     if (values)
       llvm::erase_if(names, [&](StringRef name) { return values.contains(name); });

@@ -15,7 +15,8 @@
 //  2. Float `dense_resource` constants of rank ≥ 1 become parameters, each by
 //     itself, before anything could merge two whose text was elided. Where no
 //     argument is a parameter (a frozen module), float tables written in place do too.
-//     A table that only reaches sin and cos (rotary frequencies) stays a constant.
+//     Integers are never trained: an argument of them that is a parameter is frozen,
+//     a constant stays one. A table that only reaches sin and cos (rotary frequencies) stays a constant.
 //     Copies of one constant (inlined twice) and equal resource keys stay one.
 //  3. Names: the marker's value, the argument's location, the resource key, else
 //     `param.N`; then the sidecar's "rename". Values that are present stay with
@@ -29,6 +30,7 @@
 #include "fsdp/Import/Passes.h"
 #include "ParameterList.h"
 #include "Positions.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -59,6 +61,12 @@ private:
   SmallVector<NamedAttribute> values;
 };
 } // namespace
+
+/// What a parameter may be: floats, or integers that nothing trains.
+static bool isParameterType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
+}
 
 static bool isFloatTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
@@ -93,9 +101,10 @@ LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef mark
   std::string fromLoc = nameFromLocation(arg.getLoc());
   StringRef name = marker.empty() ? StringRef(fromLoc) : marker;
   SidecarEntry *entry = list.findSidecar(getPosition(arg), name, "");
-  if (!isFloatTensor(arg.getType()))
+  if (!isParameterType(arg.getType()))
     return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " is listed as a parameter but has type "
-                                   << arg.getType() << "; parameters are float tensors (see --params)";
+                                   << arg.getType() << "; parameters are tensors of floats, or of integers of 1, 8, 16, "
+                                   << "32 or 64 bits, which are not trained (see --params)";
   Builder b(&getContext());
   if (entry && !entry->rename.empty())
     name = entry->rename;
@@ -106,7 +115,7 @@ LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef mark
   func.setArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr, b.getStringAttr(unique));
   if (entry && entry->init)
     func.setArgAttr(arg.getArgNumber(), FSDPDialect::initAttr, entry->init);
-  if (entry && entry->frozen)
+  if ((entry && entry->frozen) || !isFloatTensor(arg.getType()))
     func.setArgAttr(arg.getArgNumber(), FSDPDialect::frozenAttr, b.getUnitAttr());
   ++numParameters;
   return success();

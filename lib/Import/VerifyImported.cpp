@@ -22,10 +22,12 @@
 #include "Lookups.h"
 #include "Positions.h"
 #include "Structured.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::fsdp {
@@ -45,6 +47,7 @@ private:
   LogicalResult verifyModule();
   LogicalResult verifyValues();
   LogicalResult verifyArguments();
+  LogicalResult verifyInteger(BlockArgument arg, StringAttr name);
   LogicalResult verifyResult();
   LogicalResult verifyOp(Operation *op);
   LogicalResult verifyLookup(const RowLookup &lookup);
@@ -96,9 +99,13 @@ LogicalResult VerifyImportedPass::verifyValues() {
     }
     auto value = dyn_cast<ElementsAttr>(named.getValue());
     ShapedType type = value ? value.getShapedType() : ShapedType();
-    if (!type || !isa<FloatType>(type.getElementType()) || type.getShape() != cast<ShapedType>(arg.getType()).getShape()) {
-      InFlightDiagnostic diag = emitError(arg.getLoc()) << "parameter " << named.getName()
-                                                        << " expected float values of its shape, " << arg.getType();
+    Type element = getElementTypeOrSelf(arg);
+    bool fits = type && (isa<FloatType>(element) ? isa<FloatType>(type.getElementType()) : type.getElementType() == element);
+    if (!fits || type.getShape() != cast<ShapedType>(arg.getType()).getShape()) {
+      InFlightDiagnostic diag = emitError(arg.getLoc())
+                                << "parameter " << named.getName() << " expected "
+                                << (isa<FloatType>(element) ? "float values of its shape, " : "values of its type, ")
+                                << arg.getType();
       if (type)
         diag << ", found " << type;
       result = diag;
@@ -114,6 +121,27 @@ LogicalResult VerifyImportedPass::verifyValues() {
     }
   }
   return result;
+}
+
+/// A parameter of integers is not trained, and starts from one of them.
+LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr name) {
+  auto type = cast<RankedTensorType>(arg.getType());
+  auto fail = [&] {
+    return emitError(arg.getLoc()) << "parameter '" << name.getValue() << "' of " << type.getElementType() << " expected ";
+  };
+  if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::frozenAttr))
+    return fail() << "'fsdp.frozen': integers are not trained";
+  auto init = func.getArgAttrOfType<InitAttr>(arg.getArgNumber(), FSDPDialect::initAttr);
+  if (!init)
+    return success(); // told already
+  unsigned width = type.getElementTypeBitWidth();
+  llvm::APSInt value(width, /*isUnsigned=*/width == 1);
+  bool isExact = false;
+  if (init.getKind() == InitKind::constant)
+    init.getA().convertToInteger(value, APFloat::rmTowardZero, &isExact);
+  if (!isExact)
+    return fail() << "one integer that it can hold in 'fsdp.init', as in #fsdp.init<constant, 1.0, 0.0>, found " << init;
+  return success();
 }
 
 LogicalResult VerifyImportedPass::verifyArguments() {
@@ -135,8 +163,12 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     }
     if (param && !func.getArgAttrOfType<InitAttr>(i, FSDPDialect::initAttr))
       result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
-    if (param && !isa<FloatType>(type.getElementType()))
-      result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected a float tensor, found " << type;
+    if (param && isa<IntegerType>(type.getElementType()) && isStoredInteger(type.getElementType()))
+      result = failed(verifyInteger(arg, param)) ? failure() : result;
+    else if (param && !isa<FloatType>(type.getElementType()))
+      result = emitError(arg.getLoc()) << "parameter '" << param.getValue()
+                                       << "' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
+                                       << type;
     if (Attribute limit = func.getArgAttr(i, FSDPDialect::limitAttr))
       if (auto number = dyn_cast<IntegerAttr>(limit); !number || number.getInt() < 1)
         result = emitError(arg.getLoc()) << "argument " << i << " expected 'fsdp.limit' of at least 1, found " << limit;

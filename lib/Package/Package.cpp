@@ -106,6 +106,7 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &imag
   fsdprt_artifact_header header = layOut(manifest->size(), image.elf.size(), values->size);
   ArtifactPieces file;
   file.values = std::move(values->pieces);
+  file.unpacked = std::move(values->unpacked);
   file.head.assign(header.file_size - header.values_size, 0);
   std::vector<char> &head = file.head;
   llvm::copy(*manifest, head.begin() + header.manifest_offset);

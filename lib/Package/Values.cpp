@@ -8,13 +8,14 @@
 //                  ln = dense<1.0>,             =>    ^ head, wte           ^ one element
 //                  wte = dense_resource<w.1>}
 //
-// Values keep the element type of the file; the runtime converts. Equal bytes (w and
+// Values keep the element type of the file; the runtime converts floats. Booleans take a byte each. Equal bytes (w and
 // w.1 above) are stored once. Nothing is copied here: the pieces are written from
 // where the parser put them, so that a model's weights are in memory once. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Values.h"
+#include "fsdp/IR/Kernels.h"
 #include "fsdprt/artifact_header.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/DenseMap.h"
@@ -36,17 +37,44 @@ static ArrayRef<char> getBytes(ElementsAttr value) {
   return dense ? dense.getRawData() : ArrayRef<char>();
 }
 
+/// Does a parameter take values of type `element`? Floats are converted.
+static bool isTaken(Type element, Type param) {
+  if (isa<IntegerType>(param))
+    return element == param;
+  return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
+}
+
+/// Booleans in bits, spread over one byte each; empty where they are not in bits.
+static std::vector<char> unpackBits(ElementsAttr value) {
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense || !dense.getElementType().isInteger(1))
+    return {};
+  if (dense.isSplat())
+    return {static_cast<char>(dense.getSplatValue<bool>())};
+  auto bits = dense.getValues<bool>();
+  return std::vector<char>(bits.begin(), bits.end());
+}
+
 /// Equal shape, elements that are there and can be converted.
 static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
-  if (!type || type.getShape() != param.getType().getShape() ||
-      !(type.getElementType().isF64() || type.getElementType().isF32() || type.getElementType().isF16() ||
-        type.getElementType().isBF16()))
-    return emitError(loc) << "parameter '" << param.getName() << "': expected values in f64, f32, f16 or bf16 for "
-                          << param.getType() << ", found " << (value ? Attribute(TypeAttr::get(value.getType())) : attr);
-  uint64_t each = type.getElementTypeBitWidth() / 8, all = type.getNumElements() * each;
-  uint64_t found = getBytes(value).size();
+  Type element = param.getType().getElementType();
+  if (!type || type.getShape() != param.getType().getShape() || !isTaken(type.getElementType(), element)) {
+    InFlightDiagnostic diag = emitError(loc) << "parameter '" << param.getName() << "': expected values in ";
+    if (isa<IntegerType>(element))
+      diag << element;
+    else
+      diag << "f64, f32, f16 or bf16";
+    return diag << " for " << param.getType() << ", found "
+                << (value ? Attribute(TypeAttr::get(value.getType())) : attr);
+  }
+  if (isa<DenseElementsAttr>(value) && type.getElementType().isInteger(1))
+    return success(); // the parser counted its bits
+  ArrayRef<char> bytes = getBytes(value);
+  uint64_t all = getStorageBytes(type), each = all / type.getNumElements(), found = bytes.size();
+  if (type.getElementType().isInteger(1) && llvm::any_of(bytes, [](char c) { return c != 0 && c != 1; }))
+    return emitError(loc) << "parameter '" << param.getName() << "': expected a byte of 0 or 1 for each boolean";
   if (found != all && !(isa<DenseElementsAttr>(value) && value.isSplat() && found == each))
     return emitError(loc) << "parameter '" << param.getName() << "': expected " << all << " bytes of values for " << type
                           << ", found " << found;
@@ -95,6 +123,8 @@ FailureOr<Values> fsdp::collectValues(ModuleOp module) {
         return failure();
       auto value = cast<ElementsAttr>(attr);
       ArrayRef<char> bytes = getBytes(value);
+      if (std::vector<char> unpacked = unpackBits(value); !unpacked.empty())
+        bytes = values.unpacked.emplace_back(std::move(unpacked));
       values.places[param.getName()] = {value.getElementType(), section.add(bytes), bytes.size()};
     }
   return values;

@@ -10,6 +10,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+#include <deque>
 #include <vector>
 
 namespace mlir::fsdp {
@@ -23,6 +24,7 @@ struct Values {
   };
   llvm::StringMap<Place> places; // by parameter
   std::vector<ArrayRef<char>> pieces;
+  std::deque<std::vector<char>> unpacked; // pieces that the module holds in another form
   uint64_t size = 0;
 };
 

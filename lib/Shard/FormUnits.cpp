@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Kernels.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/NamePattern.h"
@@ -267,11 +268,10 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
            << "parameter '" << name.getValue() << "': ";
   };
   auto type = dyn_cast<RankedTensorType>(arg.getType());
-  if (!type || !type.hasStaticShape() || !isa<FloatType>(type.getElementType()))
-    return fail() << "expected a tensor of static shape and floating-point "
-                     "elements, found "
-                  << arg.getType()
-                  << "; pass what is not trained as a batch argument";
+  bool isInteger = type && isStoredInteger(type.getElementType());
+  if (!type || !type.hasStaticShape() || !(isInteger || isa<FloatType>(type.getElementType())))
+    return fail() << "expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
+                  << arg.getType();
   if (failed(countElements(type)))
     return fail() << "expected at most 2^48 elements, found " << type;
   auto init = loss.getArgAttrOfType<InitAttr>(index, FSDPDialect::initAttr);
@@ -279,7 +279,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
     return fail() << "expected initial values in '" << FSDPDialect::initAttr
                   << "', as in #fsdp.init<normal, 0.0, 0.02>";
   parameters.push_back({name, type, init,
-                        !!loss.getArgAttr(index, FSDPDialect::frozenAttr),
+                        isInteger || loss.getArgAttr(index, FSDPDialect::frozenAttr),
                         /*firstUse=*/0, /*layer=*/{}, /*unit=*/{}});
   if (Attribute unit = loss.getArgAttr(index, FSDPDialect::unitAttr)) {
     auto text = dyn_cast<StringAttr>(unit);
@@ -351,10 +351,8 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   auto named = llvm::map_to_vector(parameters, [](const Parameter &p) {
-    int64_t bits = p.type.getElementType().getIntOrFloatBitWidth();
     int64_t elements = p.ignored ? 0 : p.type.getNumElements();
-    return NamedParam{p.name, p.type.getRank(), elements, elements * bits / 8,
-                      p.unit};
+    return NamedParam{p.name, p.type.getRank(), elements, p.ignored ? 0 : getStorageBytes(p.type), p.unit};
   });
   auto units = chooseUnits(named, getWrapOptions(), gathers, loss.getLoc());
   if (failed(units))
@@ -428,10 +426,14 @@ static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   return name;
 }
 
+static int64_t getByteWidth(Type element) {
+  return getStorageBytes(RankedTensorType::get({1}, element));
+}
+
 /// Trained parameters that are computed with in less than f32 are kept in f32, or
 /// as they are beside masters (Update).
 Type FormUnitsPass::getStorageType(const Draft &draft) {
-  bool narrow = draft.dtype.getIntOrFloatBitWidth() < 32;
+  bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && paramStorage == "master" ? Type(Float32Type::get(&getContext())) : draft.dtype;
 }
 
@@ -446,14 +448,15 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   auto decays = [](const Parameter *p) { return p->type.getRank() >= 2; };
   const Strategy *row = draft.ignored ? &kStrategies[0] : this->row;
   int64_t shards = llvm::product_of(spec.shard);
+  Type storage = getStorageType(draft);
   UnitLayout layout =
       layOutUnit(llvm::map_to_vector(
                      draft.params,
                      [&](const Parameter *p) {
                        return ParamExtent{p->type.getNumElements(), decays(p)};
                      }),
-                 shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1);
-  Type storage = getStorageType(draft);
+                 shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1,
+                 getOffsetAlignment(getByteWidth(storage)));
   SmallVector<Attribute> params;
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     const Parameter *p = draft.params[index];
@@ -470,10 +473,9 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
                              hoisted && row->parameters > 0,
                              again && row->parameters > 0 && within ? builder.getI64IntegerAttr(within) : IntegerAttr());
   symbols.insert(unit); // renames it when the name is taken
-  int64_t bits = storage.getIntOrFloatBitWidth();
   numUnits += 1;
   numParams += params.size();
-  numPadding += layout.padding * bits / 8;
+  numPadding += layout.padding * getByteWidth(storage);
   if (remarks)
     mlir::emitRemark(loc) << "unit '" << name << "': " << params.size()
                           << " parameters, " << shards << " x "

@@ -10,7 +10,7 @@
 //
 //  1. Parameters with decay first, otherwise in the order given: the optimizer
 //     then tells the two groups apart by comparing an index with one border.
-//  2. Each at the next multiple of 32 elements, so that views are aligned.
+//  2. Each at the next multiple of 32 elements (64 of one byte), so that views are aligned.
 //  3. shard_size = ceil(end / shards), rounded up to 64 elements (1024 in large
 //     units, where it costs less than 1/64 per rank of 64 Ki elements). A shard that is
 //     itself in parts: a multiple of 64 elements each.
@@ -27,7 +27,8 @@
 using namespace mlir::fsdp;
 
 UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
-                                  int64_t shards, int64_t parts) {
+                                  int64_t shards, int64_t parts,
+                                  int64_t offsetAlignment) {
   UnitLayout layout;
   for (bool decay : {true, false})
     for (auto [index, param] : llvm::enumerate(params))
@@ -36,7 +37,7 @@ UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
 
   int64_t end = 0, used = 0;
   for (unsigned index : layout.order) {
-    layout.offsets.push_back(llvm::alignTo(end, kOffsetAlignment));
+    layout.offsets.push_back(llvm::alignTo(end, offsetAlignment));
     end = layout.offsets.back() + params[index].size;
     used += params[index].size;
   }

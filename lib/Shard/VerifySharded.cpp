@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Kernels.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -88,9 +89,10 @@ void VerifyShardedPass::checkUnit(UnitOp unit) {
                         << kShardAlignment << ", found " << unit.getShardSize();
   bool decay = true;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
-    if (param.getOffset() % kOffsetAlignment != 0)
+    int64_t alignment = getOffsetAlignment(getStorageBytes(RankedTensorType::get({1}, unit.getDtype())));
+    if (param.getOffset() % alignment != 0)
       fail(unit.getLoc()) << "parameter '" << param.getName()
-                          << "' at a multiple of " << kOffsetAlignment
+                          << "' at a multiple of " << alignment
                           << ", found offset " << param.getOffset();
     if (param.getDecay() && !decay)
       fail(unit.getLoc()) << "parameter '" << param.getName()

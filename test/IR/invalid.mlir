@@ -175,6 +175,12 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 
 // -----
 
+// unit (C7)
+// expected-error @below {{expected floats to train, found 'i8'}}
+fsdp.unit @u shards 1 x 64 : i8 reshard true [#fsdp.param<"q", tensor<4xi8>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
+
+// -----
+
 // unit (C6)
 // expected-error @below {{'within' expected a number from 2 to 3 that divides the 4 shards, found 4}}
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 4 []
@@ -229,6 +235,12 @@ func.func @f(%x: tensor<4xf32>) {
   %y = fsdp.all_reduce %x @m ["shard", "shard:2"] sum : tensor<4xf32>
   return
 }
+
+// -----
+
+// unit (C7)
+// expected-error @below {{expected floats or integers, found 'index'}}
+fsdp.unit @u shards 1 x 64 : index reshard true []
 
 // -----
 

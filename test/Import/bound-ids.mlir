@@ -77,3 +77,13 @@ func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>,
   %b = fsdp.gather_rows %w[%q] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"},
+                     // expected-error @+1 {{parameter 'p' feeds a lookup, but what a weights file will hold is not known; expected ids in [0, 4), the rows of the table: make it a constant or a batch argument, or clamp the ids in the model}}
+                     %p: tensor<2xi64> {fsdp.param = "p"}) {
+  // expected-note @+1 {{the lookup is here}}
+  %a = fsdp.gather_rows %w[%p] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  return
+}

@@ -29,6 +29,8 @@ func.func @bad(%a: tensor<4xf32> {fsdp.bogus},
   // expected-error @+1 {{argument 9 expected 'fsdp.frozen' to have no value, found true}}
   %j: tensor<4xf32> {fsdp.param = "j", fsdp.frozen = true},
   // expected-error @+1 {{argument 10 expected 'fsdp.init' to have a lower bound that is at most the upper one}}
-  %k: tensor<4xf32> {fsdp.param = "k", fsdp.init = #fsdp.init<uniform, 1.0, 0.0>}) {
+  %k: tensor<4xf32> {fsdp.param = "k", fsdp.init = #fsdp.init<uniform, 1.0, 0.0>},
+  // expected-error @+1 {{argument 11 has 'fsdp.limit', which batch arguments have: a parameter is not checked before each step}}
+  %l: tensor<4xi64> {fsdp.param = "l", fsdp.limit = 4 : i64}) {
   return
 }

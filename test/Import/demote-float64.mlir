@@ -57,3 +57,25 @@ func.func @double(%g: tensor<4xf64> {fsdp.param = "g"}, %x: tensor<4xf64>) -> (t
   %0 = arith.mulf %g, %x : tensor<4xf64>
   return %0, %c : tensor<4xf64>, f64
 }
+
+// -----
+
+// So does one with a parameter that is f64; integers say nothing.
+// CHECK-LABEL: func.func @mixed
+// CHECK: arith.mulf {{.*}} : tensor<4xf64>
+func.func @mixed(%g: tensor<4xf64> {fsdp.param = "g"}, %h: tensor<4xf32> {fsdp.param = "h"}) -> tensor<4xf64> {
+  %0 = arith.extf %h : tensor<4xf32> to tensor<4xf64>
+  %1 = arith.mulf %g, %0 : tensor<4xf64>
+  return %1 : tensor<4xf64>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @table
+// CHECK-NOT: f64
+// CHECK: return
+func.func @table(%q: tensor<4xi8> {fsdp.param = "q", fsdp.frozen}, %h: tensor<4xf32> {fsdp.param = "h"}) -> tensor<4xf32> {
+  %0 = arith.extf %h : tensor<4xf32> to tensor<4xf64>
+  %1 = arith.truncf %0 : tensor<4xf64> to tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

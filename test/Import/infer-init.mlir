@@ -4,6 +4,8 @@
 // LOG-DAG: remark: inferred initial values normal(0, 0.02) for 3 parameters: table, positions, weight
 // LOG-DAG: remark: inferred initial values 1 for 1 parameters: gamma
 // LOG-DAG: remark: inferred initial values 0 for 3 parameters: beta, gemma, unused
+// LOG: warning: integer parameter 'shift' is not trained and has no initial values: it is 0 unless a run gives it (fsdp-run --init)
+// LOG-NOT: 'spare'
 
 // CHECK-LABEL: func.func @f(
 // CHECK-SAME: {fsdp.init = #fsdp.init<normal, 0.000000e+00, 2.000000e-02>, fsdp.param = "table"}
@@ -35,4 +37,9 @@ func.func @f(%table: tensor<9x6xf32> {fsdp.param = "table"}, %pos: tensor<8x6xf3
   %f = linalg.fill ins(%zero : f32) outs(%eo : tensor<4x5xf32>) -> tensor<4x5xf32>
   %c = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>] ins(%y, %w : tensor<4x6xf32>, tensor<5x6xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
   return %c : tensor<4x5xf32>
+}
+
+// Integers: 0, with a warning where they are read.
+func.func private @integers(%shift: tensor<4xi32> {fsdp.param = "shift", fsdp.frozen}, %spare: tensor<4xi8> {fsdp.param = "spare", fsdp.frozen}) -> tensor<4xi32> {
+  return %shift : tensor<4xi32>
 }

@@ -12,7 +12,8 @@
 // UNMARKED: warning: argument 2 carries neither 'fsdp.param' nor 'fsdp.batch'; it becomes a batch input
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0-1,7-9" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=5-2" 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=2" 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0,2" | FileCheck %s --check-prefix=INTEGER
+// RUN: not fsdp-opt %t/narrow.mlir --fsdp-lift-parameters="params=0" 2>&1 | FileCheck %s --check-prefix=TYPE
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0,nobody" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/missing.json" 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/bad.json" 2>&1 | FileCheck %s --check-prefix=JSON
@@ -28,6 +29,12 @@ func.func @f(%a: tensor<2xf32> {train.param = "a.b"}, %i: tensor<4xi64>, %b: ten
   return
 }
 
+//--- narrow.mlir
+// TYPE: error: argument 0 is listed as a parameter but has type 'tensor<2xi4>'; parameters are tensors of floats, or of integers of 1, 8, 16, 32 or 64 bits, which are not trained
+func.func @f(%a: tensor<2xi4>) {
+  return
+}
+
 //--- plain.mlir
 // Floats before the first integers.
 // DEFAULT: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "w"}, %{{.*}}: tensor<3xf32> {fsdp.param = "param.1"}, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<2xf32>)
@@ -35,7 +42,7 @@ func.func @f(%a: tensor<2xf32> {train.param = "a.b"}, %i: tensor<4xi64>, %b: ten
 // SIDE: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.frozen, fsdp.param = "w"}, %{{.*}}: tensor<3xf32>, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<2xf32> {fsdp.init = #fsdp.init<uniform, -1.000000e+00, 1.000000e+00>, fsdp.param = "last"})
 // RANGE: error: --params: '7-9' does not match the arguments of '@f', which has 4
 // ORDER: error: --params: expected N or N-M with N <= M, found '5-2'
-// TYPE: error: argument 2 is listed as a parameter but has type 'tensor<4xi64>'
+// INTEGER: tensor<4xi64> {fsdp.frozen, fsdp.param = "param.2"}
 // NAME: error: --params: 'nobody' does not match the arguments
 // MISSING: error: --params-file: cannot read
 // JSON: error: --params-file: {{.*}} is not JSON

@@ -65,3 +65,36 @@ func.func @extra(%w: tensor<4x3xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<c
   %e = tensor.empty() : tensor<f32>
   return %e : tensor<f32>
 }
+
+// -----
+
+func.func @integers(
+    // expected-error @+1 {{parameter 'a' of 'i8' expected 'fsdp.frozen': integers are not trained}}
+    %a: tensor<4xi8> {fsdp.param = "a", fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+    // expected-error @+1 {{parameter 'b' of 'i8' expected one integer that it can hold in 'fsdp.init', as in #fsdp.init<constant, 1.0, 0.0>, found #fsdp.init<constant, 1.280000e+02, 0.000000e+00>}}
+    %b: tensor<4xi8> {fsdp.param = "b", fsdp.frozen, fsdp.init = #fsdp.init<constant, 128.0, 0.0>},
+    // expected-error @+1 {{parameter 'c' of 'i32' expected one integer}}
+    %c: tensor<4xi32> {fsdp.param = "c", fsdp.frozen, fsdp.init = #fsdp.init<constant, 0.5, 0.0>},
+    // expected-error @+1 {{parameter 'd' of 'i64' expected one integer}}
+    %d: tensor<4xi64> {fsdp.param = "d", fsdp.frozen, fsdp.init = #fsdp.init<normal, 0.0, 0.02>},
+    // expected-error @+1 {{parameter 'e' of 'i1' expected one integer}}
+    %e: tensor<4xi1> {fsdp.param = "e", fsdp.frozen, fsdp.init = #fsdp.init<constant, -1.0, 0.0>},
+    // expected-error @+1 {{parameter 'f' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
+    %f: tensor<4xi4> {fsdp.param = "f", fsdp.frozen, fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+    %g: tensor<4xi1> {fsdp.param = "g", fsdp.frozen, fsdp.init = #fsdp.init<constant, 1.0, 0.0>}) -> tensor<f32> {
+  %0 = arith.constant dense<0.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+module attributes {fsdp.values = {a = dense<1.0> : tensor<4xf32>, b = dense<1> : tensor<4xi32>}} {
+func.func @values(
+    // expected-error @+1 {{parameter "a" expected values of its type, 'tensor<4xi32>', found 'tensor<4xf32>'}}
+    %a: tensor<4xi32> {fsdp.param = "a", fsdp.frozen, fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+    // expected-error @+1 {{parameter "b" expected float values of its shape, 'tensor<4xf32>', found 'tensor<4xi32>'}}
+    %b: tensor<4xf32> {fsdp.param = "b", fsdp.init = #fsdp.init<constant, 1.0, 0.0>}) -> tensor<f32> {
+  %0 = arith.constant dense<0.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+}

@@ -37,14 +37,22 @@ func.func @loss(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
 
 // -----
 
-// expected-error@+1 {{parameter 'w': expected a tensor of static shape and floating-point elements, found 'tensor<?xf32>'}}
+// expected-error@+1 {{parameter 'w': expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<?xf32>'}}
 func.func @loss(%w: tensor<?xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{parameter 'q': expected a tensor of static shape and floating-point elements, found 'tensor<4xi8>'; pass what is not trained as a batch argument}}
+// expected-error@+1 {{parameter 'q': expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
+func.func @loss(%q: tensor<4xi4> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
+  return
+}
+
+// -----
+
+// Integers are frozen.
+// expected-error@+1 {{all 1 parameters are frozen: there is nothing to train}}
 func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }

@@ -84,3 +84,19 @@ func.func @loss(
   %l = tensor.empty() : tensor<f32>
   return %l : tensor<f32>
 }
+
+// -----
+
+// Integers are not trained and keep their type; of one byte each, they start at multiples of 64.
+// CHECK-LABEL: fsdp.mesh @mesh
+// CHECK: fsdp.unit @h.0 shards 5 x 64 : f32 reshard true [#fsdp.param<"h.0.w",
+// CHECK: fsdp.unit @h.0.frozen shards 5 x 64 : i8 reshard true [#fsdp.param<"h.0.q", tensor<4x4xi8>, 0, trainable = false, {{.*}}"h.0.r", tensor<3x2xi8>, 64,
+// CHECK: fsdp.unit @h.0.frozen.i1 shards 5 x 64 : i1
+func.func @loss(
+    %w: tensor<4x8xf32> {fsdp.param = "h.0.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
+    %q: tensor<4x4xi8> {fsdp.param = "h.0.q", fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+    %r: tensor<3x2xi8> {fsdp.param = "h.0.r", fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
+    %m: tensor<9xi1> {fsdp.param = "h.0.m", fsdp.init = #fsdp.init<constant, 1.0, 0.0>}) -> tensor<f32> {
+  %l = tensor.empty() : tensor<f32>
+  return %l : tensor<f32>
+}

@@ -62,7 +62,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     flat buffer, in order, without overlap; (C3) names are distinct; (C4) the lists of
     `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next;
     (C5) a `hoisted` unit is not gathered again; (C6) `within` N: the unit is gathered again, its
-    parameters are in pieces over `shard`, and N is less than `shards`, at least 2 and divides them.
+    parameters are in pieces over `shard`, and N is less than `shards`, at least 2 and divides them;
+    (C7) the dtype is a float, or an integer where no parameter is trained.
 
     `reshard`: gathered again in the backward (true) or kept from the forward. `within` N: of each
     gathered buffer a rank keeps the N-th part, its own among N neighbours on `shard`, and the backward
@@ -112,9 +113,9 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
     %w, %b = fsdp.unshard %shard @"h.0" site 0 : tensor<640xf32> -> tensor<4x8xf32>, tensor<8xf32>
     ```
   }];
-  let arguments = (ins 1DTensorOf<[AnyFloat]>:$shard, FlatSymbolRefAttr:$unit,
+  let arguments = (ins 1DTensorOf<[AnyFloat, AnyInteger]>:$shard, FlatSymbolRefAttr:$unit,
                        DefaultValuedAttr<I64Attr, "0">:$site);
-  let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$params);
+  let results = (outs Variadic<RankedTensorOf<[AnyFloat, AnyInteger]>>:$params);
   let assemblyFormat = "$shard $unit `site` $site attr-dict `:` type($shard) `->` type($params)";
 }
 
@@ -145,8 +146,8 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
     Constraints: as of `fsdp.unshard`, with
     operands and results exchanged.
   }];
-  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$params, FlatSymbolRefAttr:$unit);
-  let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
+  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat, AnyInteger]>>:$params, FlatSymbolRefAttr:$unit);
+  let results = (outs 1DTensorOf<[AnyFloat, AnyInteger]>:$shard);
   let hasCanonicalizeMethod = 1;
   let assemblyFormat = "$unit `(` $params `)` attr-dict `:` functional-type($params, $shard)";
 }
@@ -257,8 +258,8 @@ def FSDP_UnshardStartOp : FSDP_StartOp<"unshard_start"> {
     %w, %b = fsdp.await %t : !fsdp.token<tensor<4x8xf32>, tensor<8xf32>>
     ```
   }]);
-  let arguments = (ins 1DTensorOf<[AnyFloat]>:$shard, FlatSymbolRefAttr:$unit, DefaultValuedAttr<I64Attr, "0">:$site,
-                       I64Attr:$channel, I64Attr:$id);
+  let arguments = (ins 1DTensorOf<[AnyFloat, AnyInteger]>:$shard, FlatSymbolRefAttr:$unit,
+                       DefaultValuedAttr<I64Attr, "0">:$site, I64Attr:$channel, I64Attr:$id);
   let assemblyFormat = [{
     $shard $unit `site` $site `channel` $channel `id` $id attr-dict `:` type($shard) `->` qualified(type($token))
   }];

@@ -113,8 +113,8 @@ def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"
   let summary = "Compute f64 islands in f32";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: no f64 in a function with a parameter that is not f64.
-    - Keeps: models whose parameters are all f64, bit for bit.
+    - Ensures: no f64 in a function with parameters of floats none of which is f64.
+    - Keeps: models with a parameter that is f64, bit for bit.
   }];
   let statistics = [Statistic<"numDemoted", "num-demoted", "Values that were f64">];
 }

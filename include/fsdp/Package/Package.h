@@ -9,6 +9,7 @@
 
 #include "fsdp/Analysis/KernelImage.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,12 @@ LogicalResult verifyRanks(ModuleOp module);
 /// the final size of the arena.
 void addWorkspace(ModuleOp module, const Image &image, unsigned workers);
 
-/// A file as pieces, one behind the other. Those behind the first belong to the module whose values they are.
+/// A file as pieces, one behind the other. Those behind the first belong to the module whose values they are,
+/// or to `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
+  std::deque<std::vector<char>> unpacked;
 };
 
 /// The bytes of the .fsdp file of a planned module with workspace: see

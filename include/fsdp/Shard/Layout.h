@@ -18,8 +18,10 @@
 namespace mlir {
 namespace fsdp {
 
-/// Offsets of parameters are multiples of this: 64 bytes of the narrowest type.
+/// Offsets of parameters are multiples of this: 64 bytes of the narrowest float.
 constexpr int64_t kOffsetAlignment = 32;
+/// That of elements of `bytes` bytes, 64 for those of one.
+constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
 /// Shard sizes are multiples of this ...
 constexpr int64_t kShardAlignment = 64;
 /// ... or, in units of more than `kLargeUnit` elements, of this.
@@ -46,7 +48,8 @@ struct UnitLayout {
 
 /// Lays parameters out in one flat buffer of `shards` equal slices, each of which can be cut
 /// into `parts` equal ones. The sizes add up to at most `kMaxUnitSize`.
-UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1);
+UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1,
+                      int64_t offsetAlignment = kOffsetAlignment);
 
 } // namespace fsdp
 } // namespace mlir

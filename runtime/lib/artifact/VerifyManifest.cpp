@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks; neighbours divide one
-// (V2)  a unit has a float dtype, 1 or S shards (S: the axis "shard"), a size without overflow
+// (V2)  a unit has a dtype, 1 or S shards (S: the axis "shard"), a size without overflow
 // (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its values, where
 //       the file has them, are floats for all elements or one, aligned to 64, within the section of values
 // (V4)  a kernel has 1..64 phases of extent, tile >= 1, and a size per binding
@@ -90,7 +90,7 @@ private:
   void verifyMesh();
   void verifyUnits();
   void verifyParams();
-  void verifyValue(const fb::Value &value, const std::string &name, uint64_t elements);
+  void verifyValue(const fb::Value &value, DType dtype, const std::string &name, uint64_t elements);
   void verifyKernels();
   void verifyFeatures();
   void verifyLayout(const fb::Layout &layout, uint32_t index);
@@ -149,8 +149,8 @@ void ManifestVerifier::verifyUnits() { // (V2)
   for (uint32_t i = 0; i < count(manifest.units()); ++i) {
     const fb::Unit &unit = *manifest.units()->Get(i);
     std::string name = printable(nameOrRefuse(unit.name(), "unit", i));
-    if (unit.dtype() > DType::bf16)
-      refuse("unit '%s': expected a float dtype, found number %d", name.c_str(), static_cast<int>(unit.dtype()));
+    if (unit.dtype() > DType::i1)
+      refuse("unit '%s': expected a dtype, found number %d", name.c_str(), static_cast<int>(unit.dtype()));
     if (unit.shards() != 1 && unit.shards() != shards)
       refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(), (ull)shards,
              mesh.text().c_str(), (ull)unit.shards());
@@ -170,16 +170,22 @@ void ManifestVerifier::verifyParams() { // (V3)
       refuse("two parameters are called '%s'", name.c_str());
     if (param.unit() >= used.size())
       refuse("parameter '%s': expected one of %zu units, found number %u", name.c_str(), used.size(), param.unit());
-    if (param.dtype() > DType::bf16 || param.init() > fb::InitKind::uniform)
-      refuse("parameter '%s': expected a float dtype and a kind of initial values, found numbers %d and %d",
-             name.c_str(), static_cast<int>(param.dtype()), static_cast<int>(param.init()));
+    if (param.dtype() > DType::i1 || param.init() > fb::InitKind::uniform)
+      refuse("parameter '%s': expected a dtype and a kind of initial values, found numbers %d and %d", name.c_str(),
+             static_cast<int>(param.dtype()), static_cast<int>(param.init()));
     const fb::Unit &unit = *manifest.units()->Get(param.unit());
+    if (isFloat(param.dtype()) != isFloat(unit.dtype()))
+      refuse("parameter '%s': expected floats in a unit of floats, integers in one of integers", name.c_str());
+    if (!isFloat(param.dtype()) && (param.dtype() != unit.dtype() || param.trainable() ||
+                                    param.init() != fb::InitKind::constant || !isHeldBy(param.dtype(), param.a())))
+      refuse("parameter '%s': expected integers of its unit's dtype, not trained, all starting from one that %s can hold",
+             name.c_str(), nameOf(param.dtype()));
     uint64_t elements, flat = unit.shards() * unit.shard_size();
     if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
       refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'", name.c_str(),
              (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
     if (param.value())
-      verifyValue(*param.value(), name, elements);
+      verifyValue(*param.value(), param.dtype(), name, elements);
     if (elements)
       used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
   }
@@ -191,10 +197,11 @@ void ManifestVerifier::verifyParams() { // (V3)
   }
 }
 
-void ManifestVerifier::verifyValue(const fb::Value &value, const std::string &name, uint64_t elements) { // (V3)
-  if (value.dtype() > DType::bf16)
-    refuse("parameter '%s': expected values of a float dtype, found number %d", name.c_str(),
-           static_cast<int>(value.dtype()));
+void ManifestVerifier::verifyValue(const fb::Value &value, DType dtype, const std::string &name,
+                                   uint64_t elements) { // (V3)
+  if (value.dtype() > DType::i1 || (isFloat(dtype) ? !isFloat(value.dtype()) : value.dtype() != dtype))
+    refuse("parameter '%s': expected values of %s, found number %d", name.c_str(),
+           isFloat(dtype) ? "a float dtype" : nameOf(dtype), static_cast<int>(value.dtype()));
   uint64_t each = sizeOf(value.dtype());
   if (elements == 0 || (value.bytes() != each && value.bytes() != elements * each))
     refuse("parameter '%s': expected the bytes of one or of %llu values of dtype %s, found %llu", name.c_str(),
@@ -255,12 +262,15 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     std::string what = format("layout %u, state %u", index, i);
-    if (state.unit() >= count(manifest.units()) || state.role() > fb::StateRole::master || state.dtype() > DType::bf16)
-      refuse("%s: expected one of %u units, a role and a float dtype, found numbers %u, %d and %d", what.c_str(),
+    if (state.unit() >= count(manifest.units()) || state.role() > fb::StateRole::master || state.dtype() > DType::i1)
+      refuse("%s: expected one of %u units, a role and a dtype, found numbers %u, %d and %d", what.c_str(),
              count(manifest.units()), state.unit(), static_cast<int>(state.role()), static_cast<int>(state.dtype()));
     if (!seen.insert({state.unit(), state.role()}).second)
       refuse("%s: its unit has another state of this role", what.c_str());
     const fb::Unit &unit = *manifest.units()->Get(state.unit());
+    bool isKept = state.role() == fb::StateRole::parameter && state.dtype() == unit.dtype();
+    if (isFloat(unit.dtype()) ? !isFloat(state.dtype()) : !isKept)
+      refuse("%s: expected floats for a unit of floats, and nothing but the parameter for one of integers", what.c_str());
     if (state.split() > fb::Split::shard_replicate)
       refuse("%s: expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number %d", what.c_str(),
              static_cast<int>(state.split()));

@@ -49,6 +49,11 @@ void fsdprt::storedValues(const StoredValues &values, uint64_t first, uint64_t c
     return;
   }
   auto *target = static_cast<std::byte *>(to);
-  for (uint64_t i = 0; i < count; ++i, target += size)
-    storeElement(type, loadElement(values.type, values.data + (values.same ? 0 : first + i) * from), target);
+  for (uint64_t i = 0; i < count; ++i, target += size) {
+    const std::byte *source = values.data + (values.same ? 0 : first + i) * from;
+    if (values.type == type)
+      std::memcpy(target, source, size);
+    else
+      storeElement(type, loadElement(values.type, source), target);
+  }
 }

@@ -306,8 +306,9 @@ void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uin
                          DType type) {
   const fb::Param &which = param(index);
   checkElements(which, first, count);
-  if (!isFloat(type))
-    badInput("parameter '%s': expected values of a float dtype", printable(which.name()->str()).c_str());
+  if (isFloat(which.dtype()) ? !isFloat(type) : type != which.dtype())
+    badInput("parameter '%s': expected values of %s, found %s", printable(which.name()->str()).c_str(),
+             isFloat(which.dtype()) ? "a float dtype" : nameOf(which.dtype()), nameOf(type));
   bool wrote = false;
   for (World *on : {ranks.get(), reference.get()}) {
     if (!on)

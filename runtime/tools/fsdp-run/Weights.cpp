@@ -53,13 +53,28 @@ static bool isKnownBuffer(const std::string &name) {
 
 static bool dtypeOf(const std::string &name, fsdprt_dtype &dtype) {
   static const std::pair<const char *, fsdprt_dtype> known[] = {
-      {"F64", FSDPRT_F64}, {"F32", FSDPRT_F32}, {"F16", FSDPRT_F16}, {"BF16", FSDPRT_BF16}};
+      {"F64", FSDPRT_F64}, {"F32", FSDPRT_F32}, {"F16", FSDPRT_F16}, {"BF16", FSDPRT_BF16}, {"I64", FSDPRT_I64},
+      {"I32", FSDPRT_I32}, {"I16", FSDPRT_I16}, {"I8", FSDPRT_I8},   {"U8", FSDPRT_I8},     {"BOOL", FSDPRT_I1}};
   for (auto [text, type] : known)
     if (name == text) {
       dtype = type;
       return true;
     }
   return false;
+}
+
+static const char *safetensorsName(fsdprt_dtype dtype) {
+  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "BOOL"};
+  return names[dtype];
+}
+
+/// Floats are converted, integers are taken as they are.
+static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
+  return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
+}
+
+static bool isBoolean(const std::byte *data, uint64_t count) {
+  return std::all_of(data, data + count, [](std::byte b) { return b == std::byte{0} || b == std::byte{1}; });
 }
 
 static std::string shapeText(const std::vector<uint64_t> &shape) {
@@ -73,6 +88,8 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to, uint64_t count,
                                   uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
+  if (!isFloat(source))
+    return "";
   for (uint64_t i = 0; i < count; ++i) {
     double value = loadElement(source, data + i * sizeOf(source));
     if (target != source && std::isfinite(value)) {
@@ -153,8 +170,12 @@ void Import::matchOne(const fsdprt_param_info &param) {
   fsdprt_dtype dtype;
   if (tensor.shape != shape)
     addProblem("'" + printable(name) + "': expected shape " + shapeText(shape) + ", found " + shapeText(tensor.shape));
-  else if (!dtypeOf(tensor.dtype, dtype))
-    addProblem("'" + printable(name) + "': expected F64, F32, F16 or BF16, found " + tensor.dtype);
+  else if (!dtypeOf(tensor.dtype, dtype) || !isTaken(dtype, param.dtype))
+    addProblem("'" + printable(name) + "': expected " +
+               (isFloat(static_cast<DType>(param.dtype)) ? "F64, F32, F16 or BF16" : safetensorsName(param.dtype)) +
+               ", found " + tensor.dtype);
+  else if (param.dtype == FSDPRT_I1 && !isBoolean(found->second.file->data(tensor), param.elements))
+    addProblem("'" + printable(name) + "': expected a byte of 0 or 1 for each boolean");
   else if (std::string problem =
                firstNotFinite(found->second.file->data(tensor), dtype, param.dtype, param.elements);
            !problem.empty())
@@ -222,11 +243,6 @@ WeightSources fsdprt::importWeights(const std::string &path, const fsdprt_artifa
 }
 
 //===- Export -------------------------------------------------------------===//
-
-static const char *safetensorsName(fsdprt_dtype dtype) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16"};
-  return names[dtype];
-}
 
 namespace {
 struct Exported {

@@ -5,7 +5,7 @@
     model-with-values.py compare WEIGHTS.safetensors FILE.safetensors   # every tensor, bit for bit
 
 wte is tied (embedding and, transposed, head); w is read transposed; w2 has the very bytes of w; scale is f64
-in a model of f32.
+in a model of f32, and stays it.
 """
 import json
 import math
@@ -89,8 +89,8 @@ def module(constants):
 def write_weights(path):
     header, data = {}, b""
     for name in SHAPES:
-        piece = packed(name, "f")
-        header[name] = {"dtype": "F32", "shape": SHAPES[name], "data_offsets": [len(data), len(data) + len(piece)]}
+        piece = packed(name)
+        header[name] = {"dtype": "F64" if code(name) == "d" else "F32", "shape": SHAPES[name], "data_offsets": [len(data), len(data) + len(piece)]}
         data += piece
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
