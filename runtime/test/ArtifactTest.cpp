@@ -226,6 +226,18 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
+/// Parameters that are whole numbers; the states are still of floats.
+void makeIntegers(fb::ManifestT &m) {
+  m.units[0]->dtype = fb::DType::i16;
+  for (auto &param : m.params) {
+    param->dtype = fb::DType::i16;
+    param->trainable = false;
+    param->init = fb::InitKind::constant;
+    param->a = -7;
+    param->value.reset();
+  }
+}
+
 const Rule rules[] = {
     {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
@@ -237,8 +249,9 @@ const Rule rules[] = {
     {"V1NeighboursAxis", "found 1 on number 2", [](auto &m) { addNeighbours(m, 2, 1); }},
     {"V2Shards", "expected 1 shard or 2", [](auto &m) { m.units[0]->shards = 3; }},
     {"V2Size", "expected a shard size", [](auto &m) { m.units[0]->shard_size = 0; }},
-    {"V2DType", "expected a float dtype", [](auto &m) { m.units[0]->dtype = fb::DType::i32; }},
-    {"V2DTypeNumber", "expected a float dtype", [](auto &m) { m.units[0]->dtype = static_cast<fb::DType>(200); }},
+    {"V2DType", "expected floats in a unit of floats, integers in one of integers",
+     [](auto &m) { m.units[0]->dtype = fb::DType::i32; }},
+    {"V2DTypeNumber", "expected a dtype, found number 200", [](auto &m) { m.units[0]->dtype = static_cast<fb::DType>(200); }},
     {"V3Unit", "expected one of 1 units, found number 7", [](auto &m) { m.params[0]->unit = 7; }},
     {"V3Bounds", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->offset = 120; }},
     {"V3Overflow", "within the 128 of unit 'root'",
@@ -246,6 +259,27 @@ const Rule rules[] = {
     {"V3Overlap", "parameters 'w' and 'b' overlap", [](auto &m) { m.params[1]->offset = 34; }},
     {"V3Twice", "two parameters are called 'w'", [](auto &m) { m.params[1]->name = "w"; }},
     {"V3Init", "kind of initial values", [](auto &m) { m.params[1]->init = static_cast<fb::InitKind>(9); }},
+    {"V3Trained", "expected integers of its unit's dtype, not trained",
+     [](auto &m) {
+       makeIntegers(m);
+       m.params[0]->trainable = true;
+     }},
+    {"V3Normal", "all starting from one that i16 can hold",
+     [](auto &m) {
+       makeIntegers(m);
+       m.params[0]->init = fb::InitKind::normal;
+     }},
+    {"V3Large", "all starting from one that i16 can hold",
+     [](auto &m) {
+       makeIntegers(m);
+       m.params[0]->a = 32768;
+     }},
+    {"V3IntegerValue", "expected values of i16, found number 3",
+     [](auto &m) {
+       auto kept = value(m, 1);
+       makeIntegers(m);
+       m.params[1]->value = std::make_unique<fb::ValueT>(kept);
+     }},
     {"V3ValueType", "expected values of a float dtype, found number 4",
      [](auto &m) { value(m, 1).dtype = fb::DType::i64; }},
     {"V3ValueTypeNumber", "expected values of a float dtype", [](auto &m) { value(m, 1).dtype = fb::DType(200); }},
@@ -268,7 +302,8 @@ const Rule rules[] = {
      [](auto &m) { *m.layouts[0]->block = sized(*m.layouts[0]->block, 32); }},
     {"V6NoBlock", "step block: expected at least 64", [](auto &m) { m.layouts[0]->block.reset(); }},
     {"V7Unit", "expected one of 1 units", [](auto &m) { m.layouts[0]->states[0]->unit = 1; }},
-    {"V7Role", "a role and a float dtype",
+    {"V7Integers", "nothing but the parameter for one of integers", [](auto &m) { makeIntegers(m); }},
+    {"V7Role", "a role and a dtype",
      [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
     {"V7Elements", "expected the 64 elements", [](auto &m) { m.layouts[0]->states[0]->elements = 128; }},
     {"V7Twice", "has another state of this role",
