@@ -222,6 +222,20 @@ void RowCollector::addStates(func::FuncOp program) {
       add(StepPart::optimizer, (state.getValue() + " (state)").str(), print(arg.getType()), arg.getType(), 1);
 }
 
+/// A conversion behind what chooses between a new and an old value.
+static Operation *getConversion(Value yielded) {
+  Operation *op = yielded.getDefiningOp();
+  if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
+    op = choice.getTrueValue().getDefiningOp();
+  return isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(op) ? op : nullptr;
+}
+
+/// Whether noise was added to the bits of what is rounded.
+static bool isStochastic(Operation *conversion) {
+  auto kept = conversion->getOperand(0).getDefiningOp<arith::SelectOp>();
+  return kept && kept.getFalseValue().getDefiningOp<arith::BitcastOp>();
+}
+
 void RowCollector::visitGeneric(linalg::GenericOp op) {
   int64_t turns = countTurns(op);
   Block &body = *op.getBody();
@@ -236,12 +250,12 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
     return;
   }
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
-    Operation *last = body.getTerminator()->getOperand(i).getDefiningOp();
-    if (!isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(last))
+    Operation *last = getConversion(body.getTerminator()->getOperand(i));
+    if (!last)
       continue;
     bool pure = isa<BlockArgument>(last->getOperand(0));
     if (pure || isa<arith::TruncFOp>(last))
-      add(part, pure ? "conversion" : "rounding", arrow(last->getOperand(0).getType(), last->getResult(0).getType()),
+      add(part, pure ? "conversion" : isStochastic(last) ? "stochastic rounding" : "rounding", arrow(last->getOperand(0).getType(), last->getResult(0).getType()),
           result.getType(), turns);
   }
 }

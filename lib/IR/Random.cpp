@@ -130,6 +130,20 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
+// Of x = s·(k + f)·2^e, with k what fits into bf16 and 0 <= f < 1, the low 16 bits are f·2^16. Adding noise to them
+// carries into k with probability f, as does the exponent where k is full.
+Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
+  Type i32 = b.getI32Type();
+  auto constant = [&](int32_t v) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v)); };
+  Value bits = arith::BitcastOp::create(b, loc, i32, x);
+  Value sum = arith::AddIOp::create(b, loc, bits, arith::TruncIOp::create(b, loc, i32, noise));
+  Value kept = arith::AndIOp::create(b, loc, sum, constant(-65536));
+  Value rounded = arith::BitcastOp::create(b, loc, x.getType(), kept);
+  Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  rounded = arith::SelectOp::create(b, loc, isNan, x, rounded);
+  return arith::TruncFOp::create(b, loc, b.getBF16Type(), rounded); // exact
+}
+
 static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatType type) {
   unsigned mantissa = type.getFPMantissaWidth();
   Value x;

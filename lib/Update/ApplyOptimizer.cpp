@@ -18,6 +18,13 @@
 //     index, shard index · shard_size + i, with the borders between decay and
 //     none.
 //  4. Where the step is not finite every new value is the old one.
+//  5. State in bf16: computed in f32, then rounded to one of the two neighbours with
+//     probabilities that keep the mean. Steps that are small against a moment
+//     would be lost, all of them, if each went to the nearest. The random bits follow from the seed, the
+//     number of the step, the unit and the global index: Philox's counter is
+//     (index, index / 2^32, step, 2^31 + number of the unit), and the low half of its first word is for
+//     the first state, the high half for the second. The unit's number is an operand, so that equal units
+//     share a kernel.
 //
 // O(units) ops.
 //
@@ -26,6 +33,7 @@
 #include "Elementwise.h"
 #include "Optimizers.h"
 #include "Programs.h"
+#include "fsdp/IR/Philox.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -49,7 +57,7 @@ struct DecaySpan {
 /// Builds the update of one program.
 class UpdateBuilder {
 public:
-  UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer);
+  UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic);
 
   /// The new parameter and state of a unit; `old` are the arguments.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
@@ -60,12 +68,17 @@ private:
   ArrayRef<Value> getFactors(Type type);
   Value buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices);
 
+  Value getSite(UnitOp unit);
+
   MeshOp mesh;
   const Optimizer &optimizer;
+  bool stochastic; ///< how narrow state is rounded
   OpBuilder builder;
   Location loc;
   Value block;
   Value clip, finite;                         ///< slots of the block
+  Value seed, stepNumber;                     ///< slots of the rank block
+  Value sites;                                ///< of random numbers, one per unit
   Value shardIndex, replicaIndex;             ///< of this rank; null: alone
   DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
 };
@@ -79,8 +92,12 @@ private:
   LogicalResult addState(Program &program);
   LogicalResult run(Program &program);
   SmallVector<StringRef> getStateNames(UnitOp unit);
+  LogicalResult readOptions();
+  LogicalResult checkUnits();
+  Type getStateType(UnitOp unit, StringRef name);
 
   MeshOp mesh;
+  bool narrow = false; ///< state is bf16
   std::shared_ptr<const Optimizer> optimizer; // passes are copied
 };
 
@@ -94,17 +111,22 @@ static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   return {};
 }
 
-UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer)
-    : mesh(mesh), optimizer(optimizer), builder(program.getReturn()),
+UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic)
+    : mesh(mesh), optimizer(optimizer), stochastic(stochastic), builder(program.getReturn()),
       loc(program.getReturn().getLoc()),
       block(program.getReturn().getOperand(0)) {
   clip = createElementView(builder, loc, block, StepSlot::Clip);
   finite = createElementView(builder, loc, block, StepSlot::Finite);
+  Value rank = findMarked(program.func, FSDPDialect::rankAttr);
+  auto slot = [&](RankSlot which) { return createElementView(builder, loc, rank, static_cast<int64_t>(which)); };
+  if (stochastic) {
+    seed = slot(RankSlot::Seed);
+    stepNumber = slot(RankSlot::StepNumber);
+  }
   if (!program.isSharded())
     return;
-  Value rank = findMarked(program.func, FSDPDialect::rankAttr);
-  shardIndex = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ShardIndex));
-  replicaIndex = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ReplicateIndex));
+  shardIndex = slot(RankSlot::ShardIndex);
+  replicaIndex = slot(RankSlot::ReplicateIndex);
 }
 
 ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
@@ -160,6 +182,33 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit,
   return index;
 }
 
+/// Where random numbers of a unit's state are, beside those of fsdp.random, whose sites are small.
+Value UpdateBuilder::getSite(UnitOp unit) {
+  constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8; // a line of the cache each: aligned views
+  auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
+  if (!sites) {
+    auto type = RankedTensorType::get({perLine * int64_t(units.size())}, builder.getI64Type());
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+      Value index = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
+      Value number = arith::DivUIOp::create(b, index, arith::ConstantOp::create(b, b.getI64IntegerAttr(perLine)));
+      return {arith::AddIOp::create(b, number, arith::ConstantOp::create(b, b.getI64IntegerAttr(firstSite)))};
+    };
+    sites = createElementwise(builder, loc, {}, createEmpty(builder, loc, type), body).front();
+  }
+  return createElementView(builder, loc, sites, perLine * (llvm::find(units, unit) - units.begin()));
+}
+
+/// 16 random bits for each state of the element `index`. `key`: seed, step and site.
+static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, ValueRange key) {
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); };
+  auto low = [&](Value value, int64_t mask) -> Value { return arith::AndIOp::create(b, value, constant(mask)); };
+  int64_t word = 0xffffffff;
+  Value element = arith::IndexCastOp::create(b, b.getI64Type(), index);
+  Value high = arith::ShRUIOp::create(b, element, constant(32));
+  Value block = buildPhilox(b, b.getLoc(), {low(element, word), high, low(key[1], word), key[2]}, key[0])[0];
+  return {low(block, 0xffff), arith::ShRUIOp::create(b, block, constant(16))};
+}
+
 /// Axes over which the state is in pieces, and the parameters are not.
 SmallVector<StringRef> UpdateBuilder::getGatheredAxes(UnitOp unit) {
   if (!shardIndex)
@@ -198,8 +247,13 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
   unsigned firstFactor = ins.size();
   llvm::append_range(ins, getFactors(type));
   unsigned numFactors = ins.size() - firstFactor;
+  bool rounds = stochastic && getElementTypeOrSelf(old.back()).getIntOrFloatBitWidth() < type.getWidth() &&
+                !optimizer.getStateNames().empty();
+  unsigned firstKey = ins.size();
+  if (rounds)
+    llvm::append_range(ins, std::array{seed, stepNumber, getSite(unit)});
   unsigned firstIndex = ins.size();
-  if (mixed && shardIndex)
+  if ((mixed || rounds) && shardIndex)
     for (StringRef axis : unit.getOptimizerAxes())
       ins.push_back(axis == "shard" ? shardIndex : replicaIndex);
   unsigned numIndices = ins.size() - firstIndex;
@@ -208,7 +262,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
                   ValueRange args) -> SmallVector<Value> {
     auto wide = [&](Value value) { return castFloat(b, value, type); };
     Value clipped = arith::MulFOp::create(b, wide(args[0]), wide(args[2]));
-    Value index = mixed ? buildGlobalIndex(b, unit, args.slice(firstIndex, numIndices)) : Value();
+    Value index = mixed || rounds ? buildGlobalIndex(b, unit, args.slice(firstIndex, numIndices)) : Value();
     auto decay = [&](Value with, Value without) -> Value {
       Value chosen = spans.back().decay ? with : without;
       for (const DecaySpan &span : llvm::drop_begin(llvm::reverse(spans))) {
@@ -228,9 +282,15 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
     Value zero = createConstant(b, args[1].getType(), 0.0);
     Value isFinite =
         arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, args[1], zero);
-    for (auto [value, kept] : llvm::zip_equal(after, before))
-      value = arith::SelectOp::create(
-          b, isFinite, castFloat(b, value, kept.getType()), kept);
+    SmallVector<Value> noise;
+    if (rounds)
+      noise = buildNoise(b, index, args.slice(firstKey, 3));
+    unsigned firstState = 1 + hasMaster;
+    for (auto [i, value, kept] : llvm::enumerate(after, before)) {
+      Value stored = rounds && i >= firstState ? buildStochasticRounding(b, b.getLoc(), value, noise[i - firstState])
+                                               : castFloat(b, value, kept.getType());
+      value = arith::SelectOp::create(b, isFinite, stored, kept);
+    }
     return after;
   };
   return createElementwise(builder, grad.getLoc(), ins, old, body);
@@ -250,12 +310,11 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
     func.setArgAttrs(unit.index, named(unit.unit, "parameter"));
     if (!unit.trainable)
       continue;
-    auto param = cast<RankedTensorType>(func.getArgumentTypes()[unit.index]);
     int64_t size =
         program.isSharded() ? unit.unit.getPieceSize(unit.unit.getOptimizerAxes(), mesh) : unit.unit.getFlatSize();
-    Type type = RankedTensorType::get({size}, getComputeType(param.getElementType()));
     SmallVector<StringRef> names = getStateNames(unit.unit);
     for (StringRef name : llvm::reverse(names)) {
+      Type type = RankedTensorType::get({size}, getStateType(unit.unit, name));
       if (failed(func.insertArgument(unit.index + 1, type,
                                      named(unit.unit, name),
                                      unit.unit.getLoc())))
@@ -281,6 +340,40 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
+/// Masters are as wide as the rule; other state may be narrower.
+Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
+  if (narrow && name != "master")
+    return BFloat16Type::get(&getContext());
+  return getComputeType(unit.getDtype());
+}
+
+LogicalResult ApplyOptimizerPass::readOptions() {
+  Location loc = getOperation().getLoc();
+  if (stateDtype != "f32" && stateDtype != "bf16")
+    return mlir::emitError(loc, "optimizer-state-dtype: expected f32 or bf16, found '") << stateDtype << "'";
+  if (stateRounding != "stochastic" && stateRounding != "nearest")
+    return mlir::emitError(loc, "optimizer-state-rounding: expected stochastic or nearest, found '")
+           << stateRounding << "'";
+  narrow = stateDtype == "bf16";
+  if (stateRounding != "stochastic" && !narrow)
+    return mlir::emitError(loc, "optimizer-state-rounding is of optimizer-state-dtype 'bf16', found 'f32', which is not rounded");
+  OptimizerOptions options{optimizerName, beta1, beta2, eps, weightDecay, momentum};
+  optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
+  if (optimizer && narrow && optimizer->getStateNames().empty())
+    return mlir::emitError(loc, "optimizer-state-dtype: sgd without momentum has no state; leave it out, or give momentum");
+  return success(optimizer != nullptr);
+}
+
+/// Narrow state is rounded from f32.
+LogicalResult ApplyOptimizerPass::checkUnits() {
+  if (narrow)
+    for (auto unit : getOperation().getOps<UnitOp>())
+      if (unit.getDtype().isF64() && llvm::any_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
+        return unit.emitError("optimizer-state-dtype: expected parameters of f32 or narrower for state in bf16, found f64; "
+                              "leave it out, freeze them, or export the model in f32");
+  return success();
+}
+
 LogicalResult ApplyOptimizerPass::run(Program &program) {
   func::FuncOp func = program.func;
   if (!findMarked(func, FSDPDialect::blockAttr) ||
@@ -294,7 +387,7 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
   SmallVector<Value> results;
   SmallVector<int64_t> updated;
   if (program.kind != ProgramKind::Eval) {
-    UpdateBuilder builder(program, mesh, *optimizer);
+    UpdateBuilder builder(program, mesh, *optimizer, narrow && stateRounding == "stochastic");
     for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(),
                                              ret.getOperands().drop_front())) {
       unsigned numBuffers = getStateNames(unit.unit).size() + 1;
@@ -320,11 +413,7 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
 }
 
 void ApplyOptimizerPass::runOnOperation() {
-  Location loc = getOperation().getLoc();
-  OptimizerOptions options{optimizerName, beta1,       beta2,
-                           eps,           weightDecay, momentum};
-  optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
-  if (!optimizer)
+  if (failed(readOptions()) || failed(checkUnits()))
     return signalPassFailure();
   FailureOr<Programs> programs = readPrograms(getOperation(), "the step block", GradientForm::Reduced);
   if (failed(programs))

@@ -31,11 +31,13 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   apply.eps = options.eps;
   apply.weightDecay = options.weightDecay;
   apply.momentum = options.momentum;
+  apply.stateDtype = options.stateDtype;
+  apply.stateRounding = options.stateRounding;
   pm.addPass(createApplyOptimizerPass(apply));
   pm.addPass(createCSEPass()); // constants and scalars of many units
   pm.addPass(createFormFmaPass()); // before anything computes a body twice
   pm.addPass(createVerifyUpdatedPass());
-  pm.addPass(createVerifyDtypesPass({options.reduceDtype}));
+  pm.addPass(createVerifyDtypesPass({options.reduceDtype, options.stateDtype}));
 }
 
 namespace {

@@ -8,7 +8,8 @@
 //   gradient    what crosses ranks, and roundings        the reduce dtype
 //   gradient    sums in bodies, loops and products       f32
 //   loss, norm  everything                               f32
-//   optimizer   arithmetic, and state but parameters     f32
+//   optimizer   arithmetic, masters                      f32
+//   optimizer   other state but parameters               the state dtype
 //
 // Where parameters themselves are what is updated, and narrower than f32, a warning says
 // what that does. The model is the user's: what it computes narrowly is not judged (its
@@ -36,8 +37,8 @@ namespace {
 /// Checks one program.
 class DtypeChecker {
 public:
-  DtypeChecker(func::FuncOp program, FloatType asked)
-      : program(program), asked(asked), f32(Float32Type::get(program.getContext())), parts(program) {}
+  DtypeChecker(func::FuncOp program, FloatType asked, FloatType askedState)
+      : program(program), asked(asked), askedState(askedState), f32(Float32Type::get(program.getContext())), parts(program) {}
 
   LogicalResult run();
   int64_t numChecked = 0;
@@ -51,7 +52,7 @@ private:
   void require(Operation *op, Type found, FloatType least, const Twine &what, bool warns = false);
 
   func::FuncOp program;
-  FloatType asked, f32;
+  FloatType asked, askedState, f32;
   StepParts parts;
   int64_t numFailed = 0;
 };
@@ -82,7 +83,7 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
       diag.attachNote(def.getLoc()) << "for unit '" << def.getSymName() << "'";
 }
 
-/// Optimizer state but parameters is f32 at least; parameters alone get a warning.
+/// Optimizer state but parameters is as asked at least; parameters alone get a warning.
 void DtypeChecker::checkState() {
   llvm::SmallDenseSet<Attribute> mastered;
   for (bool masters : {true, false})
@@ -95,16 +96,18 @@ void DtypeChecker::checkState() {
         continue;
       if (masters && role.getValue() == "master")
         mastered.insert(unit);
-      if (masters || holdsAll(type, f32))
+      bool isState = role.getValue() != "parameter";
+      FloatType least = isState && role.getValue() != "master" ? askedState : f32;
+      if (masters || holdsAll(type, least))
         continue;
       bool trained = llvm::any_of(llvm::seq<unsigned>(0, program.getNumResults()), [&](unsigned r) {
         auto updates = program.getResultAttrOfType<IntegerAttr>(r, FSDPDialect::updatesAttr);
         return updates && updates.getInt() == i;
       });
-      if (role.getValue() != "parameter") {
+      if (isState) {
         ++numFailed;
         mlir::emitError(arg.getLoc()) << "optimizer state '" << role.getValue() << "' of unit '" << unit.getValue()
-                                      << "': expected f32 or wider, found " << type;
+                                      << "': expected " << least << " or wider, found " << type;
       } else if (trained && !mastered.contains(unit)) {
         mlir::emitWarning(arg.getLoc())
             << "unit '" << unit.getValue() << "': parameters are updated in " << type
@@ -204,11 +207,19 @@ void VerifyDtypesPass::runOnOperation() {
     getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '") << reduceDtype << "'";
     return signalPassFailure();
   }
+  auto askedState = llvm::StringSwitch<FloatType>(stateDtype)
+                        .Cases({"f32", ""}, Float32Type::get(&getContext()))
+                        .Case("bf16", BFloat16Type::get(&getContext()))
+                        .Default({});
+  if (!askedState) {
+    getOperation().emitError("state-dtype: expected f32 or bf16, found '") << stateDtype << "'";
+    return signalPassFailure();
+  }
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!program || program.getValue() != "step" || func.isExternal())
       continue;
-    DtypeChecker checker(func, asked);
+    DtypeChecker checker(func, asked, askedState);
     if (failed(checker.run()))
       signalPassFailure();
     numChecked += checker.numChecked;

@@ -24,7 +24,7 @@
 // CHECK-NEXT:   fsdp.buffer @state.1 "layer momentum" optimizer 256 at 256
 // CHECK-NEXT:   fsdp.state_slot @layer momentum @state.1 : tensor<64xf32>
 // CHECK-NEXT:   fsdp.buffer @block "step block" control 64 at 512
-// CHECK-NEXT:   fsdp.buffer @rank "rank block" control 32 at 576
+// CHECK-NEXT:   fsdp.buffer @rank "rank block" control 64 at 576
 // CHECK-NEXT:   fsdp.buffer @input.0 "tokens" inputs 64 at 640
 // CHECK-NEXT:   fsdp.input_slot "tokens" @input.0 : tensor<2x8xf32>
 // CHECK-NEXT:   fsdp.buffer @step.0 "gradients of layer" staging 512 at 704 in @step from 3 to 6
@@ -54,7 +54,7 @@ fsdp.unit @layer shards 2 x 64 : f32 reshard true [
 
 func.func @step(%p: tensor<64xf32> {fsdp.unit = @layer, fsdp.state = "parameter"},
                 %m: tensor<64xf32> {fsdp.unit = @layer, fsdp.state = "momentum"},
-                %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank},
+                %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank},
                 %x: tensor<2x8xf32> {fsdp.batch = "tokens"})
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<64xf32> {fsdp.updates = 1 : i64},
         tensor<16xf32> {fsdp.updates = 2 : i64})

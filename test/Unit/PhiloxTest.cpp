@@ -129,3 +129,37 @@ TEST_F(Philox, ElementsAreThoseOfTheDocumentedCounter) {
     EXPECT_EQ(cast<FloatAttr>(f64[i]).getValueAsDouble(), double(wide >> 11) * 0x1p-53);
   }
 }
+
+TEST_F(Philox, StochasticRoundingIsRightOnAverage) {
+  auto bitsOf = [](float x) { return llvm::bit_cast<uint32_t>(x); };
+  auto round = [&](float x, ArrayRef<int64_t> noises) {
+    SmallVector<Attribute> values = fold([&](OpBuilder &b, Location loc) {
+      SmallVector<Value> rounded;
+      Value number = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(x));
+      for (int64_t noise : noises) {
+        Value bits = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(noise));
+        rounded.push_back(buildStochasticRounding(b, loc, number, bits));
+      }
+      return rounded;
+    });
+    return llvm::map_to_vector(values, [](Attribute v) { return float(cast<FloatAttr>(v).getValueAsDouble()); });
+  };
+  SmallVector<int64_t> noises; // evenly spread: the fraction that goes away from zero is exact
+  for (int64_t i = 0; i < 64; ++i)
+    noises.push_back(i * 1024);
+  for (uint32_t bits : {0x3f800000u, 0x3f80a400u, 0xbf80a400u, 0x3fffc000u, 0x00007400u, 0x80017c00u, 0x00ff8400u, 0xc7123400u}) {
+    uint32_t below = bits & 0xffff0000, above = below + 0x10000;
+    int64_t up = 0;
+    for (float value : round(llvm::bit_cast<float>(bits), noises)) {
+      EXPECT_TRUE(bitsOf(value) == below || bitsOf(value) == above) << std::hex << bits << " became " << bitsOf(value);
+      up += bitsOf(value) == above;
+    }
+    EXPECT_EQ(up, int64_t(bits & 0xffff) / 1024) << std::hex << bits;
+  }
+  float infinity = std::numeric_limits<float>::infinity();
+  for (float value : {infinity, -infinity, 0.0f, -0.0f, 1.5f})
+    for (float rounded : round(value, {0, 0xffff}))
+      EXPECT_EQ(bitsOf(rounded), bitsOf(value));
+  for (float rounded : round(llvm::bit_cast<float>(0x7fc10000u), {0, 0xffff}))
+    EXPECT_TRUE(std::isnan(rounded));
+}

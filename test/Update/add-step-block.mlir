@@ -12,7 +12,7 @@ fsdp.unit @b shards 2 x 3072 : f32 reshard false [#fsdp.param<"b", tensor<6000xf
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %{{[a-z0-9]+}}: tensor<3072xf32> {fsdp.unit = @b},
-// CHECK-SAME:    %[[BLOCK:[a-z0-9]+]]: tensor<16xf32> {fsdp.block}, %{{[a-z0-9]+}}: tensor<4xi64> {fsdp.rank}, %{{[a-z0-9]+}}: tensor<3x5xi64> {fsdp.batch = "tokens"}
+// CHECK-SAME:    %[[BLOCK:[a-z0-9]+]]: tensor<16xf32> {fsdp.block}, %{{[a-z0-9]+}}: tensor<8xi64> {fsdp.rank}, %{{[a-z0-9]+}}: tensor<3x5xi64> {fsdp.batch = "tokens"}
 // CHECK-SAME:    -> (tensor<16xf32> {fsdp.updates = 3 : i64}, tensor<64xf32>, tensor<3072xf32>)
 // CHECK:         %[[LOSS:.*]] = tensor.empty() : tensor<f32>
 // CHECK:         tensor.expand_shape %{{.*}} : tensor<64xf32> into tensor<1x64xf32>

@@ -20,12 +20,12 @@ fsdp.unit @root.frozen shards 2 x 64 : f32 reshard false [
 // CHECK-SAME:    %[[M:[a-z0-9]+]]: tensor<64xf32> {fsdp.state = "first_moment", fsdp.unit = @root},
 // CHECK-SAME:    %[[V:[a-z0-9]+]]: tensor<64xf32> {fsdp.state = "second_moment", fsdp.unit = @root},
 // CHECK-SAME:    %{{[a-z0-9]+}}: tensor<64xf32> {fsdp.state = "parameter", fsdp.unit = @root.frozen},
-// CHECK-SAME:    %[[BLOCK:[a-z0-9]+]]: tensor<16xf32> {fsdp.block}, %[[RANK:[a-z0-9]+]]: tensor<4xi64> {fsdp.rank}
+// CHECK-SAME:    %[[BLOCK:[a-z0-9]+]]: tensor<16xf32> {fsdp.block}, %[[RANK:[a-z0-9]+]]: tensor<8xi64> {fsdp.rank}
 // CHECK-SAME:    -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<64xf32> {fsdp.updates = 1 : i64}, tensor<64xf32> {fsdp.updates = 2 : i64}, tensor<16xf32> {fsdp.updates = 4 : i64})
 // CHECK:         %[[G:.*]] = tensor.empty() : tensor<64xf32>
 // CHECK-DAG:     %[[CLIP:.*]] = tensor.extract_slice %[[BLOCK]][4] [1] [1] : tensor<16xf32> to tensor<f32>
 // CHECK-DAG:     %[[FINITE:.*]] = tensor.extract_slice %[[BLOCK]][6] [1] [1] : tensor<16xf32> to tensor<f32>
-// CHECK-DAG:     %[[SHARD:.*]] = tensor.extract_slice %[[RANK]][1] [1] [1] : tensor<4xi64> to tensor<i64>
+// CHECK-DAG:     %[[SHARD:.*]] = tensor.extract_slice %[[RANK]][1] [1] [1] : tensor<8xi64> to tensor<i64>
 // CHECK-DAG:     %[[LR:.*]] = tensor.extract_slice %[[BLOCK]][0] [1] [1] : tensor<16xf32> to tensor<f32>
 // CHECK-DAG:     %[[T:.*]] = tensor.extract_slice %[[BLOCK]][1] [1] [1] : tensor<16xf32> to tensor<f32>
 // CHECK:         %[[F:.*]]:3 = linalg.generic {{.*}} ins(%[[LR]], %[[T]] : tensor<f32>, tensor<f32>)
@@ -82,7 +82,7 @@ fsdp.unit @root.frozen shards 2 x 64 : f32 reshard false [
 // BETA-COUNT-1: math.exp
 // BETA-NOT:     math.exp
 // BETA:         return
-func.func @step(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<5x4xf32> {fsdp.batch = "x"})
+func.func @step(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<5x4xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %g = tensor.empty() : tensor<64xf32>
   return %block, %g : tensor<16xf32>, tensor<64xf32>
@@ -93,7 +93,7 @@ func.func @step(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp
 // CHECK-SAME:    "second_moment"
 // CHECK-SAME:    -> (tensor<16xf32> {fsdp.updates = 4 : i64})
 // CHECK-NEXT:    return
-func.func @eval(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<5x4xf32> {fsdp.batch = "x"})
+func.func @eval(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<5x4xf32> {fsdp.batch = "x"})
     -> tensor<16xf32> attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
   return %block : tensor<16xf32>
 }
@@ -103,7 +103,7 @@ func.func @eval(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp
 // CHECK-NOT:     tensor<i64>
 // CHECK:         %[[I:.*]] = linalg.index 0
 // CHECK:         arith.cmpi ult, %[[I]], %c20
-func.func @reference(%p: tensor<128xf32> {fsdp.unit = @root}, %f: tensor<128xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<2x5x4xf32> {fsdp.batch = "x"})
+func.func @reference(%p: tensor<128xf32> {fsdp.unit = @root}, %f: tensor<128xf32> {fsdp.unit = @root.frozen}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<2x5x4xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32>, tensor<128xf32>) attributes {fsdp.program = "reference", fsdp.mesh = @solo, fsdp.micro_batches = 2 : i64} {
   %g = tensor.empty() : tensor<128xf32>
   return %block, %g : tensor<16xf32>, tensor<128xf32>
@@ -135,7 +135,7 @@ fsdp.unit @c shards 1 x 64 : f32 reshard false [
 // ADAMW:         outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
 // ADAMW:         arith.cmpi ult, %{{.*}}, %c20
 // ADAMW:         arith.cmpi ult, %{{.*}}, %c4
-func.func @step(%a: tensor<64xbf16> {fsdp.unit = @a}, %b: tensor<64xf64> {fsdp.unit = @b}, %c: tensor<64xf32> {fsdp.unit = @c}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank})
+func.func @step(%a: tensor<64xbf16> {fsdp.unit = @a}, %b: tensor<64xf64> {fsdp.unit = @b}, %c: tensor<64xf32> {fsdp.unit = @c}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank})
     -> (tensor<16xf32>, tensor<64xf32>, tensor<64xf64>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %ga = tensor.empty() : tensor<64xf32>
   %gb = tensor.empty() : tensor<64xf64>

@@ -1,6 +1,12 @@
 // RUN: fsdp-opt %s --fsdp-verify-dtypes -verify-diagnostics -split-input-file
 // RUN: not fsdp-opt %s -split-input-file --fsdp-verify-dtypes=reduce-dtype=int8 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: reduce-dtype: expected f32, f64, bf16 or f16, found 'int8'
+// RUN: fsdp-opt %S/Inputs/narrow-state.mlir --fsdp-verify-dtypes=state-dtype=bf16 -o /dev/null
+// RUN: not fsdp-opt %S/Inputs/narrow-state.mlir --fsdp-verify-dtypes 2>&1 | FileCheck %s --check-prefix=STATE
+// STATE: error: optimizer state 'momentum' of unit 'u': expected 'f32' or wider, found 'bf16'
+// STATE-NOT: error
+// RUN: sed 's/momentum/master/' %S/Inputs/narrow-state.mlir | not fsdp-opt - --fsdp-verify-dtypes=state-dtype=bf16 2>&1 | FileCheck %s --check-prefix=MASTER
+// MASTER: error: optimizer state 'master' of unit 'u': expected 'f32' or wider, found 'bf16'
 
 // Each narrowing that is planted is refused where it is.
 
@@ -71,7 +77,7 @@ fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : bf16 reshard true [#fsdp.param<"w", tensor<64xbf16>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 // expected-warning@+1 {{unit 'u': parameters are updated in 'bf16' without f32 masters: steps smaller than their last digit are lost, and weight decay with them; keep masters (--param-storage=master or both)}}
 func.func @step(%p: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "parameter"},
-                // expected-error@+1 {{optimizer state 'first_moment' of unit 'u': expected f32 or wider, found 'bf16'}}
+                // expected-error@+1 {{optimizer state 'first_moment' of unit 'u': expected 'f32' or wider, found 'bf16'}}
                 %m: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "first_moment"}, %g: tensor<64xbf16>)
     -> (tensor<64xbf16> {fsdp.updates = 0 : i64}, tensor<64xbf16> {fsdp.updates = 1 : i64})
     attributes {fsdp.program = "step", fsdp.mesh = @mesh} {

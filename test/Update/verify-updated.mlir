@@ -3,15 +3,15 @@
 // A module that keeps every promise.
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 fsdp.unit @f shards 1 x 64 : f32 reshard false [#fsdp.param<"f", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
-func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
+func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 2 : i64}) attributes {fsdp.program = "step"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
-func.func @eval(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
+func.func @eval(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
     -> (tensor<16xf32> {fsdp.updates = 2 : i64}) attributes {fsdp.program = "eval"} {
   return %block : tensor<16xf32>
 }
-func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
+func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 2 : i64}) attributes {fsdp.program = "reference"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
@@ -31,7 +31,7 @@ module {
       // expected-error@+2 {{expected the step block as 'tensor<16xf32>', found 'tensor<8xf32>'}}
       // expected-error@+1 {{expected argument 2 of '@step' to be updated}}
       %block: tensor<8xf32> {fsdp.block},
-      // expected-error@+1 {{expected the rank block as 'tensor<4xi64>', found 'tensor<4xi32>'}}
+      // expected-error@+1 {{expected the rank block as 'tensor<8xi64>', found 'tensor<4xi32>'}}
       %rank: tensor<4xi32> {fsdp.rank},
       // expected-error@+1 {{expected argument 4 of '@step' to be state of a unit, the step block, the rank block or a batch argument}}
       %x: tensor<f32>)
@@ -43,7 +43,7 @@ module {
 // -----
 
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank})
+func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank})
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 1 : i64}) attributes {fsdp.program = "step"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
@@ -54,7 +54,7 @@ func.func @eval(
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 1 : i64}) attributes {fsdp.program = "eval"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
-func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<4xi64> {fsdp.rank})
+func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank})
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 1 : i64}) attributes {fsdp.program = "reference"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }

@@ -111,6 +111,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.update.eps = line.eps;
   options.update.weightDecay = line.decay;
   options.update.momentum = line.momentum;
+  options.update.stateDtype = line.stateDtype;
+  options.update.stateRounding = line.stateRounding;
   options.update.clipGradNorm = line.clip;
   options.fuse.maxChunkBytes = line.maxChunkBytes;
   options.fuse.remarks = line.remarks;

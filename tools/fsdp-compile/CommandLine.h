@@ -152,6 +152,13 @@ struct CommandLine {
   cl::opt<double> decay{"weight-decay", cl::desc("Decoupled decay of tensors of rank 2 and more (default 0.01)"),
                         cl::init(0.01), cl::cat(training)};
   cl::opt<double> momentum{"momentum", cl::desc("SGD: momentum (default 0)"), cl::init(0.0), cl::cat(training)};
+  cl::opt<std::string> stateDtype{"optimizer-state-dtype",
+                                  cl::desc("What moments and momentum are kept in: f32 (default) or bf16"),
+                                  cl::init("f32"), cl::cat(precision)};
+  cl::opt<std::string> stateRounding{
+      "optimizer-state-rounding",
+      cl::desc("How bf16 moments are rounded: stochastic (default: right on average), or nearest (loses small steps)"),
+      cl::init("stochastic"), cl::cat(precision)};
   cl::opt<double> clip{"clip-grad-norm", cl::desc("Largest global gradient norm; 0: no clipping (default)"),
                        cl::init(0.0), cl::cat(training)};
 

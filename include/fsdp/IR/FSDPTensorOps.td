@@ -125,7 +125,8 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       where it is kept, else 0. Of element type i1: whether it is kept. One mask for
       every element type.
 
-    The numbers are those of the runtime's generator for stream `site · 2^32 + step`.
+    The numbers are those of the runtime's generator for stream `site · 2^32 + step`. In a step, `seed` and `step` are
+    elements 4 and 5 of the rank block; sites from 2^31 on are those of rounding the optimizer's state.
 
     Constraints: (C1) the result is static, of f16, bf16, f32 or f64, or of i1 with
     `bernoulli`; (C2) `site` is in [0, 2^32); (C3) `per_sample` is at least 1, divides the

@@ -24,6 +24,10 @@ std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4
 /// The element of row-major index `linear` (i64); `key` is seed, step and first as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
+/// `x`, an f32, as one of its two neighbours in bf16 (itself when it is one): away from zero with a probability that
+/// makes the mean `x`. `noise` is an i64 of 16 random bits. NaN and infinity stay what they are.
+Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_IR_PHILOX_H

@@ -32,9 +32,10 @@ enum class StepSlot : int64_t {
 };
 constexpr int64_t kStepBlockSize = 16;
 
-/// Elements of the rank block, i64.
-enum class RankSlot : int64_t { Rank = 0, ShardIndex = 1, ReplicateIndex = 2 };
-constexpr int64_t kRankBlockSize = 4;
+/// Elements of the rank block, i64. The last two are what random numbers are made from, the same on all
+/// ranks and in the reference: `step` counts the steps before this one, whether they were applied or skipped.
+enum class RankSlot : int64_t { Rank = 0, ShardIndex = 1, ReplicateIndex = 2, Seed = 4, StepNumber = 5 };
+constexpr int64_t kRankBlockSize = 8;
 
 /// On the argument that a backward starts from, between Differentiate and Update: a
 /// scalar that the step block provides.

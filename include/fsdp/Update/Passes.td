@@ -97,7 +97,9 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
             p -= lr·b
     ```
 
-    Powers of β come from the step count, in f64. State and arithmetic are f32, f64 in units of f64. Which elements have decay follows from the
+    Powers of β come from the step count, in f64. State and arithmetic are f32, f64 in units of f64. State (but not masters)
+    in bf16 is computed in f32 and rounded at random to one of its two neighbours, so that its mean is right: the
+    random bits follow from the seed of the run, the number of the step, the unit and the global index. Which elements have decay follows from the
     global index in the flat buffer, so one kernel serves all ranks. A step that is
     not finite changes nothing.
 
@@ -118,7 +120,11 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
            "Weight decay: decoupled in adamw, added to the gradient in sgd.">,
     Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd).">,
     Option<"masters", "masters", "bool", "true",
-           "Parameters narrower than f32 have f32 masters, which the rule works on.">
+           "Parameters narrower than f32 have f32 masters, which the rule works on.">,
+    Option<"stateDtype", "state-dtype", "std::string", "\"f32\"",
+           "What moments and momentum are kept in: 'f32' or 'bf16'.">,
+    Option<"stateRounding", "state-rounding", "std::string", "\"stochastic\"",
+           "How bf16 state is rounded: 'stochastic', or 'nearest', which loses small steps.">
   ];
   let statistics = [
     Statistic<"numUpdated", "updated-units", "Units updated, once per program">,
@@ -157,7 +163,8 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     | gradient | what crosses ranks, and roundings on the way | `reduce-dtype` |
     | gradient | sums: over ranks' bodies, micro-batches, and those that make a cotangent of a parameter | f32 |
     | loss, norm | reductions over ranks and micro-batches; arithmetic of the norm | f32 |
-    | optimizer | arithmetic, and state other than parameters | f32 |
+    | optimizer | arithmetic, and masters | f32 |
+    | optimizer | other state | `state-dtype` |
 
     A warning where the model itself computes its loss in a narrower type, and where narrow
     parameters are updated without masters.
@@ -168,7 +175,9 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"reduceDtype", "reduce-dtype", "std::string", "\"\"",
-           "Type in which gradients were asked to cross ranks: f32 (when empty), f64, bf16 or f16.">
+           "Type in which gradients were asked to cross ranks: f32 (when empty), f64, bf16 or f16.">,
+    Option<"stateDtype", "state-dtype", "std::string", "\"\"",
+           "Type in which moments and momentum were asked to be kept: f32 (when empty) or bf16.">
   ];
   let statistics = [
     Statistic<"numChecked", "checked-types", "Types compared">

@@ -22,6 +22,8 @@ struct UpdateOptions {
   double eps = 1e-8;               ///< `--eps`
   double weightDecay = 0.01;       ///< `--weight-decay`
   double momentum = 0.0;           ///< `--momentum`
+  std::string stateDtype = "f32";  ///< `--optimizer-state-dtype`
+  std::string stateRounding = "stochastic"; ///< `--optimizer-state-rounding`
   double clipGradNorm = 0.0;       ///< `--clip-grad-norm`; 0: off
   double gradPredivide = 1;        ///< `--grad-predivide`
   std::string gradDivide = "average"; ///< `--grad-divide`

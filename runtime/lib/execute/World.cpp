@@ -258,6 +258,18 @@ void World::prepare(uint32_t rank) {
   place[1] = static_cast<int64_t>(mesh.indexOn("shard", rank));
   place[2] = static_cast<int64_t>(mesh.indexOn("replicate", rank));
   place[3] = 0;
+  if (layout.rank()->bytes() >= 64)
+    place[4] = static_cast<int64_t>(options.seed);
+}
+
+/// Tells a rank how many steps there were, applied or not: what random numbers of this one follow from.
+void World::numberStep(uint32_t rank) {
+  if (!layout.rank() || layout.rank()->bytes() < 64)
+    return;
+  const auto *block = reinterpret_cast<const float *>(memory(rank, layout.block()->offset()));
+  float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
+  auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));
+  place[5] = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
 }
 
 void World::run(const fb::Program &program) {
@@ -273,6 +285,7 @@ void World::run(const fb::Program &program) {
 //===- Execution ----------------------------------------------------------===//
 
 void World::execute(uint32_t rank) {
+  numberStep(rank);
   if (timed && profile && rank == 0)
     profile->begin();
   if (timed && trace)

@@ -101,6 +101,7 @@ private:
   void serve(uint32_t rank);
 
   void prepare(uint32_t rank);
+  void numberStep(uint32_t rank);
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
