@@ -81,6 +81,30 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+// The same source without the processor's instructions for it.
+extern "C" void portable_sha256_begin(fsdprt_sha256 *hash);
+extern "C" void portable_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
+extern "C" void portable_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
+
+TEST(Sha256, InstructionsAreThePlainWay) {
+  std::vector<uint8_t> data(1000);
+  uint32_t random = 1;
+  for (uint8_t &byte : data)
+    byte = static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 24);
+  for (size_t size = 0; size <= data.size(); ++size) {
+    fsdprt_sha256 a, b;
+    uint8_t first[32], second[32];
+    fsdprt_sha256_begin(&a);
+    portable_sha256_begin(&b);
+    fsdprt_sha256_update(&a, data.data(), size / 3);
+    fsdprt_sha256_update(&a, data.data() + size / 3, size - size / 3);
+    portable_sha256_update(&b, data.data(), size);
+    fsdprt_sha256_end(&a, first);
+    portable_sha256_end(&b, second);
+    ASSERT_EQ(std::memcmp(first, second, 32), 0) << size << " bytes";
+  }
+}
+
 TEST(Artifact, OpensWhatIsWhole) {
   for (uint64_t shards = 1; shards <= 5; ++shards) {
     ToyOptions options;

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The standard's text, step by step: 64-byte blocks, a schedule of 64 words,
-// 64 rounds on eight words of state, and the length in bits at the end.
+// 64 rounds on eight words of state, and the length in bits at the end. Where the
+// processor has instructions for rounds and schedule they are used.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -38,7 +39,7 @@ static void schedule(const uint8_t *block, uint32_t words[64]) {
   }
 }
 
-static void compress(uint32_t state[8], const uint8_t *block) {
+static void compressPlain(uint32_t state[8], const uint8_t *block) {
   uint32_t words[64];
   schedule(block, words);
   uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
@@ -54,6 +55,59 @@ static void compress(uint32_t state[8], const uint8_t *block) {
   state[0] += a, state[1] += b, state[2] += c, state[3] += d;
   state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
+
+#if defined(__x86_64__) && !defined(FSDPRT_SHA256_PORTABLE)
+#include <cpuid.h>
+#include <immintrin.h>
+
+static int hasInstructions(void) {
+  static int known; /* 0: not yet; threads write the same */
+  if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
+    unsigned a, b = 0, c = 0, d, sse4 = 0;
+    __get_cpuid(1, &a, &b, &sse4, &d);
+    b = 0;
+    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    __atomic_store_n(&known, (b & bit_SHA) && (sse4 & bit_SSE4_1) && (sse4 & bit_SSSE3) ? 2 : 1, __ATOMIC_RELAXED);
+  }
+  return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
+}
+
+/* State stands as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a register, and the
+ * next four come from the last sixteen. */
+__attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8], const uint8_t *block) {
+  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
+  __m128i high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);
+  __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xf0);
+  const __m128i abefBefore = abef, cdghBefore = cdgh;
+  __m128i words[4];
+  for (int i = 0; i < 4; ++i)
+    words[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(block + 16 * i)), swap);
+  for (int i = 0; i < 16; ++i) {
+    __m128i now = words[i % 4];
+    __m128i sum = _mm_add_epi32(now, _mm_loadu_si128((const __m128i *)(roundConstants + 4 * i)));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+    if (i >= 12)
+      continue;
+    __m128i next = _mm_sha256msg1_epu32(now, words[(i + 1) % 4]);
+    next = _mm_add_epi32(next, _mm_alignr_epi8(words[(i + 3) % 4], words[(i + 2) % 4], 4));
+    words[i % 4] = _mm_sha256msg2_epu32(next, words[(i + 3) % 4]);
+  }
+  abef = _mm_add_epi32(abef, abefBefore);
+  cdgh = _mm_add_epi32(cdgh, cdghBefore);
+  low = _mm_shuffle_epi32(abef, 0x1b);
+  high = _mm_shuffle_epi32(cdgh, 0xb1);
+  _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(low, high, 0xf0));
+  _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(high, low, 8));
+}
+
+static void compress(uint32_t state[8], const uint8_t *block) {
+  hasInstructions() ? compressFast(state, block) : compressPlain(state, block);
+}
+#else
+static void compress(uint32_t state[8], const uint8_t *block) { compressPlain(state, block); }
+#endif
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash) {
   /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */

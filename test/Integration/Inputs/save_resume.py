@@ -6,7 +6,7 @@ and validation part from the save.
 
 usage: save_resume.py FOLDER [--pairs]     (--pairs: every pair of choices in some run; else six runs)
 """
-import itertools, json, os, shutil, subprocess, sys
+import hashlib, itertools, json, os, re, shutil, subprocess, sys
 
 FACTORS = {
     "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
@@ -77,6 +77,11 @@ def check(cell, folder):
         assert open(f"{folder}/whole{file}", "rb").read() == open(f"{folder}/halves{file}", "rb").read(), (cell, file)
     index = json.load(open(f"{folder}/whole/step-00000010/index.json"))
     assert all(len(set(s["files"])) == len(s["files"]) for s in index["states"]), cell
+    for file in index["files"]:
+        assert file["sha256"] == hashlib.sha256(open(f"{folder}/whole/step-00000010/{file['name']}", "rb").read()).hexdigest()
+    text = open(f"{folder}/whole/step-00000010/index.json").read()
+    zeroed = re.sub(r'("sha256": ")[0-9a-f]{64}("\n}\n)$', rf"\g<1>{'0' * 64}\g<2>", text)
+    assert index["sha256"] == hashlib.sha256(zeroed.encode()).hexdigest(), cell
     stored = sum(f["bytes"] for f in index["files"])
     width = {"F32": 4, "BF16": 2, "F16": 2}
     once = sum(s["elements"] * len(s["files"]) * width[s["dtype"]] for s in index["states"])
