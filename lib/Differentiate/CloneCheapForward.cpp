@@ -12,7 +12,7 @@
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
 // A forward value that the backward reads is cloned when its op
-//  (a) is a slice or join, or a map of at most `max-ops` scalar ops without a call to math
+//  (a) is a slice or join, random numbers, or a map of at most `max-ops` scalar ops without a call to math
 //      (a square root, absf, fma, copysign aside), and
 //  (b) makes the backward read at most 1/8 of its bytes more: its operands are read
 //      there already, are parameters, arguments or free, or are broadcast from little.
@@ -90,6 +90,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
+  if (isa<RandomOp>(op)) // numbers by place: drawn again, they are the same
+    return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return false;
   auto structured = dyn_cast<linalg::LinalgOp>(op);

@@ -303,6 +303,19 @@ static bool isToDifferentiate(func::FuncOp func) {
                       [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
 }
 
+/// An evaluation draws nothing: what keeps an element with a probability, and scales it, is 1 in the mean.
+static void useMeans(func::FuncOp eval) {
+  eval.walk([](RandomOp op) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    if (op.getKind() != RandomKind::bernoulli || !isa<FloatType>(type.getElementType()))
+      return;
+    OpBuilder b(op);
+    Value ones = arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(type, b.getOneAttr(type.getElementType())));
+    op.getResult().replaceAllUsesWith(ones);
+    op.erase();
+  });
+}
+
 /// @loss of program "step" becomes @step, beside @eval.
 LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
@@ -319,6 +332,7 @@ LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
   eval.setSymName("eval");
   eval->setAttr(FSDPDialect::programAttr, StringAttr::get(&getContext(), "eval"));
   eval->removeAttr(FSDPDialect::microBatchesAttr);
+  useMeans(eval);
   func->getBlock()->getOperations().insertAfter(func->getIterator(), eval);
   return symbols.rename(func, "step");
 }

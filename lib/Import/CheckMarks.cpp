@@ -50,6 +50,7 @@ struct MarkChecker {
 
   LogicalResult checkName(NamedAttribute mark, bool mayBeUnit);
   LogicalResult checkInit(NamedAttribute mark);
+  LogicalResult checkKey(NamedAttribute mark);
   LogicalResult checkLimit(NamedAttribute mark);
   LogicalResult check(NamedAttribute mark);
 };
@@ -90,6 +91,21 @@ LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
                                     : std::string()));
 }
 
+/// A number that the run provides.
+LogicalResult MarkChecker::checkKey(NamedAttribute mark) {
+  auto key = dyn_cast<StringAttr>(mark.getValue());
+  if (!key || !llvm::is_contained({"seed", "step", "sample"}, key.getValue()))
+    return expected(mark, "be \"seed\", \"step\" or \"sample\"");
+  if (has(FSDPDialect::paramAttr) || has(FSDPDialect::batchAttr))
+    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected 'fsdp.key' alone, found "
+                                   << (has(FSDPDialect::paramAttr) ? "'fsdp.param'" : "'fsdp.batch'") << " beside it";
+  auto type = dyn_cast<RankedTensorType>(arg.getType());
+  if (type && type.getRank() == 0 && type.getElementType().isSignlessInteger(64))
+    return success();
+  return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected tensor<i64>, as '" << mark.getName().getValue()
+                                 << "' is one number, found " << arg.getType();
+}
+
 LogicalResult MarkChecker::check(NamedAttribute mark) {
   StringRef name = mark.getName().getValue();
   if (name == FSDPDialect::paramAttr && has(FSDPDialect::batchAttr))
@@ -104,12 +120,14 @@ LogicalResult MarkChecker::check(NamedAttribute mark) {
                                    << "a parameter is not checked before each step";
   if (name == FSDPDialect::limitAttr)
     return checkLimit(mark);
+  if (name == FSDPDialect::keyAttr)
+    return checkKey(mark);
   if (name == FSDPDialect::frozenAttr)
     return isa<UnitAttr>(mark.getValue()) ? success() : LogicalResult(expected(mark, "have no value"));
   if (!name.starts_with("fsdp.") || name == positionAttr || name == "fsdp.extra_ids")
     return success();
   return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " has the unknown attribute '" << name
-                                 << "'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, fsdp.unit or fsdp.limit";
+                                 << "'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, fsdp.unit, fsdp.limit or fsdp.key";
 }
 
 void CheckMarksPass::runOnOperation() {

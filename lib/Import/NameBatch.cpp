@@ -43,7 +43,7 @@ void NameBatchPass::runOnOperation() {
   SmallVector<BlockArgument> open;
   for (BlockArgument arg : func.getArguments()) {
     unsigned i = arg.getArgNumber();
-    if (func.getArgAttr(i, FSDPDialect::paramAttr))
+    if (func.getArgAttr(i, FSDPDialect::paramAttr) || func.getArgAttr(i, FSDPDialect::keyAttr))
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr);
     if (!name) {

@@ -157,6 +157,8 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     }
     auto param = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::paramAttr);
     auto batch = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr);
+    if (func.getArgAttr(i, FSDPDialect::keyAttr) && !param && !batch)
+      continue;
     if (!param == !batch) {
       result = emitError(arg.getLoc()) << "argument " << i << " expected either 'fsdp.param' or 'fsdp.batch'";
       continue;

@@ -147,7 +147,8 @@ void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
   auto named =
       func.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr);
   if (index >= units.size()) {
-    if (named || !func.getArgAttr(index, FSDPDialect::batchAttr))
+    bool isInput = func.getArgAttr(index, FSDPDialect::batchAttr) || func.getArgAttr(index, FSDPDialect::keyAttr);
+    if (named || !isInput)
       fail(arg.getLoc()) << "'" << FSDPDialect::batchAttr << "' on argument "
                          << index << " of '@" << func.getSymName()
                          << "', behind the units";

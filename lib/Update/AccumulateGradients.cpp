@@ -84,12 +84,14 @@ private:
                                 Value number);
   SmallVector<Value> buildInnermost(OpBuilder &builder, Value number);
   void addBatchDimension();
+  void numberSamples(OpBuilder &builder, int64_t count, int64_t samples);
 
   func::FuncOp func;
   ArrayRef<Level> levels;
   func::ReturnOp ret;
   SmallVector<Type> types;    ///< of the loss and the gradients
   ArrayRef<Type> reduceTypes; ///< element types in which they cross ranks
+  Value numbers;              ///< of the first samples of micro-batches, for random numbers; or none
   SmallVector<Operation *> body;
 };
 
@@ -162,6 +164,23 @@ static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n,
       .front();
 }
 
+/// The argument that numbers the first sample becomes a list, one number per micro-batch.
+void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t samples) {
+  for (BlockArgument arg : func.getArguments()) {
+    auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
+    if (!key || key.getValue() != "sample" || arg.use_empty())
+      continue;
+    auto type = RankedTensorType::get({count}, builder.getI64Type());
+    numbers = createElementwise(builder, arg.getLoc(), arg, createEmpty(builder, arg.getLoc(), type),
+                                [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                                  Value index = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
+                                  Value step = arith::ConstantIntOp::create(b, samples, 64);
+                                  return {arith::AddIOp::create(b, args[0], arith::MulIOp::create(b, index, step))};
+                                })
+                  .front();
+  }
+}
+
 /// The batch arguments get a leading dimension: all micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
@@ -198,6 +217,11 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder,
         builder, arg.getLoc(), sliceType, arg, offsets, sizes, ones);
     arg.replaceAllUsesExcept(slice, slice);
   }
+  for (BlockArgument arg : func.getArguments())
+    if (auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
+        numbers && key && key.getValue() == "sample")
+      arg.replaceAllUsesExcept(createElementView(builder, arg.getLoc(), numbers, OpFoldResult(number)),
+                               numbers.getDefiningOp());
   for (Operation *op : body)
     op->moveBefore(builder.getInsertionBlock(), builder.getInsertionPoint());
   return llvm::to_vector_of<Value>(ret.getOperands());
@@ -263,8 +287,13 @@ SmallVector<Value> NestBuilder::build() {
     else
       body.push_back(&op);
   }
-  addBatchDimension();
   OpBuilder builder(ret);
+  int64_t samples = countSamples(func);
+  addBatchDimension();
+  int64_t count = 1;
+  for (const Level &level : levels)
+    count *= level.size;
+  numberSamples(builder, count, samples);
   return buildLevel(builder, 0, Value());
 }
 

@@ -24,6 +24,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   block.lossScaleInit = options.lossScaleInit;
   block.growthInterval = options.lossScaleGrowthInterval;
   pm.addPass(createAddStepBlockPass(block));
+  pm.addPass(createBindKeysPass());
   ApplyOptimizerPassOptions apply;
   apply.optimizerName = options.optimizer;
   apply.beta1 = options.beta1;

@@ -137,6 +137,21 @@ static LogicalResult readLevels(Programs &programs) {
   return success();
 }
 
+int64_t fsdp::countSamples(func::FuncOp func) {
+  int64_t samples = 0;
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::batchAttr);
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!name || !type || type.getRank() == 0)
+      continue;
+    if (name.getValue() == "tokens")
+      return type.getDimSize(0);
+    if (samples == 0)
+      samples = type.getDimSize(0);
+  }
+  return std::max<int64_t>(samples, 1);
+}
+
 Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value,
                             MeshOp mesh, StringRef axis, ReductionKind kind) {
   return AllReduceOp::create(

@@ -60,6 +60,10 @@ struct Programs {
   BatchLevels levels;
 };
 
+/// Samples of a micro-batch, before it gets its leading dimension: rows of the argument `tokens`, else of the first
+/// batch argument; 1 without any.
+int64_t countSamples(func::FuncOp func);
+
 /// The reduction of a value over the ranks of one axis.
 Value createAllReduce(OpBuilder &builder, Location loc, Value value,
                       MeshOp mesh, StringRef axis, ReductionKind kind);

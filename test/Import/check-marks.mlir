@@ -8,7 +8,7 @@ func.func @good(%a: tensor<4xf32> {fsdp.param = "a", fsdp.init = #fsdp.init<norm
 
 // -----
 
-// expected-error @+1 {{argument 0 has the unknown attribute 'fsdp.bogus'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, fsdp.unit or fsdp.limit}}
+// expected-error @+1 {{argument 0 has the unknown attribute 'fsdp.bogus'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, fsdp.unit, fsdp.limit or fsdp.key}}
 func.func @bad(%a: tensor<4xf32> {fsdp.bogus},
   // expected-error @+1 {{argument 1 expected 'fsdp.param' to be a name, such as "h.0.weight", found ""}}
   %b: tensor<4xf32> {fsdp.param = ""},
@@ -31,6 +31,13 @@ func.func @bad(%a: tensor<4xf32> {fsdp.bogus},
   // expected-error @+1 {{argument 10 expected 'fsdp.init' to have a lower bound that is at most the upper one}}
   %k: tensor<4xf32> {fsdp.param = "k", fsdp.init = #fsdp.init<uniform, 1.0, 0.0>},
   // expected-error @+1 {{argument 11 has 'fsdp.limit', which batch arguments have: a parameter is not checked before each step}}
-  %l: tensor<4xi64> {fsdp.param = "l", fsdp.limit = 4 : i64}) {
+  %l: tensor<4xi64> {fsdp.param = "l", fsdp.limit = 4 : i64},
+  %m: tensor<i64> {fsdp.key = "seed"},
+  // expected-error @+1 {{argument 13 expected 'fsdp.key' to be "seed", "step" or "sample", found "epoch"}}
+  %n: tensor<i64> {fsdp.key = "epoch"},
+  // expected-error @+1 {{argument 14 expected tensor<i64>, as 'fsdp.key' is one number, found 'tensor<4xi32>'}}
+  %o: tensor<4xi32> {fsdp.key = "step"},
+  // expected-error @+1 {{argument 15 expected 'fsdp.key' alone, found 'fsdp.batch' beside it}}
+  %p: tensor<i64> {fsdp.batch = "p", fsdp.key = "sample"}) {
   return
 }

@@ -104,6 +104,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   for (const Parameter &parameter : parameters)
     types.push_back(RankedTensorType::get(parameter.shape, narrow));
   types.append(2, RankedTensorType::get({config.batch, *config.seq}, builder.getI64Type()));
+  if (config.drops())
+    types.append(3, RankedTensorType::get({}, builder.getI64Type()));
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
@@ -117,6 +119,12 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
     function.setArgAttr(locations.size(), FSDPDialect::batchAttr, builder.getStringAttr(name));
     function.setArgAttr(locations.size(), FSDPDialect::limitAttr, builder.getI64IntegerAttr(config.vocab));
     locations.push_back(loc(name));
+  }
+  for (StringRef key : {"seed", "step", "sample"}) {
+    if (!config.drops())
+      break;
+    function.setArgAttr(locations.size(), FSDPDialect::keyAttr, builder.getStringAttr(key));
+    locations.push_back(loc(key));
   }
   Block *body = builder.createBlock(&function.getBody(), {}, types, locations);
   for (auto [parameter, argument] : llvm::zip(parameters, body->getArguments()))
@@ -261,6 +269,19 @@ Value Emitter::add(Value a, Value b, StringRef what) {
   return map("nc,nc->nc", {a, b}, narrow, what, [](ArrayRef<Scalar> x) { return x[0] + x[1]; });
 }
 
+Value Emitter::dropout(Value x, double probability, StringRef what) {
+  if (probability == 0)
+    return x;
+  auto type = cast<RankedTensorType>(x.getType());
+  auto factor = RandomOp::create(
+      builder, loc(what), type.clone(wide), RandomKindAttr::get(builder.getContext(), RandomKind::bernoulli),
+      builder.getF64FloatAttr(1 - probability), behindParameters(2), behindParameters(3), behindParameters(4),
+      builder.getI64IntegerAttr(randomSites++), builder.getI64IntegerAttr(type.getNumElements() / config.batch));
+  std::string letters = StringRef("abcdefgh").take_front(type.getRank()).str();
+  return map(letters + "," + letters + "->" + letters, {x, factor}, cast<FloatType>(type.getElementType()), what,
+             [](ArrayRef<Scalar> in) { return in[0] * in[1]; });
+}
+
 Value Emitter::linear(StringRef spec, Value x, Value weight, Value bias) {
   Value y = contract(spec, x, weight, "");
   if (!bias)
@@ -327,6 +348,7 @@ Value Emitter::causalAttention(Value q, Value k, Value v, double scale) {
   Value weights = linalg::SoftmaxOp::create(builder, loc("weights"), TypeRange(type), masked,
                                             empty(type.getShape(), wide), type.getRank() - 1)
                       .getResult()[0];
+  weights = dropout(weights, config.attentionDropout, "dropout");
   weights = round(weights, "weights");
   Value mixed = contract(shared ? "bhgts,bshd->bthgd" : "bhts,bshd->bthd", weights, v, "mixed");
   return round(view(mixed, {config.tokens(), config.heads * *config.headDim}, "mixed"), "mixed");

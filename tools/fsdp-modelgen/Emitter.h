@@ -49,8 +49,8 @@ public:
   FloatType narrow, wide;
 
   Value param(StringRef name) const;
-  Value tokens() { return function.getArgument(function.getNumArguments() - 2); }
-  Value targets() { return function.getArgument(function.getNumArguments() - 1); }
+  Value tokens() { return behindParameters(0); }
+  Value targets() { return behindParameters(1); }
 
   /// Results are named `<scope>.<what>`, or `<scope>`, in the text from here on.
   void setScope(StringRef name) { scope = name.str(); }
@@ -67,6 +67,9 @@ public:
   // Layers. Activations are [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
+  /// x, whose dimensions begin with the sequences (or their tokens): in training each element is 0 with
+  /// this probability, and else larger, so that its mean stays.
+  Value dropout(Value x, double probability, StringRef what);
   /// spec: how x meets the weight, "nk,ko->no" (GPT-2) or "nk,ok->no"; no bias when null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);
   Value layerNorm(Value x, Value weight, Value bias);
@@ -83,6 +86,7 @@ private:
   Location loc(StringRef what);
   Value generic(const Loops &loops, ValueRange operands, Value init, StringRef what,
                 llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body);
+  Value behindParameters(unsigned index) { return function.getArgument(params.size() + index); }
   Value zeros(ArrayRef<int64_t> shape, FloatType type);
   Value empty(ArrayRef<int64_t> shape, FloatType type);
   Value round(Value value, StringRef what);
@@ -92,6 +96,7 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
+  int64_t randomSites = 0; // numbered in order
 };
 
 /// The function applied between the two halves of an MLP.

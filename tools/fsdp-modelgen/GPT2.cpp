@@ -69,6 +69,7 @@ static Value embedding(Emitter &emit) {
   Value places = emit.slice(emit.param("wpe.weight"), 0, 0, *config.seq, "wpe");
   Value x = emit.map("btc,tc->btc", {words, places}, emit.narrow, "embedding",
                      [](ArrayRef<Scalar> in) { return in[0] + in[1]; });
+  x = emit.dropout(x, config.embeddingDropout, "dropout");
   return emit.view(x, {config.tokens(), config.hidden}, "embedding");
 }
 
@@ -87,14 +88,14 @@ static Value attention(Emitter &emit, Value x, const std::string &name, int64_t 
   };
   Value q = part(0, "q"), k = part(1, "k"), v = part(2, "v");
   Value mixed = emit.causalAttention(q, k, v, attentionScale(config, layer));
-  return conv1d(emit, mixed, name + ".c_proj");
+  return emit.dropout(conv1d(emit, mixed, name + ".c_proj"), config.residualDropout, "dropout");
 }
 
 static Value mlp(Emitter &emit, Value x, const std::string &name) {
   Value wide = conv1d(emit, x, name + ".c_fc");
   emit.setScope(name);
   Value active = emit.activate(wide, "act");
-  return conv1d(emit, active, name + ".c_proj");
+  return emit.dropout(conv1d(emit, active, name + ".c_proj"), emit.config.residualDropout, "dropout");
 }
 
 void modelgen::emitGPT2(Emitter &emit) {

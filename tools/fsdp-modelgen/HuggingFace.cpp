@@ -143,7 +143,7 @@ static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
   if (rate != 0)
-    file.note("'" + key + "' = " + llvm::formatv("{0:f2}", rate).str() + ": dropout is left out of the model");
+    file.note("'" + key + "' = " + llvm::formatv("{0:f2}", rate).str() + ": dropout is left out of the model; --dropout adds it");
 }
 
 static void readGPT2(Section &file, ModelConfig &config) {

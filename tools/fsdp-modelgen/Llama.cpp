@@ -133,7 +133,7 @@ static Value attention(Emitter &emit, Value x, const std::string &name, const Ro
   if (config.groups() > 1) // query head h reads key/value head h / groups
     q = emit.view(q, {batch, seq, keys, config.groups(), dim}, "q");
   Value mixed = emit.causalAttention(q, k, v, 1 / std::sqrt(double(dim)));
-  return linear(emit, mixed, name + ".o_proj", config.outBias);
+  return emit.dropout(linear(emit, mixed, name + ".o_proj", config.outBias), config.residualDropout, "dropout");
 }
 
 static Value mlp(Emitter &emit, Value x, const std::string &name) {
@@ -144,7 +144,7 @@ static Value mlp(Emitter &emit, Value x, const std::string &name) {
   Value gated = emit.map("nc,nc->nc", {gate, up}, emit.narrow, "gated", [&](ArrayRef<Scalar> in) {
     return activation(config.activation, in[0]) * in[1];
   });
-  return linear(emit, gated, name + ".down_proj", config.mlpBias);
+  return emit.dropout(linear(emit, gated, name + ".down_proj", config.mlpBias), config.residualDropout, "dropout");
 }
 
 void modelgen::emitLlama(Emitter &emit) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelConfig.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
 
@@ -102,6 +103,11 @@ std::vector<std::string> ModelConfig::resolve() {
   faults.positive("eps", epsilon);
   faults.positive("init-range", initRange);
   faults.positive("rope-theta", ropeTheta);
+  for (double rate : {embeddingDropout, attentionDropout, residualDropout})
+    if (!(rate >= 0 && rate < 1)) {
+      faults.require(false, "expected dropout to be a probability from 0 up to, but not 1, found " + llvm::formatv("{0:f3}", rate).str());
+      break;
+    }
   if (!faults.messages.empty())
     return faults.messages;
 

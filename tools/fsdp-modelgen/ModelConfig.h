@@ -38,6 +38,7 @@ struct ModelConfig {
   std::optional<int64_t> kvHeads, headDim, intermediate, seq, seed;
   Activation activation = Activation::GeluTanh;
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
+  double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
   bool tied = false;                                       // the head reads the embedding
   bool qkvBias = false, outBias = false, mlpBias = false;  // Llama; GPT-2 has every bias
@@ -51,6 +52,7 @@ struct ModelConfig {
 
   /// Query heads that share one key/value head.
   int64_t groups() const { return heads / *kvHeads; }
+  bool drops() const { return embeddingDropout > 0 || attentionDropout > 0 || residualDropout > 0; }
   int64_t tokens() const { return batch * *seq; }
 };
 

@@ -72,6 +72,10 @@ struct CommandLine {
   Real initRange{"init-range", cl::value_desc("x"), cl::desc("standard deviation of initial weights (0.02)"),
                  cl::cat(model)};
 
+  Real dropout{"dropout", cl::value_desc("p"), cl::cat(model),
+               cl::desc("probability that training drops an element: of attention weights, of what a block adds to the "
+                        "residual, and (gpt2) of embeddings (default 0)")};
+
   Int seq{"seq", cl::value_desc("n"), cl::desc("tokens of a sequence (default: positions, at most 2048)"),
           cl::cat(batch)};
   Int batchSize{"batch", cl::value_desc("n"), cl::desc("sequences per rank and step (default: 1)"), cl::cat(batch)};
@@ -140,6 +144,10 @@ void CommandLine::overrideSizes(ModelConfig &config) {
   overrideWith(config.epsilon, epsilon);
   overrideWith(config.ropeTheta, ropeTheta);
   overrideWith(config.initRange, initRange);
+  overrideWith(config.attentionDropout, dropout);
+  overrideWith(config.residualDropout, dropout);
+  if (config.family == Family::GPT2)
+    overrideWith(config.embeddingDropout, dropout);
 }
 
 void CommandLine::overrideFlags(ModelConfig &config) {

@@ -55,6 +55,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
     | `fsdp.no_sync` | function (after Shard) | they are summed before they cross ranks |
+    | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | what random numbers follow from: the seed of the run, the number of the step, and that of the first sample in the global batch |
     | `fsdp.seed = N` | module | seed of initial values and samples, where a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -69,6 +70,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral masterDtypeAttr = "fsdp.master_dtype";
     static constexpr ::llvm::StringLiteral valuesAttr = "fsdp.values";
     static constexpr ::llvm::StringLiteral batchAttr = "fsdp.batch";
+    static constexpr ::llvm::StringLiteral keyAttr = "fsdp.key";
     static constexpr ::llvm::StringLiteral limitAttr = "fsdp.limit";
     static constexpr ::llvm::StringLiteral extraIdsAttr = "fsdp.extra_ids";
     static constexpr ::llvm::StringLiteral unitAttr = "fsdp.unit";

@@ -83,6 +83,18 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
+  let summary = "Read from the rank block what random numbers follow from";
+  let description = [{
+    - Requires: `fsdp-add-step-block`.
+    - Ensures: no argument carries `fsdp.key`. The seed and the number of the step are elements 4 and 5 of the rank
+      block; the first sample is the rank's place in the global batch, in samples.
+    - Keeps: everything else.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numBound", "bound-keys", "Arguments bound, once per program">];
+}
+
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   let summary = "Update parameters and optimizer state from the gradients";
   let description = [{

@@ -1,0 +1,98 @@
+//===- BindKeys.cpp - What random numbers follow from -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Numbers that the run provides come from the rank block.
+//
+//   func @step(.., %rank, %seed {fsdp.key = "seed"},      func @step(.., %rank, ..)
+//              %step {.. "step"}, %first {.. "sample"})     %seed = %rank[4], %step = %rank[5]
+//                                                     =>    %first = %rank[0] · samples of a rank and step
+//
+//  1. seed, step: views of the rank block.
+//  2. sample: the rank's place in the global batch; 0 in the reference, whose batch
+//     is the global one. (Micro-batches are counted in AccumulateGradients.cpp.)
+//  3. The arguments go. O(arguments).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elementwise.h"
+#include "Programs.h"
+#include "fsdp/IR/StepBlock.h"
+#include "fsdp/Update/Passes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_BINDKEYSPASS
+#include "fsdp/Update/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Samples that a run of the program sees, over all its micro-batches.
+static int64_t countAllSamples(func::FuncOp func) {
+  auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
+  int64_t samples = countSamples(func); // the leading dimension, where there is one
+  if (!microBatches || microBatches.getInt() <= 1)
+    return samples;
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::batchAttr);
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (name && type && type.getRank() > 1 && type.getDimSize(0) == samples)
+      return samples * type.getDimSize(1);
+  }
+  return samples;
+}
+
+static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t samples) {
+  Value index = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::Rank));
+  return createElementwise(builder, loc, index, createEmpty(builder, loc, index.getType()),
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             Value each = arith::ConstantIntOp::create(b, samples, 64);
+                             return {arith::MulIOp::create(b, args[0], each)};
+                           })
+      .front();
+}
+
+namespace {
+struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
+  LogicalResult run(func::FuncOp func) {
+    bool isReference = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "reference";
+    BlockArgument rank;
+    for (BlockArgument arg : func.getArguments())
+      if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::rankAttr))
+        rank = arg;
+    OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
+    llvm::BitVector bound(func.getNumArguments());
+    for (BlockArgument arg : func.getArguments()) {
+      auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
+      if (!key)
+        continue;
+      bound.set(arg.getArgNumber());
+      ++numBound;
+      if (arg.use_empty())
+        continue;
+      if (!rank)
+        return func.emitError("expected the rank block, which '") << FSDPDialect::keyAttr << "' is read from";
+      if (key.getValue() == "sample" && isReference)
+        arg.replaceAllUsesWith(arith::ConstantOp::create(
+            builder, arg.getLoc(), DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()), builder.getI64IntegerAttr(0))));
+      else if (key.getValue() == "sample")
+        arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func)));
+      else
+        arg.replaceAllUsesWith(createElementView(
+            builder, arg.getLoc(), rank,
+            static_cast<int64_t>(key.getValue() == "seed" ? RankSlot::Seed : RankSlot::StepNumber)));
+    }
+    return func.eraseArguments(bound);
+  }
+
+  void runOnOperation() override {
+    for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (func->hasAttr(FSDPDialect::programAttr) && failed(run(func)))
+        return signalPassFailure();
+  }
+};
+} // namespace
