@@ -28,7 +28,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-Value gemm::emitOffset(GemmBuilder &b, ArrayRef<int64_t> strides, const Position &position) {
+Value gemm::emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position) {
   Value offset = b.constant(0);
   for (auto [stride, value] : llvm::zip_equal(strides, position))
     if (stride != 0 && value)
@@ -36,12 +36,12 @@ Value gemm::emitOffset(GemmBuilder &b, ArrayRef<int64_t> strides, const Position
   return offset;
 }
 
-Place Kernel::at(GemmBuilder &b, const Operand &operand, const Position &position) const {
+Place Kernel::at(CodeBuilder &b, const Operand &operand, const Position &position) const {
   Value offset = b.add(emitOffset(b, operand.strides, position), operand.access.offset);
   return {bindings[operand.access.binding], operand.access.elementType, offset};
 }
 
-void Kernel::setDigits(GemmBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const {
+void Kernel::setDigits(CodeBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const {
   for (int digit : llvm::reverse(digits)) {
     int64_t size = problem.digits[digit].size;
     bool first = digit == digits.front();
@@ -54,7 +54,7 @@ void Kernel::setDigits(GemmBuilder &b, Position &position, Value flat, ArrayRef<
 namespace {
 class PhaseEmitter {
 public:
-  PhaseEmitter(GemmBuilder &b, const Problem &problem, const Plan &plan)
+  PhaseEmitter(CodeBuilder &b, const Problem &problem, const Plan &plan)
       : b(b), kernel{problem, plan, {}, {}}, problem(problem), plan(plan) {}
   void emit(func::FuncOp phase);
 
@@ -69,7 +69,7 @@ private:
   Place panel(const Side &side, Value number);
   Place waitingTile(Value row, Value col, Range rows, Range sumCols);
 
-  GemmBuilder &b;
+  CodeBuilder &b;
   Kernel kernel;
   const Problem &problem;
   const Plan &plan;
@@ -245,7 +245,7 @@ LogicalResult mlir::fsdp::lowerContractKernel(func::FuncOp kernel, const CpuTarg
     return kernel.emitError("expected one contraction of floating-point tensors with elementwise ops behind it");
   auto &[problem, plan] = *prepared;
 
-  GemmBuilder b(kernel.getLoc(), kernel.getContext());
+  CodeBuilder b(kernel.getLoc(), kernel.getContext());
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes()) {
     auto tensor = cast<RankedTensorType>(type);

@@ -7,7 +7,8 @@
 #ifndef FSDP_LIB_CODEGEN_GEMMEMIT_H
 #define FSDP_LIB_CODEGEN_GEMMEMIT_H
 
-#include "GemmBuilder.h"
+#include "GemmPlan.h"
+#include "fsdp/Codegen/CodeBuilder.h"
 
 namespace mlir::fsdp::gemm {
 
@@ -22,13 +23,13 @@ struct Kernel {
   Value worker;
 
   /// The element of an operand at a position.
-  Place at(GemmBuilder &b, const Operand &operand, const Position &position) const;
+  Place at(CodeBuilder &b, const Operand &operand, const Position &position) const;
   /// Sets the digits of an index that counts through all of `digits`.
-  void setDigits(GemmBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const;
+  void setDigits(CodeBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const;
 };
 
 /// Σ position · strides.
-Value emitOffset(GemmBuilder &b, ArrayRef<int64_t> strides, const Position &position);
+Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
 /// One side of the contraction in panels of `width` rows or columns.
 struct Side {
@@ -42,12 +43,12 @@ struct Side {
 
 /// Packs rows (columns) [first, end), where `first` begins a panel, of `kCount` values of k:
 /// to[step · width + i] = step of row i of a panel, rows that do not exist hold anything.
-void emitPackPanels(GemmBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
+void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
                     Value end, Value kCount, Place to);
 
 /// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
 /// `accumulate`, to the constant `start` otherwise.
-void emitMicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+void emitMicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
                      Value tileStride, Value accumulate, TypedAttr start);
 
 /// Part of the result that one tile covers.
@@ -56,9 +57,9 @@ struct TileRegion {
   Value rows, cols;
 };
 /// Loads `source` into a tile of nr columns a row.
-void emitLoadTile(GemmBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Place tile);
+void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Place tile);
 /// Runs the elementwise ops behind the contraction on a tile, and stores the results.
-void emitFinishTile(GemmBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile);
+void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile);
 
 } // namespace mlir::fsdp::gemm
 

@@ -20,7 +20,7 @@ namespace {
 /// Vectors of one row of a tile.
 class RowEmitter {
 public:
-  RowEmitter(GemmBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
+  RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
   /// The place of each operand at the tile's corner, before the loops.
   using Corner = std::pair<const Operand *, Place>;
 
@@ -44,7 +44,7 @@ private:
     return b.add(b.mul(row, rowStride(strides)), b.mul(col, colStride(strides)));
   }
 
-  GemmBuilder &b;
+  CodeBuilder &b;
   const Kernel &kernel;
   const Plan &plan;
   Value row, col, mask;
@@ -90,7 +90,7 @@ Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
 }
 
 /// Runs `body(row, col)` for each row and vector of columns of a tile.
-static void forEachVector(GemmBuilder &b, const Plan &plan, const TileRegion &region, RowEmitter &emitter,
+static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &region, RowEmitter &emitter,
                           function_ref<void(Value, Value)> body) {
   b.loop(b.constant(0), region.rows, 1, [&](Value row) {
     b.loop(b.constant(0), region.cols, plan.lanes, [&](Value col) {
@@ -100,7 +100,7 @@ static void forEachVector(GemmBuilder &b, const Plan &plan, const TileRegion &re
   });
 }
 
-void gemm::emitLoadTile(GemmBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region,
+void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region,
                         Place tile) {
   RowEmitter emitter(b, kernel);
   Place corner = emitter.corner(source, region);
@@ -110,7 +110,7 @@ void gemm::emitLoadTile(GemmBuilder &b, const Kernel &kernel, const Operand &sou
   });
 }
 
-void gemm::emitFinishTile(GemmBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile) {
+void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile) {
   const Problem &problem = kernel.problem;
   const Plan &plan = kernel.plan;
   RowEmitter emitter(b, kernel);

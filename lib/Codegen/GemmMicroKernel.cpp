@@ -27,7 +27,7 @@ static constexpr int64_t unroll = 2;
 namespace {
 class MicroKernel {
 public:
-  MicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
+  MicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
     accType = VectorType::get({plan.lanes}, plan.accType);
     stepType = VectorType::get({plan.lanes}, rhs.type);
   }
@@ -42,7 +42,7 @@ private:
     return b.shift(tile, b.add(b.mul(stride, r), v * plan.lanes));
   }
 
-  GemmBuilder &b;
+  CodeBuilder &b;
   const Plan &plan;
   Place lhs, rhs;
   VectorType accType, stepType;
@@ -106,7 +106,7 @@ void MicroKernel::store(ValueRange sums, Place tile, Value stride) {
       b.store(sums[r * plan.nv + v], tileVector(tile, stride, r, v));
 }
 
-void gemm::emitMicroKernel(GemmBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
                            Value tileStride, Value accumulate, TypedAttr start) {
   MicroKernel micro(b, plan, lhs, rhs);
   SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);

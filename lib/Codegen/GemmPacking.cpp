@@ -38,7 +38,7 @@ namespace {
 class Packer {
 public:
   /// `from`: the first row at the first k; `to`: its panel.
-  Packer(GemmBuilder &b, const Plan &plan, const Side &side, Place from, Value kCount, Place to)
+  Packer(CodeBuilder &b, const Plan &plan, const Side &side, Place from, Value kCount, Place to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()) {}
   /// One panel of `valid` rows.
@@ -69,7 +69,7 @@ private:
   SmallVector<Value> transpose(ArrayRef<Value> rows);
   SmallVector<Value> mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block);
 
-  GemmBuilder &b;
+  CodeBuilder &b;
   const Plan &plan;
   const Side &side;
   Place from;
@@ -257,7 +257,7 @@ void Packer::packElements(Value valid) {
            [&] { eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); }); });
 }
 
-void gemm::emitPackPanels(GemmBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
+void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
                           Value end, Value kCount, Place to) {
   const Plan &plan = kernel.plan;
   bool splat = side.operand.access.binding < 0;

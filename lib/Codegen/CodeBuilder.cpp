@@ -1,4 +1,4 @@
-//===- GemmBuilder.cpp - Short names for building loops ---------*- C++ -*-===//
+//===- CodeBuilder.cpp - Short names for building loops ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,47 +9,46 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GemmBuilder.h"
+#include "fsdp/Codegen/CodeBuilder.h"
 #include "fsdp/Codegen/Codegen.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-using namespace mlir::fsdp::gemm;
 
-Type gemm::withElement(Type type, Type element) {
+Type fsdp::withElement(Type type, Type element) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
 }
 
-Value GemmBuilder::constant(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 64); }
-Value GemmBuilder::boolean(bool value) { return arith::ConstantIntOp::create(*this, loc, value, 1); }
-Value GemmBuilder::add(Value a, Value b) { return createOrFold<arith::AddIOp>(loc, a, b); }
-Value GemmBuilder::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(loc, a, b); }
-Value GemmBuilder::mul(Value a, int64_t b) { return mul(a, constant(b)); }
-Value GemmBuilder::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(loc, a, b); }
-Value GemmBuilder::div(Value a, int64_t b) { return createOrFold<arith::DivUIOp>(loc, a, constant(b)); }
-Value GemmBuilder::rem(Value a, int64_t b) { return createOrFold<arith::RemUIOp>(loc, a, constant(b)); }
-Value GemmBuilder::min(Value a, Value b) { return createOrFold<arith::MinSIOp>(loc, a, b); }
-Value GemmBuilder::max(Value a, Value b) { return createOrFold<arith::MaxSIOp>(loc, a, b); }
-Value GemmBuilder::isLess(Value a, Value b) {
+Value CodeBuilder::constant(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 64); }
+Value CodeBuilder::boolean(bool value) { return arith::ConstantIntOp::create(*this, loc, value, 1); }
+Value CodeBuilder::add(Value a, Value b) { return createOrFold<arith::AddIOp>(loc, a, b); }
+Value CodeBuilder::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(loc, a, b); }
+Value CodeBuilder::mul(Value a, int64_t b) { return mul(a, constant(b)); }
+Value CodeBuilder::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(loc, a, b); }
+Value CodeBuilder::div(Value a, int64_t b) { return createOrFold<arith::DivUIOp>(loc, a, constant(b)); }
+Value CodeBuilder::rem(Value a, int64_t b) { return createOrFold<arith::RemUIOp>(loc, a, constant(b)); }
+Value CodeBuilder::min(Value a, Value b) { return createOrFold<arith::MinSIOp>(loc, a, b); }
+Value CodeBuilder::max(Value a, Value b) { return createOrFold<arith::MaxSIOp>(loc, a, b); }
+Value CodeBuilder::isLess(Value a, Value b) {
   return createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, a, b);
 }
-Value GemmBuilder::isEqual(Value a, int64_t b) {
+Value CodeBuilder::isEqual(Value a, int64_t b) {
   return createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, a, constant(b));
 }
-Value GemmBuilder::both(Value a, Value b) { return createOrFold<arith::AndIOp>(loc, a, b); }
-Value GemmBuilder::select(Value condition, Value a, Value b) {
+Value CodeBuilder::both(Value a, Value b) { return createOrFold<arith::AndIOp>(loc, a, b); }
+Value CodeBuilder::select(Value condition, Value a, Value b) {
   return createOrFold<arith::SelectOp>(loc, condition, a, b);
 }
 
-void GemmBuilder::loop(Value from, Value to, int64_t step, function_ref<void(Value)> body) {
+void CodeBuilder::loop(Value from, Value to, int64_t step, function_ref<void(Value)> body) {
   auto op = scf::ForOp::create(*this, loc, from, to, constant(step));
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   body(op.getInductionVar());
 }
 
-void GemmBuilder::when(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
+void CodeBuilder::when(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
   auto op = scf::IfOp::create(*this, loc, condition, /*withElseRegion=*/bool(otherwise));
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.thenBlock());
@@ -60,7 +59,7 @@ void GemmBuilder::when(Value condition, function_ref<void()> then, function_ref<
   otherwise();
 }
 
-Value GemmBuilder::address(const Place &place) {
+Value CodeBuilder::address(const Place &place) {
   return LLVM::GEPOp::create(*this, loc, place.base.getType(), getStorageType(place.type), place.base,
                              ValueRange{place.index});
 }
@@ -74,7 +73,7 @@ static Type inMemory(Type type) {
   return withElement(type, getStorageType(element));
 }
 
-static Value fromMemory(GemmBuilder &b, Value value, Type type) {
+static Value fromMemory(CodeBuilder &b, Value value, Type type) {
   if (value.getType() == type)
     return value;
   if (getElementTypeOrSelf(type).isIndex())
@@ -84,7 +83,7 @@ static Value fromMemory(GemmBuilder &b, Value value, Type type) {
   return arith::TruncIOp::create(b, b.loc, type, value);
 }
 
-static Value toMemory(GemmBuilder &b, Value value) {
+static Value toMemory(CodeBuilder &b, Value value) {
   Type type = inMemory(value.getType());
   if (value.getType() == type)
     return value;
@@ -99,7 +98,7 @@ static unsigned elementBytes(Type type) {
   return std::max(1u, getStorageType(getElementTypeOrSelf(type)).getIntOrFloatBitWidth() / 8);
 }
 
-Value GemmBuilder::load(Type type, const Place &place, Value mask) {
+Value CodeBuilder::load(Type type, const Place &place, Value mask) {
   Type memory = inMemory(type);
   unsigned align = elementBytes(type);
   Value value;
@@ -110,7 +109,7 @@ Value GemmBuilder::load(Type type, const Place &place, Value mask) {
   return fromMemory(*this, value, type);
 }
 
-void GemmBuilder::store(Value value, const Place &place, Value mask) {
+void CodeBuilder::store(Value value, const Place &place, Value mask) {
   unsigned align = elementBytes(value.getType());
   value = toMemory(*this, value);
   if (mask)
@@ -119,18 +118,18 @@ void GemmBuilder::store(Value value, const Place &place, Value mask) {
     LLVM::StoreOp::create(*this, loc, value, address(place), align);
 }
 
-void GemmBuilder::prefetch(const Place &place, bool forWriting) {
+void CodeBuilder::prefetch(const Place &place, bool forWriting) {
   LLVM::Prefetch::create(*this, loc, address(place), /*rw=*/forWriting, /*hint=*/3, /*cache=*/1);
 }
 
-Value GemmBuilder::strided(const Place &place, int64_t lanes, int64_t stride) {
+Value CodeBuilder::strided(const Place &place, int64_t lanes, int64_t stride) {
   Value index = arith::MulIOp::create(*this, loc, iota(lanes, getI64Type()), splat(constant(stride), lanes));
   index = arith::AddIOp::create(*this, loc, index, splat(place.index, lanes));
   return LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()), getStorageType(place.type),
                              place.base, ValueRange{index});
 }
 
-Value GemmBuilder::gather(VectorType type, const Place &place, int64_t stride, Value mask) {
+Value CodeBuilder::gather(VectorType type, const Place &place, int64_t stride, Value mask) {
   Value pointers = strided(place, type.getNumElements(), stride);
   Type memory = inMemory(type);
   Value value = LLVM::masked_gather::create(*this, loc, memory, pointers, mask, zero(memory),
@@ -138,35 +137,47 @@ Value GemmBuilder::gather(VectorType type, const Place &place, int64_t stride, V
   return fromMemory(*this, value, type);
 }
 
-void GemmBuilder::scatter(Value value, const Place &place, int64_t stride, Value mask) {
+Value CodeBuilder::gather(Type element, const Place &place, Value indices) {
+  int64_t lanes = cast<VectorType>(indices.getType()).getNumElements();
+  auto type = VectorType::get({lanes}, element);
+  Value pointers = LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()),
+                                       getStorageType(place.type), address(place), ValueRange{indices});
+  Type memory = inMemory(type);
+  Value all = arith::ConstantOp::create(*this, loc, DenseElementsAttr::get(VectorType::get({lanes}, getI1Type()), true));
+  Value value = LLVM::masked_gather::create(*this, loc, memory, pointers, all, zero(memory),
+                                            getI32IntegerAttr(elementBytes(type)));
+  return fromMemory(*this, value, type);
+}
+
+void CodeBuilder::scatter(Value value, const Place &place, int64_t stride, Value mask) {
   auto type = cast<VectorType>(value.getType());
   LLVM::masked_scatter::create(*this, loc, toMemory(*this, value), strided(place, type.getNumElements(), stride), mask,
                                getI32IntegerAttr(elementBytes(type)));
 }
 
-Value GemmBuilder::iota(int64_t lanes, Type element) {
+Value CodeBuilder::iota(int64_t lanes, Type element) {
   SmallVector<Attribute> values;
   for (int64_t i = 0; i < lanes; ++i)
     values.push_back(getIntegerAttr(element, i));
   return arith::ConstantOp::create(*this, loc, DenseElementsAttr::get(VectorType::get({lanes}, element), values));
 }
 
-Value GemmBuilder::maskBelow(int64_t lanes, Value count) {
+Value CodeBuilder::maskBelow(int64_t lanes, Value count) {
   Value limit = arith::TruncIOp::create(*this, loc, getI32Type(), min(count, constant(lanes)));
   return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::slt, iota(lanes, getI32Type()), splat(limit, lanes));
 }
 
-Value GemmBuilder::splat(Value scalar, int64_t lanes) {
+Value CodeBuilder::splat(Value scalar, int64_t lanes) {
   return vector::BroadcastOp::create(*this, loc, VectorType::get({lanes}, scalar.getType()), scalar);
 }
 
-Value GemmBuilder::zero(Type type) { return arith::ConstantOp::create(*this, loc, getZeroAttr(type)); }
+Value CodeBuilder::zero(Type type) { return arith::ConstantOp::create(*this, loc, getZeroAttr(type)); }
 
-Value GemmBuilder::shuffle(Value a, Value b, ArrayRef<int64_t> mask) {
+Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int64_t> mask) {
   return vector::ShuffleOp::create(*this, loc, a, b, mask);
 }
 
-Value GemmBuilder::convertFloat(Value value, Type element) {
+Value CodeBuilder::convertFloat(Value value, Type element) {
   Type from = getElementTypeOrSelf(value.getType());
   if (from == element)
     return value;
@@ -179,7 +190,7 @@ Value GemmBuilder::convertFloat(Value value, Type element) {
   return arith::TruncFOp::create(*this, loc, type, value);
 }
 
-SmallVector<Value> GemmBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
+SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
                                            function_ref<Value(unsigned)> index) {
   IRMapping map;
   auto vectorised = [&](Type type) { return lanes ? Type(VectorType::get({lanes}, type)) : type; };

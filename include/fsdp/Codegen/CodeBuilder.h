@@ -1,24 +1,24 @@
-//===- GemmBuilder.h - Short names for building loops -----------*- C++ -*-===//
+//===- CodeBuilder.h - Short names for building loops -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A builder for code on pointers: 64-bit arithmetic, scf loops, vector loads and
-// stores with and without masks.
+// stores with and without masks. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_CODEGEN_GEMMBUILDER_H
-#define FSDP_LIB_CODEGEN_GEMMBUILDER_H
+#ifndef FSDP_CODEGEN_CODEBUILDER_H
+#define FSDP_CODEGEN_CODEBUILDER_H
 
-#include "GemmPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-namespace mlir::fsdp::gemm {
+namespace mlir::fsdp {
 
 /// A place in memory: `index` elements of `type` behind `base`.
 struct Place {
@@ -27,9 +27,9 @@ struct Place {
   Value index;
 };
 
-class GemmBuilder : public OpBuilder {
+class CodeBuilder : public OpBuilder {
 public:
-  GemmBuilder(Location loc, MLIRContext *context) : OpBuilder(context), loc(loc) {}
+  CodeBuilder(Location loc, MLIRContext *context) : OpBuilder(context), loc(loc) {}
 
   Value constant(int64_t value);
   Value boolean(bool value);
@@ -61,6 +61,8 @@ public:
   /// Lanes `stride` elements apart.
   Value gather(VectorType type, const Place &place, int64_t stride, Value mask);
   void scatter(Value value, const Place &place, int64_t stride, Value mask);
+  /// Lanes at the places that `indices` (a vector of integers) counts from `place` on.
+  Value gather(Type element, const Place &place, Value indices);
   /// Lanes i of `lanes` with i < count.
   Value maskBelow(int64_t lanes, Value count);
   Value splat(Value scalar, int64_t lanes);
@@ -85,6 +87,6 @@ private:
 /// The type with its element replaced: vector or scalar.
 Type withElement(Type type, Type element);
 
-} // namespace mlir::fsdp::gemm
+} // namespace mlir::fsdp
 
-#endif // FSDP_LIB_CODEGEN_GEMMBUILDER_H
+#endif // FSDP_CODEGEN_CODEBUILDER_H
