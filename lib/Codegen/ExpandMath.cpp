@@ -83,6 +83,7 @@ public:
   Value exp(Value x) const;
   Value expm1(Value x) const;
   Value exp2(Value x) const;
+  Value smallExp2(Value x) const;
   Value tanh(Value x) const;
   Value erf(Value x) const;
   Value erfc(Value x) const;
@@ -161,6 +162,14 @@ Value Real::exp2(Value x) const {
   Value p = add(add(fma(mul(r, r), polynomial(expTail(), r), low), r), constant(1));
   Value half = mul(p, s);
   return add(half, half);
+}
+
+/// f32 alone. 2^(f + 1) by a polynomial that is 2 at 0, times 2^(n - 1).
+Value Real::smallExp2(Value x) const {
+  x = select(less(x, -126), constant(-126), x);
+  auto [n, s] = round(x, Value(), 1);
+  Value f = sub(x, n);
+  return mul(fma(polynomial(powerTail32, f), f, constant(2)), s);
 }
 
 Value Real::expm1(Value x) const {
@@ -534,6 +543,8 @@ static Value cbrt(const Real &r, Value x) {
   Value y = r.pow(a, r.constant(1.0 / 3));
   return r.copySign(r.select(r.equal(a, 0), a, y), x);
 }
+
+Value fsdp::expandSmallExp2(OpBuilder &b, Location loc, Value x) { return Real(b, loc, x.getType()).smallExp2(x); }
 
 void fsdp::populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandPowI, ExpandClamp>(patterns.getContext());

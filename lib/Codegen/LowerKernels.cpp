@@ -7,12 +7,14 @@
 // The choice of a lowering. Each says beforehand whether it takes a kernel; the
 // general one takes what is left:
 //
+//   attention                  -> tiles of scores                  Attention.cpp
 //   a contraction              -> packed panels, register tiles    Gemm.cpp
 //   maps, reductions, scatters -> nests of vector loops            NestKernels.cpp
 //   any other kernel           -> plain loops                      LoopKernels.cpp
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Gemm.h"
 #include "fsdp/Codegen/NestBuilder.h"
 #include "fsdp/Codegen/Passes.h"
@@ -26,6 +28,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  if (handlesAttentionKernel(kernel))
+    return lowerAttentionKernel(kernel, target, info);
+  decomposeAttention(kernel);
   speculateBranches(kernel);
   if (handlesContractKernel(kernel, target))
     return lowerContractKernel(kernel, target, info);

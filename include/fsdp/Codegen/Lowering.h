@@ -42,6 +42,8 @@ LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 /// Cuts its phase into several, large ops split over the workers; fills info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
+/// 2^x of an f32 (or a vector) below 2^7, in fewer steps than math.exp2: 0 below 2^-125.
+Value expandSmallExp2(OpBuilder &b, Location loc, Value x);
 /// Own math: see ExpandMath.cpp.
 void populateExpandMathPatterns(RewritePatternSet &patterns);
 /// bf16 and f16 arithmetic in f32, exact conversions: see LegaliseFloats.cpp.

@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Lowering.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Conversion/Passes.h"
@@ -190,6 +191,7 @@ static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
 }
 
 static LogicalResult expandOps(func::FuncOp kernel) {
+  decomposeAttention(kernel);
   IRRewriter rewriter(kernel.getContext());
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });

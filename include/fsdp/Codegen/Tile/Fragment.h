@@ -1,0 +1,53 @@
+//===- Fragment.h - A matrix in registers -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A fragment is a value: a small matrix spread over registers. Its layout says which
+// element stands in lane l of register i, the one thing in which machines differ:
+//
+//   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
+//                           register 1: (0, L) ..                     then row 1
+//
+// What is done element by element, or row by row, asks the layout and nothing else.
+// Private to the stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CODEGEN_TILE_FRAGMENT_H
+#define FSDP_CODEGEN_TILE_FRAGMENT_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mlir::fsdp::tile {
+
+class Layout {
+public:
+  /// Each register holds `lanes` neighbours of a row; `cols` is a multiple of it.
+  static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) { return Layout(rows, cols, lanes); }
+
+  int64_t numRows() const { return rows; }
+  int64_t numCols() const { return cols; }
+  int64_t numLanes() const { return lanes; }
+  int64_t numRegisters() const { return rows * cols / lanes; }
+  int64_t registersPerRow() const { return cols / lanes; }
+  /// The element in lane `lane` of register `reg`.
+  std::pair<int64_t, int64_t> place(int64_t reg, int64_t lane = 0) const {
+    return {reg / registersPerRow(), reg % registersPerRow() * lanes + lane};
+  }
+
+private:
+  Layout(int64_t rows, int64_t cols, int64_t lanes) : rows(rows), cols(cols), lanes(lanes) {}
+  int64_t rows, cols, lanes;
+};
+
+struct Fragment {
+  Layout layout;
+  SmallVector<Value> registers;
+};
+
+} // namespace mlir::fsdp::tile
+
+#endif // FSDP_CODEGEN_TILE_FRAGMENT_H

@@ -1,0 +1,56 @@
+//===- Attention.cpp - Kernels that hold attention --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Fuse gives attention a dispatch of its own, on whole tensors: a kernel with one op.
+// That is lowered tile by tile; attention in any other company is written out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/Attention.h"
+#include "fsdp/Codegen/Lowering.h"
+#include "fsdp/IR/Decompositions.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The op, when it is all that the kernel holds.
+static Operation *getOnlyOp(func::FuncOp kernel) {
+  Block &body = kernel.front();
+  if (body.getOperations().size() != 2 || !isa<AttentionOp>(body.front()))
+    return nullptr;
+  Operation *op = &body.front();
+  auto isPlain = [&](Value v) {
+    auto argument = dyn_cast<BlockArgument>(v);
+    return argument && !kernel.getArgAttr(argument.getArgNumber(), inoutAttr);
+  };
+  llvm::SmallPtrSet<Value, 4> seen;
+  bool results = llvm::all_of(body.getTerminator()->getOperands(),
+                              [&](Value v) { return v.getDefiningOp() == op && seen.insert(v).second; });
+  auto isEmpty = [](Type type) { return cast<RankedTensorType>(type).getNumElements() == 0; };
+  return results && llvm::all_of(op->getOperands(), isPlain) && llvm::none_of(op->getOperandTypes(), isEmpty) ? op
+                                                                                                            : nullptr;
+}
+
+bool fsdp::handlesAttentionKernel(func::FuncOp kernel) { return getOnlyOp(kernel) != nullptr; }
+
+LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  Operation *op = getOnlyOp(kernel);
+  return attention::lowerForward(kernel, cast<AttentionOp>(op), target, info);
+}
+
+void fsdp::decomposeAttention(func::FuncOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) {
+    if (isa<AttentionOp, AttentionGradOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    OpBuilder b(op);
+    auto forward = dyn_cast<AttentionOp>(op);
+    op->replaceAllUsesWith(forward ? lowerToLinalg(forward, b) : lowerToLinalg(cast<AttentionGradOp>(op), b));
+    op->erase();
+  }
+}

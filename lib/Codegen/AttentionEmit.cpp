@@ -1,0 +1,135 @@
+//===- AttentionEmit.cpp - What both attention kernels share ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Values of a function that depend on rows (columns) alone are computed once for each
+// row of a block (column), and stand in an array beside the tile:
+//
+//            kept columns  | c0 | c1 | c2 | ..
+//            kept rows r0  |
+//                      r1  |    tile of scores
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionEmit.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+Shape attention::getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v) {
+  return {q.getDimSize(0), q.getDimSize(1), k.getDimSize(1), q.getDimSize(1) / k.getDimSize(1),
+          q.getDimSize(2), k.getDimSize(2), q.getDimSize(3), v.getDimSize(3)};
+}
+
+Part Plan::take(int64_t rows, int64_t stride, int64_t bytes) {
+  Part part{workerBytes, stride};
+  workerBytes = llvm::alignTo(workerBytes + rows * stride * bytes, 64);
+  return part;
+}
+
+void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
+  Block &entry = phase.front();
+  b.setInsertionPointToStart(&entry);
+  auto toPointer = [&](Value memref) -> Value {
+    Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, b.loc, memref);
+    address = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), address);
+    return LLVM::IntToPtrOp::create(b, b.loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+  };
+  unsigned count = kernel.getNumArguments(), last = entry.getNumArguments() - 3;
+  for (BlockArgument argument : kernel.getArguments())
+    bindings[argument] = {toPointer(entry.getArgument(argument.getArgNumber())),
+                          cast<RankedTensorType>(argument.getType()).getElementType(), b.constant(0)};
+  if (last > count)
+    shared = {toPointer(entry.getArgument(count)), b.getI8Type(), b.constant(0)};
+  begin = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry.getArgument(last));
+  end = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry.getArgument(last + 1));
+  worker = {toPointer(entry.getArgument(last + 2)), b.getI8Type(), b.constant(0)};
+}
+
+Place Emitter::scratch(const Part &part, Type type) {
+  return {b.address({worker.base, b.getI8Type(), b.constant(part.offset)}), type, b.constant(0)};
+}
+
+Matrix Emitter::slab(Place tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols) {
+  Value number = b.add(b.mul(batch, heads), head);
+  return {b.shift(tensor, b.mul(number, rows * cols)), cols, 1};
+}
+
+KeptFunction Emitter::keep(Region &region, unsigned scores, ValueRange captures) {
+  SmallVector<Captured> captured;
+  for (Value capture : captures)
+    captured.push_back({binding(capture), cast<RankedTensorType>(capture.getType())});
+  int64_t extents[] = {shape.batch, shape.heads, shape.rows, shape.cols};
+  KeptFunction f(ScoreFunction(region, scores, extents, captured));
+  if (f.function.empty())
+    return f;
+  auto bytes = [&](Value value) { return std::max(1u, f.function.typeOf(value).getIntOrFloatBitWidth() / 8); };
+  for (Value value : f.function.staged(OnRow))
+    f.rows.push_back(plan.take(1, plan.tileRows, bytes(value)));
+  for (Value value : f.function.staged(OnColumn))
+    f.columns.push_back(plan.take(1, plan.blockCols, bytes(value)));
+  return f;
+}
+
+static Site siteOf(CodeBuilder &b, const Head &head) {
+  return {head.batch, head.head, b.constant(0), b.constant(0), {}, {}, 0};
+}
+
+void Emitter::emitUnit(KeptFunction &f, const Head &head) {
+  f.unit.clear();
+  if (!f.function.empty())
+    f.function.emitUnit(b, siteOf(b, head), f.unit);
+}
+
+void Emitter::emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows) {
+  if (f.rows.empty())
+    return;
+  b.loop(b.constant(0), b.constant(rows), 1, [&](Value row) {
+    ScoreFunction::Values values = f.unit;
+    Site site = siteOf(b, head);
+    site.q = b.min(b.add(firstRow, row), b.constant(shape.rows - 1));
+    for (auto [value, part] : llvm::zip_equal(f.function.staged(OnRow), f.rows))
+      b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), row));
+  });
+}
+
+void Emitter::emitColumns(KeptFunction &f, const Head &head, Value firstCol) {
+  if (f.columns.empty())
+    return;
+  b.loop(b.constant(0), b.constant(plan.blockCols), 1, [&](Value col) {
+    ScoreFunction::Values values = f.unit;
+    Site site = siteOf(b, head);
+    site.column = b.min(b.add(firstCol, col), b.constant(shape.cols - 1));
+    for (auto [value, part] : llvm::zip_equal(f.function.staged(OnColumn), f.columns))
+      b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), col));
+  });
+}
+
+ScoreFunction::Values Emitter::known(const KeptFunction &f, Value row, Value col) {
+  ScoreFunction::Values values = f.unit;
+  for (auto [value, part] : llvm::zip_equal(f.function.staged(OnRow), f.rows)) {
+    Type type = f.function.typeOf(value);
+    values[value] = b.load(type, b.shift(scratch(part, type), row));
+  }
+  for (auto [value, part] : llvm::zip_equal(f.function.staged(OnColumn), f.columns)) {
+    Type type = f.function.typeOf(value);
+    values[value] = b.load(VectorType::get({plan.numbers.rowLanes}, type), b.shift(scratch(part, type), col));
+  }
+  return values;
+}
+
+Value Emitter::keptLanes(KeptFunction &mask, const Site &site, Value row, Value col) {
+  Value keep;
+  if (site.lastColumn)
+    keep = b.maskBelow(plan.numbers.rowLanes, b.add(b.sub(site.lastColumn, site.column), 1));
+  if (mask.function.empty())
+    return keep;
+  ScoreFunction::Values values = known(mask, row, col);
+  Value kept = splatted(mask.function.emit(b, mask.function.result(), site, values));
+  return keep ? b.both(keep, kept) : kept;
+}

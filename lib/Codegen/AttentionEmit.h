@@ -1,0 +1,68 @@
+//===- AttentionEmit.h - What both attention kernels share ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_ATTENTIONEMIT_H
+#define FSDP_LIB_CODEGEN_ATTENTIONEMIT_H
+
+#include "AttentionPlan.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Tile/ScoreFunction.h"
+
+namespace mlir::fsdp::attention {
+
+/// A function of scores with what is kept of it beside the tile.
+struct KeptFunction {
+  explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
+  tile::ScoreFunction function;
+  SmallVector<Part> rows, columns;
+  tile::ScoreFunction::Values unit;
+};
+
+/// A head of one batch: 64-bit scalars.
+struct Head {
+  Value batch, head, kvHead;
+};
+
+/// Which blocks of columns a block of rows meets: [from, to), of them [freeFrom, freeTo) whole.
+struct KeyBlocks {
+  Value from, freeFrom, freeTo, to;
+};
+
+/// Pointers and functions of one phase.
+class Emitter {
+public:
+  Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
+
+protected:
+  /// Pointers of bindings and scratch; begin and end of the range.
+  void enter(func::FuncOp kernel, func::FuncOp phase);
+  Place binding(Value tensor) const { return bindings.lookup(tensor); }
+  Place scratch(const Part &part, Type type);
+  tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
+  /// Rows of a [batch, heads, rows, cols] tensor.
+  tile::Matrix slab(Place tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
+
+  KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
+  void emitUnit(KeptFunction &f, const Head &head);
+  void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
+  void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
+  /// What is known of an element's site: row `row` and columns from `col` of the tile on.
+  tile::ScoreFunction::Values known(const KeptFunction &f, Value row, Value col);
+  Value splatted(Value value) { return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes); }
+  /// The lanes of a site that are kept: in range, and kept by the mask.
+  Value keptLanes(KeptFunction &mask, const tile::Site &site, Value row, Value col);
+
+  tile::CpuTiles &b;
+  Plan &plan;
+  const Shape &shape;
+  DenseMap<Value, Place> bindings;
+  Place worker, shared;
+  Value begin, end;
+};
+
+} // namespace mlir::fsdp::attention
+
+#endif // FSDP_LIB_CODEGEN_ATTENTIONEMIT_H
