@@ -32,6 +32,10 @@ Part Plan::take(int64_t rows, int64_t stride, int64_t bytes) {
   return part;
 }
 
+static Site siteOf(CodeBuilder &b, const Head &head) {
+  return {head.batch, head.head, b.constant(0), b.constant(0), {}, {}, 0};
+}
+
 void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
   Block &entry = phase.front();
   b.setInsertionPointToStart(&entry);
@@ -51,11 +55,44 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
   worker = {toPointer(entry.getArgument(last + 2)), b.getI8Type(), b.constant(0)};
 }
 
-Place Emitter::scratch(const Part &part, Type type) {
+Pointer Emitter::scratch(const Part &part, Type type) {
   return {b.address({worker.base, b.getI8Type(), b.constant(part.offset)}), type, b.constant(0)};
 }
 
-Matrix Emitter::slab(Place tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols) {
+/// `range` where it stands for a unit; 64-bit numbers of blocks.
+SmallVector<Value> Emitter::boundsOf(const TileRange &range, KeptFunction &mask, const Head &head, Value first, Value last) {
+  auto index = [&](Value v) -> Value { return arith::IndexCastOp::create(b, b.loc, b.getIndexType(), v); };
+  auto scalar = [&](Value v) -> Value {
+    ScoreFunction::Values values = mask.unit;
+    Value emitted = mask.function.emit(b, v, siteOf(b, head), values);
+    if (v.getType().isIndex())
+      return arith::IndexCastOp::create(b, b.loc, v.getType(), emitted);
+    return emitted.getType() == v.getType() ? emitted : Value(arith::ExtSIOp::create(b, b.loc, v.getType(), emitted));
+  };
+  TileSymbols<Value> symbols{index(first), index(last), index(head.batch), index(head.head), scalar};
+  SmallVector<Value> bounds;
+  for (const TileExpr &expr : {range.begin, range.fullBegin, range.fullEnd, range.end})
+    bounds.push_back(arith::IndexCastOp::create(b, b.loc, b.getI64Type(), expr.emit(b, b.loc, symbols)));
+  return bounds;
+}
+
+void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
+                        function_ref<void(Value, Value)> body) {
+  Pointer all = scratch(part, b.getI64Type());
+  for (auto [number, range] : llvm::enumerate(ranges))
+    for (auto [i, bound] : llvm::enumerate(boundsOf(range, mask, head, first, last)))
+      b.store(bound, b.shift(all, b.constant(4 * number + i)));
+  auto of = [&](Value number, int64_t i) { return b.load(b.getI64Type(), b.shift(all, b.add(b.mul(number, 4), i))); };
+  b.loop(b.constant(0), b.constant(ranges.size()), 1, [&](Value number) {
+    Value freeFrom = of(number, 1), freeTo = of(number, 2);
+    b.pipeline(of(number, 0), of(number, 3), nullptr, [&](Value block) {
+      Value notBefore = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sge, block, freeFrom);
+      body(block, b.both(notBefore, b.isLess(block, freeTo)));
+    });
+  });
+}
+
+Matrix Emitter::slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols) {
   Value number = b.add(b.mul(batch, heads), head);
   return {b.shift(tensor, b.mul(number, rows * cols)), cols, 1};
 }
@@ -69,15 +106,11 @@ KeptFunction Emitter::keep(Region &region, unsigned scores, ValueRange captures)
   if (f.function.empty())
     return f;
   auto bytes = [&](Value value) { return std::max(1u, f.function.typeOf(value).getIntOrFloatBitWidth() / 8); };
-  for (Value value : f.function.staged(OnRow))
+  for (Value value : f.function.staged(Dependence::Row))
     f.rows.push_back(plan.take(1, plan.tileRows, bytes(value)));
-  for (Value value : f.function.staged(OnColumn))
+  for (Value value : f.function.staged(Dependence::Column))
     f.columns.push_back(plan.take(1, plan.blockCols, bytes(value)));
   return f;
-}
-
-static Site siteOf(CodeBuilder &b, const Head &head) {
-  return {head.batch, head.head, b.constant(0), b.constant(0), {}, {}, 0};
 }
 
 void Emitter::emitUnit(KeptFunction &f, const Head &head) {
@@ -93,7 +126,7 @@ void Emitter::emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_
     ScoreFunction::Values values = f.unit;
     Site site = siteOf(b, head);
     site.q = b.min(b.add(firstRow, row), b.constant(shape.rows - 1));
-    for (auto [value, part] : llvm::zip_equal(f.function.staged(OnRow), f.rows))
+    for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Row), f.rows))
       b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), row));
   });
 }
@@ -105,18 +138,18 @@ void Emitter::emitColumns(KeptFunction &f, const Head &head, Value firstCol) {
     ScoreFunction::Values values = f.unit;
     Site site = siteOf(b, head);
     site.column = b.min(b.add(firstCol, col), b.constant(shape.cols - 1));
-    for (auto [value, part] : llvm::zip_equal(f.function.staged(OnColumn), f.columns))
+    for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Column), f.columns))
       b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), col));
   });
 }
 
 ScoreFunction::Values Emitter::known(const KeptFunction &f, Value row, Value col) {
   ScoreFunction::Values values = f.unit;
-  for (auto [value, part] : llvm::zip_equal(f.function.staged(OnRow), f.rows)) {
+  for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Row), f.rows)) {
     Type type = f.function.typeOf(value);
     values[value] = b.load(type, b.shift(scratch(part, type), row));
   }
-  for (auto [value, part] : llvm::zip_equal(f.function.staged(OnColumn), f.columns)) {
+  for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Column), f.columns)) {
     Type type = f.function.typeOf(value);
     values[value] = b.load(VectorType::get({plan.numbers.rowLanes}, type), b.shift(scratch(part, type), col));
   }

@@ -26,11 +26,6 @@ struct Head {
   Value batch, head, kvHead;
 };
 
-/// Which blocks of columns a block of rows meets: [from, to), of them [freeFrom, freeTo) whole.
-struct KeyBlocks {
-  Value from, freeFrom, freeTo, to;
-};
-
 /// Pointers and functions of one phase.
 class Emitter {
 public:
@@ -39,11 +34,11 @@ public:
 protected:
   /// Pointers of bindings and scratch; begin and end of the range.
   void enter(func::FuncOp kernel, func::FuncOp phase);
-  Place binding(Value tensor) const { return bindings.lookup(tensor); }
-  Place scratch(const Part &part, Type type);
+  Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
+  Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
   /// Rows of a [batch, heads, rows, cols] tensor.
-  tile::Matrix slab(Place tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
+  tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
 
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
   void emitUnit(KeptFunction &f, const Head &head);
@@ -52,14 +47,19 @@ protected:
   /// What is known of an element's site: row `row` and columns from `col` of the tile on.
   tile::ScoreFunction::Values known(const KeptFunction &f, Value row, Value col);
   Value splatted(Value value) { return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes); }
+  /// body(block, whether nothing of it is masked) for the blocks that the tile [first, last) of the other
+  /// side meets; `part` holds the bounds of each range.
+  void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
+                 function_ref<void(Value, Value)> body);
+  SmallVector<Value> boundsOf(const TileRange &range, KeptFunction &mask, const Head &head, Value first, Value last);
   /// The lanes of a site that are kept: in range, and kept by the mask.
   Value keptLanes(KeptFunction &mask, const tile::Site &site, Value row, Value col);
 
   tile::CpuTiles &b;
   Plan &plan;
   const Shape &shape;
-  DenseMap<Value, Place> bindings;
-  Place worker, shared;
+  DenseMap<Value, Pointer> bindings;
+  Pointer worker, shared;
   Value begin, end;
 };
 

@@ -40,13 +40,15 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 namespace {
 struct ForwardPlan : Plan {
   ForwardPlan(const Shape &shape, const Numbers &numbers);
-  Part q, k, v, scores, o, max, sum, correction;
+  Part q, k, v, scores, o, max, sum, correction, bounds;
 };
 
 class ForwardEmitter : public Emitter {
 public:
   ForwardEmitter(CpuTiles &b, ForwardPlan &plan, AttentionOp op, func::FuncOp kernel)
-      : Emitter(b, plan), plan(plan), op(op), kernel(kernel) {}
+      : Emitter(b, plan), plan(plan), op(op), kernel(kernel), ranges(AttentionTiles(op).getKeyTiles(plan.blockCols)) {
+    plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
+  }
   void emit(func::FuncOp phase);
 
 private:
@@ -57,18 +59,18 @@ private:
   Matrix values(Value block);
   void packHead(const Head &head);
   void emitUnit(const Head &head, Value rowBlock);
-  void emitBlock(const Head &head, Value firstRow, Value rows, Value block, const KeyBlocks &range);
+  void emitBlock(const Head &head, Value firstRow, Value rows, Value block, Value isFree);
   void modify(const Head &head, Value firstRow, Value rows, Value firstCol, bool masked);
   void softmax(Value rows);
   void finish(const Head &head, Value firstRow, Value rows);
-  KeyBlocks rangeOf(Value rowBlock);
-  Place perRow(const Part &part, Value row) { return b.shift(scratch(part, plan.numbers.wide), b.mul(row, part.stride)); }
+  Pointer perRow(const Part &part, Value row) { return b.shift(scratch(part, plan.numbers.wide), b.mul(row, part.stride)); }
 
   ForwardPlan &plan;
   AttentionOp op;
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask;
-  Place o, lse; ///< no base where nobody asks
+  SmallVector<TileRange> ranges;
+  Pointer o, lse; ///< no base where nobody asks
 };
 } // namespace
 
@@ -122,12 +124,6 @@ void ForwardEmitter::packHead(const Head &head) {
   });
 }
 
-KeyBlocks ForwardEmitter::rangeOf(Value rowBlock) {
-  Value zero = b.constant(0), all = b.constant(plan.colBlocks);
-  Value whole = op.getMaskMod().empty() ? b.constant(shape.cols / plan.blockCols) : zero;
-  return {zero, zero, whole, all};
-}
-
 /// Scores as the functions make them, in place.
 void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value firstCol, bool masked) {
   Matrix s = matrix(plan.scores, plan.numbers.wide);
@@ -165,7 +161,7 @@ void ForwardEmitter::softmax(Value rows) {
   Value c = b.number(factor(), lanes), none = b.number(-infinity, lanes);
   b.loop(b.constant(0), rows, 1, [&](Value row) {
     Fragment x = b.load(layout, {b.at(s, row, b.constant(0)), s.rowStride, 1});
-    Place max = perRow(plan.max, row), sum = perRow(plan.sum, row);
+    Pointer max = perRow(plan.max, row), sum = perRow(plan.sum, row);
     Value before = b.broadcastLoad(max, lanes);
     Value after = b.larger(b.mulf(b.rowMax(x).front(), c), before);
     Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, none);
@@ -182,7 +178,7 @@ void ForwardEmitter::softmax(Value rows) {
   });
 }
 
-void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Value block, const KeyBlocks &range) {
+void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Value block, Value isFree) {
   Numbers numbers = plan.numbers;
   Value firstCol = b.mul(block, plan.blockCols);
   for (KeptFunction *f : {&*score, &*mask})
@@ -193,8 +189,6 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
          [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); });
 
   bool always = !score->function.empty() || !foldsScale();
-  Value isFree = b.both(arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sge, block, range.freeFrom),
-                        b.isLess(block, range.freeTo));
   auto change = [&](bool masked) { modify(head, firstRow, rows, firstCol, masked); };
   if (hasMask())
     b.when(isFree, [&] { always ? change(false) : void(); }, [&] { change(true); });
@@ -205,9 +199,9 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
   b.gemm(o, p, values(block), plan.blockRows, shape.valueDim, numbers.steps(plan.blockCols),
          [&](Layout layout, Value row, Value col) {
            Fragment sums = b.load(layout, {b.at(o, row, col), o.rowStride, 1});
-           Place corrections = perRow(plan.correction, row);
+           Pointer corrections = perRow(plan.correction, row);
            return b.map(sums, [&](Value value, int64_t reg) {
-             Place place = b.shift(corrections, b.constant(layout.place(reg).first));
+             Pointer place = b.shift(corrections, b.constant(layout.place(reg).first));
              return b.mulf(value, b.broadcastLoad(place, layout.numLanes()));
            });
          });
@@ -259,8 +253,8 @@ void ForwardEmitter::emitUnit(const Head &head, Value rowBlock) {
     b.store(b.number(-infinity), perRow(plan.max, row));
     b.store(b.number(0), perRow(plan.correction, row));
   });
-  KeyBlocks range = rangeOf(rowBlock);
-  b.pipeline(range.from, range.to, nullptr, [&](Value block) { emitBlock(head, firstRow, rows, block, range); });
+  forBlocks(ranges, plan.bounds, *mask, head, firstRow, b.add(firstRow, rows),
+            [&](Value block, Value isFree) { emitBlock(head, firstRow, rows, block, isFree); });
   finish(head, firstRow, rows);
 }
 

@@ -59,7 +59,7 @@ void CodeBuilder::when(Value condition, function_ref<void()> then, function_ref<
   otherwise();
 }
 
-Value CodeBuilder::address(const Place &place) {
+Value CodeBuilder::address(const Pointer &place) {
   return LLVM::GEPOp::create(*this, loc, place.base.getType(), getStorageType(place.type), place.base,
                              ValueRange{place.index});
 }
@@ -98,7 +98,7 @@ static unsigned elementBytes(Type type) {
   return std::max(1u, getStorageType(getElementTypeOrSelf(type)).getIntOrFloatBitWidth() / 8);
 }
 
-Value CodeBuilder::load(Type type, const Place &place, Value mask) {
+Value CodeBuilder::load(Type type, const Pointer &place, Value mask) {
   Type memory = inMemory(type);
   unsigned align = elementBytes(type);
   Value value;
@@ -109,7 +109,7 @@ Value CodeBuilder::load(Type type, const Place &place, Value mask) {
   return fromMemory(*this, value, type);
 }
 
-void CodeBuilder::store(Value value, const Place &place, Value mask) {
+void CodeBuilder::store(Value value, const Pointer &place, Value mask) {
   unsigned align = elementBytes(value.getType());
   value = toMemory(*this, value);
   if (mask)
@@ -118,18 +118,18 @@ void CodeBuilder::store(Value value, const Place &place, Value mask) {
     LLVM::StoreOp::create(*this, loc, value, address(place), align);
 }
 
-void CodeBuilder::prefetch(const Place &place, bool forWriting) {
+void CodeBuilder::prefetch(const Pointer &place, bool forWriting) {
   LLVM::Prefetch::create(*this, loc, address(place), /*rw=*/forWriting, /*hint=*/3, /*cache=*/1);
 }
 
-Value CodeBuilder::strided(const Place &place, int64_t lanes, int64_t stride) {
+Value CodeBuilder::strided(const Pointer &place, int64_t lanes, int64_t stride) {
   Value index = arith::MulIOp::create(*this, loc, iota(lanes, getI64Type()), splat(constant(stride), lanes));
   index = arith::AddIOp::create(*this, loc, index, splat(place.index, lanes));
   return LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()), getStorageType(place.type),
                              place.base, ValueRange{index});
 }
 
-Value CodeBuilder::gather(VectorType type, const Place &place, int64_t stride, Value mask) {
+Value CodeBuilder::gather(VectorType type, const Pointer &place, int64_t stride, Value mask) {
   Value pointers = strided(place, type.getNumElements(), stride);
   Type memory = inMemory(type);
   Value value = LLVM::masked_gather::create(*this, loc, memory, pointers, mask, zero(memory),
@@ -137,7 +137,7 @@ Value CodeBuilder::gather(VectorType type, const Place &place, int64_t stride, V
   return fromMemory(*this, value, type);
 }
 
-Value CodeBuilder::gather(Type element, const Place &place, Value indices) {
+Value CodeBuilder::gather(Type element, const Pointer &place, Value indices) {
   int64_t lanes = cast<VectorType>(indices.getType()).getNumElements();
   auto type = VectorType::get({lanes}, element);
   Value pointers = LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()),
@@ -149,7 +149,7 @@ Value CodeBuilder::gather(Type element, const Place &place, Value indices) {
   return fromMemory(*this, value, type);
 }
 
-void CodeBuilder::scatter(Value value, const Place &place, int64_t stride, Value mask) {
+void CodeBuilder::scatter(Value value, const Pointer &place, int64_t stride, Value mask) {
   auto type = cast<VectorType>(value.getType());
   LLVM::masked_scatter::create(*this, loc, toMemory(*this, value), strided(place, type.getNumElements(), stride), mask,
                                getI32IntegerAttr(elementBytes(type)));

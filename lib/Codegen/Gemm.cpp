@@ -36,7 +36,7 @@ Value gemm::emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position
   return offset;
 }
 
-Place Kernel::at(CodeBuilder &b, const Operand &operand, const Position &position) const {
+Pointer Kernel::at(CodeBuilder &b, const Operand &operand, const Position &position) const {
   Value offset = b.add(emitOffset(b, operand.strides, position), operand.access.offset);
   return {bindings[operand.access.binding], operand.access.elementType, offset};
 }
@@ -66,8 +66,8 @@ private:
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
   void emitTile(const Position &position, Value row, Value col, Range rows, Range cols, Range sumCols, Value kCount,
                 Value kBlock);
-  Place panel(const Side &side, Value number);
-  Place waitingTile(Value row, Value col, Range rows, Range sumCols);
+  Pointer panel(const Side &side, Value number);
+  Pointer waitingTile(Value row, Value col, Range rows, Range sumCols);
 
   CodeBuilder &b;
   Kernel kernel;
@@ -81,14 +81,14 @@ private:
 } // namespace
 
 /// The start of a panel in scratch.
-Place PhaseEmitter::panel(const Side &side, Value number) {
+Pointer PhaseEmitter::panel(const Side &side, Value number) {
   Type type = plan.arithmetic == Arithmetic::Bf16Dot ? b.getI32Type() : plan.packType;
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(side.offset)});
   return {base, type, b.mul(number, plan.panelSize(side.width))};
 }
 
 /// Where the sums of a tile wait: one place for all when none has to.
-Place PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
+Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = b.constant(0);
   if (!plan.direct && plan.kBlocks > 1)
@@ -109,11 +109,11 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
   Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
   bool constantStart = problem.init.access.binding < 0 && problem.init.access.maps.empty();
 
-  Place scratch = waitingTile(row, col, rows, sumCols), tile = scratch;
+  Pointer scratch = waitingTile(row, col, rows, sumCols), tile = scratch;
   Value stride = b.constant(plan.nr), isWhole;
   if (plan.direct) {
     const Operand &dest = problem.stores.front().dest;
-    Place inResult = kernel.at(b, dest, region.position);
+    Pointer inResult = kernel.at(b, dest, region.position);
     isWhole = b.both(b.isEqual(region.rows, plan.mr), b.isEqual(region.cols, plan.nr));
     tile.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     tile.index = b.constant(0);

@@ -23,7 +23,7 @@ struct Kernel {
   Value worker;
 
   /// The element of an operand at a position.
-  Place at(CodeBuilder &b, const Operand &operand, const Position &position) const;
+  Pointer at(CodeBuilder &b, const Operand &operand, const Position &position) const;
   /// Sets the digits of an index that counts through all of `digits`.
   void setDigits(CodeBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const;
 };
@@ -44,11 +44,11 @@ struct Side {
 /// Packs rows (columns) [first, end), where `first` begins a panel, of `kCount` values of k:
 /// to[step · width + i] = step of row i of a panel, rows that do not exist hold anything.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
-                    Value end, Value kCount, Place to);
+                    Value end, Value kCount, Pointer to);
 
 /// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
 /// `accumulate`, to the constant `start` otherwise.
-void emitMicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
                      Value tileStride, Value accumulate, TypedAttr start);
 
 /// Part of the result that one tile covers.
@@ -57,9 +57,9 @@ struct TileRegion {
   Value rows, cols;
 };
 /// Loads `source` into a tile of nr columns a row.
-void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Place tile);
+void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Pointer tile);
 /// Runs the elementwise ops behind the contraction on a tile, and stores the results.
-void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile);
+void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
 
 } // namespace mlir::fsdp::gemm
 

@@ -22,13 +22,13 @@ class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
   /// The place of each operand at the tile's corner, before the loops.
-  using Corner = std::pair<const Operand *, Place>;
+  using Corner = std::pair<const Operand *, Pointer>;
 
-  Place corner(const Operand &operand, const TileRegion &region) {
-    return operand.access.binding < 0 ? Place() : kernel.at(b, operand, region.position);
+  Pointer corner(const Operand &operand, const TileRegion &region) {
+    return operand.access.binding < 0 ? Pointer() : kernel.at(b, operand, region.position);
   }
-  Value load(const Operand &operand, const Place &corner);
-  void store(Value value, const Operand &operand, const Place &corner);
+  Value load(const Operand &operand, const Pointer &corner);
+  void store(Value value, const Operand &operand, const Pointer &corner);
   Value index(ArrayRef<int64_t> strides, Value corner);
 
   void setPoint(Value newRow, Value newCol, Value newMask) {
@@ -51,14 +51,14 @@ private:
 };
 } // namespace
 
-Value RowEmitter::load(const Operand &operand, const Place &corner) {
+Value RowEmitter::load(const Operand &operand, const Pointer &corner) {
   const Access &access = operand.access;
   auto type = VectorType::get({plan.lanes}, access.elementType);
   Value value;
   if (access.binding < 0) {
     value = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, access.splat));
   } else {
-    Place place = b.shift(corner, along(operand.strides));
+    Pointer place = b.shift(corner, along(operand.strides));
     int64_t stride = colStride(operand.strides);
     if (stride == 0)
       value = b.splat(b.load(access.elementType, place), plan.lanes);
@@ -72,8 +72,8 @@ Value RowEmitter::load(const Operand &operand, const Place &corner) {
   return value;
 }
 
-void RowEmitter::store(Value value, const Operand &operand, const Place &corner) {
-  Place place = b.shift(corner, along(operand.strides));
+void RowEmitter::store(Value value, const Operand &operand, const Pointer &corner) {
+  Pointer place = b.shift(corner, along(operand.strides));
   int64_t stride = colStride(operand.strides);
   if (stride == 1)
     b.store(value, place, mask);
@@ -101,16 +101,16 @@ static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &re
 }
 
 void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region,
-                        Place tile) {
+                        Pointer tile) {
   RowEmitter emitter(b, kernel);
-  Place corner = emitter.corner(source, region);
+  Pointer corner = emitter.corner(source, region);
   forEachVector(b, kernel.plan, region, emitter, [&](Value row, Value col) {
     Value value = b.convertFloat(emitter.load(source, corner), kernel.plan.accType);
     b.store(value, b.shift(tile, b.add(b.mul(row, kernel.plan.nr), col)));
   });
 }
 
-void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Place tile) {
+void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile) {
   const Problem &problem = kernel.problem;
   const Plan &plan = kernel.plan;
   RowEmitter emitter(b, kernel);

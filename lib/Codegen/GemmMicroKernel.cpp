@@ -27,29 +27,29 @@ static constexpr int64_t unroll = 2;
 namespace {
 class MicroKernel {
 public:
-  MicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
+  MicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
     accType = VectorType::get({plan.lanes}, plan.accType);
     stepType = VectorType::get({plan.lanes}, rhs.type);
   }
-  SmallVector<Value> start(Place tile, Value stride, Value accumulate, TypedAttr constant);
+  SmallVector<Value> start(Pointer tile, Value stride, Value accumulate, TypedAttr constant);
   SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums);
-  void store(ValueRange sums, Place tile, Value stride);
+  void store(ValueRange sums, Pointer tile, Value stride);
 
 private:
   void step(Value k, SmallVector<Value> &sums);
   Value multiplyAdd(Value left, Value right, Value sum);
-  Place tileVector(Place tile, Value stride, int64_t r, int64_t v) {
+  Pointer tileVector(Pointer tile, Value stride, int64_t r, int64_t v) {
     return b.shift(tile, b.add(b.mul(stride, r), v * plan.lanes));
   }
 
   CodeBuilder &b;
   const Plan &plan;
-  Place lhs, rhs;
+  Pointer lhs, rhs;
   VectorType accType, stepType;
 };
 } // namespace
 
-SmallVector<Value> MicroKernel::start(Place tile, Value stride, Value accumulate, TypedAttr constant) {
+SmallVector<Value> MicroKernel::start(Pointer tile, Value stride, Value accumulate, TypedAttr constant) {
   SmallVector<Type> types(plan.mr * plan.nv, accType);
   auto choice = scf::IfOp::create(b, b.loc, types, accumulate, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -100,13 +100,13 @@ SmallVector<Value> MicroKernel::loop(Value from, Value to, int64_t steps, ValueR
   return llvm::to_vector_of<Value>(op.getResults());
 }
 
-void MicroKernel::store(ValueRange sums, Place tile, Value stride) {
+void MicroKernel::store(ValueRange sums, Pointer tile, Value stride) {
   for (int64_t r = 0; r < plan.mr; ++r)
     for (int64_t v = 0; v < plan.nv; ++v)
       b.store(sums[r * plan.nv + v], tileVector(tile, stride, r, v));
 }
 
-void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Place lhs, Place rhs, Value steps, Place tile,
+void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
                            Value tileStride, Value accumulate, TypedAttr start) {
   MicroKernel micro(b, plan, lhs, rhs);
   SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);

@@ -38,7 +38,7 @@ namespace {
 class Packer {
 public:
   /// `from`: the first row at the first k; `to`: its panel.
-  Packer(CodeBuilder &b, const Plan &plan, const Side &side, Place from, Value kCount, Place to)
+  Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()) {}
   /// One panel of `valid` rows.
@@ -51,12 +51,12 @@ private:
   /// Maps and conversion to the type of the panel; `mask` keeps zeros zero.
   Value convert(Value value, Value mask);
   Value load(int64_t count, Value row, Value k, Value mask);
-  Place element(Value row, Value k) {
+  Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
   /// In which order the two steps of a pair stand.
   int64_t swapped(int64_t step) const { return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step; }
-  void storeStep(ArrayRef<Value> vectors, const Place &panel, Value step, Value column = nullptr) {
+  void storeStep(ArrayRef<Value> vectors, const Pointer &panel, Value step, Value column = nullptr) {
     Value at = b.mul(step, side.width);
     if (column)
       at = b.add(at, column);
@@ -72,9 +72,9 @@ private:
   CodeBuilder &b;
   const Plan &plan;
   const Side &side;
-  Place from;
+  Pointer from;
   Value kCount;
-  Place to;
+  Pointer to;
   int64_t lanes, perStep;
 };
 } // namespace
@@ -201,7 +201,7 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   // Steps and columns in rising order: a wide vector reaches into what comes next.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
-    Place panel = b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
+    Pointer panel = b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
     auto partOf = [&](ArrayRef<Value> vectors) {
       if (width == side.width)
         return llvm::to_vector(vectors);
@@ -235,7 +235,7 @@ void Packer::packAlongRows(Value count) {
 void Packer::packElements(Value valid) {
   Value last = b.add(valid, -1);
   // A step is `perStep` elements of the panel's type.
-  Place elements = {to.base, plan.packType, b.mul(to.index, perStep)};
+  Pointer elements = {to.base, plan.packType, b.mul(to.index, perStep)};
   auto place = [&](Value row, Value k) {
     Value step = perStep == 2 ? b.div(k, 2) : k, half = perStep == 2 ? b.rem(k, 2) : b.constant(0);
     if (plan.arithmetic == Arithmetic::Bf16Pairs)
@@ -258,13 +258,13 @@ void Packer::packElements(Value valid) {
 }
 
 void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
-                          Value end, Value kCount, Place to) {
+                          Value end, Value kCount, Pointer to) {
   const Plan &plan = kernel.plan;
   bool splat = side.operand.access.binding < 0;
-  auto packerAt = [&](Value row, const Place &panel) {
+  auto packerAt = [&](Value row, const Pointer &panel) {
     Position at = position;
     kernel.setDigits(b, at, row, side.digits);
-    return Packer(b, plan, side, splat ? Place() : kernel.at(b, side.operand, at), kCount, panel);
+    return Packer(b, plan, side, splat ? Pointer() : kernel.at(b, side.operand, at), kCount, panel);
   };
   if (!splat && side.stride == 1 && side.digits.size() == 1) {
     packerAt(first, to).packAlongRows(b.sub(end, first));

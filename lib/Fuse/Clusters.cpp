@@ -19,7 +19,7 @@
 //  3. it reads the cluster's values, and writes its own, at equal rows;
 //  4. nothing it reads depends on the cluster through another kernel.
 // Else it opens a cluster. Contractions and scatters always open one, and only
-// maps over their whole result join it. Other ops on a handful of elements join
+// maps over their whole result join it; nothing joins attention. Other ops on a handful of elements join
 // one another freely, and so do the slices that one tensor is assembled from. The op's other producers
 // are merged into the cluster that it joined where the same conditions hold.
 //
@@ -40,7 +40,7 @@ static constexpr int64_t smallElements = 16; // "a handful"
 static constexpr int64_t broadcastGain = 4;  // a broadcast this much wider than its inputs is never stored
 
 StringRef fsdp::stringify(ClusterKind kind) {
-  static constexpr StringLiteral names[] = {"map", "row", "column", "contract", "scatter", "scalar", "copy"};
+  static constexpr StringLiteral names[] = {"map", "row", "column", "contract", "attention", "scatter", "scalar", "copy"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -127,10 +127,12 @@ bool fsdp::isAuxiliary(Operation *op) {
   return isStridedView(op) || isCheapBroadcast(op);
 }
 
+bool fsdp::isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
+
 bool fsdp::isComputation(Operation *op) {
   if (isAuxiliary(op) || op->hasTrait<OpTrait::IsTerminator>() || op->getNumResults() == 0)
     return false;
-  if (isa<linalg::LinalgOp, ScatterAddRowsOp>(op))
+  if (isa<linalg::LinalgOp, ScatterAddRowsOp>(op) || isAttention(op))
     return true;
   return isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect()) && !isContiguousView(op);
 }
@@ -158,8 +160,8 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Contractions and scatters have kernels of their own at any size.
-static bool isHeavy(Operation *op) { return isa<linalg::ContractOp, ScatterAddRowsOp>(op); }
+/// Contractions, scatters and attention have kernels of their own at any size.
+static bool isHeavy(Operation *op) { return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op); }
 
 static bool isSmall(Operation *op) {
   if (isHeavy(op))
@@ -172,6 +174,8 @@ static bool isSmall(Operation *op) {
 static ClusterKind kindOf(Operation *op) {
   if (isa<ScatterAddRowsOp>(op))
     return ClusterKind::Scatter;
+  if (isAttention(op))
+    return ClusterKind::Attention;
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   if (!linalgOp)
     return ClusterKind::Copy;

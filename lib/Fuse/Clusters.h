@@ -12,7 +12,7 @@
 namespace mlir::fsdp {
 
 /// The kinds of kernels (attribute `kind` of a dispatch).
-enum class ClusterKind { Map, Row, Column, Contract, Scatter, Scalar, Copy };
+enum class ClusterKind { Map, Row, Column, Contract, Attention, Scatter, Scalar, Copy };
 StringRef stringify(ClusterKind kind);
 
 /// Ops of one block that become one kernel: they run over common leading
@@ -46,6 +46,8 @@ private:
 
 /// Is this op copied into each dispatch that uses it, rather than a member of one?
 bool isAuxiliary(Operation *op);
+/// Has the op a kernel of its own, on whole tensors?
+bool isAttention(Operation *op);
 /// Does this op compute (and not only move ranks, bytes or control)?
 bool isComputation(Operation *op);
 /// Does this view name an aligned range of its source's bytes, in order?

@@ -264,11 +264,15 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 
 namespace {
 struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
+  using DecomposeNamedOpsPassBase::DecomposeNamedOpsPassBase;
+
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
     for (Operation *op : ops) {
+      if (fuseAttention && isa<AttentionOp>(op))
+        continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)
                         .Case<linalg::SoftmaxOp, CrossEntropyOp, CrossEntropyGradOp, GatherRowsOp>([&](auto named) {

@@ -122,11 +122,11 @@ LogicalResult DispatchBuilder::build() {
 }
 
 /// Gives constants, fills, strided views and broadcasts that something reads which is no
-/// kernel (a collective, a loop that carries a sum, a view) a dispatch of their own.
+/// kernel (a collective, a loop that carries a sum, a view), or takes whole tensors (attention), a dispatch of their own.
 static LogicalResult wrapLoose(Block &block) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();
-    return !isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user);
+    return isAttention(user) || (!isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user));
   };
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isAuxiliary(&op) || isa<tensor::EmptyOp>(op) || llvm::none_of(op.getUses(), isLoose) ||

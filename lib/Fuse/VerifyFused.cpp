@@ -39,6 +39,9 @@ struct VerifyFusedPass : fsdp::impl::VerifyFusedPassBase<VerifyFusedPass> {
     unsigned heavy = llvm::count_if(dispatch.getBody().front(), [](Operation &o) {
       return isa<linalg::ContractOp, ScatterAddRowsOp>(o);
     });
+    if (llvm::any_of(dispatch.getBody().front(), [](Operation &o) { return isAttention(&o); }) &&
+        dispatch.getBody().front().getOperations().size() != 2)
+      return dispatch.emitError("expected attention to be alone in its dispatch");
     return heavy <= 1 ? success() : dispatch.emitError("expected at most one contraction or scatter, found ") << heavy;
   }
 

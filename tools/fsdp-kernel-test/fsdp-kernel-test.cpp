@@ -12,7 +12,9 @@
 //  3. by the oracle in f64: within a bound per element type.
 //
 // No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
-// the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit).
+// the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written,
+// and scratch, begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
+// oracle is when it computes in the kernel's own types, and some roundings.
 // `fsdp.values = dense<..>` gives an argument its values; on one that is only
 // written (fsdp.out), those that kernel and oracle must both give.
 //
@@ -44,6 +46,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
     fsdp-compile model.mlir --compile-to=plan -o planned.mlir
     fsdp-kernel-test planned.mlir                               all kernels of a model
     fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          a second CPU has to give the same bits
+    fsdp-kernel-test planned.mlir --error-factor=2              errors against those of the oracle in low precision
     fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
 
   Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
@@ -56,7 +59,7 @@ namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
   std::string inputFile, targetCpu, alsoCpu, only, saveImage;
-  std::optional<double> tolerance;
+  std::optional<double> tolerance, errorFactor;
   double floor;
   bool times, bench, widen;
 } options;
@@ -68,6 +71,7 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"));
   static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"));
   static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"));
+  static cl::opt<double> errorFactor("error-factor", cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"));
   static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"));
   static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"));
   static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"));
@@ -75,9 +79,11 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"));
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
-  options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, floor, times || bench, bench, widen};
+  options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, {}, floor, times || bench, bench, widen};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
+  if (errorFactor.getNumOccurrences())
+    options.errorFactor = errorFactor;
 }
 
 using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
@@ -105,7 +111,10 @@ class Buffer {
 
 public:
   size_t bytes;
-  explicit Buffer(size_t bytes) : lines(bytes / 64 + 2), bytes(bytes) { memset(data(), 0xA5, lines.size() * 64); }
+  explicit Buffer(size_t bytes, char content = char(0xA5)) : lines(bytes / 64 + 2), bytes(bytes) {
+    memset(data(), 0xA5, lines.size() * 64);
+    memset(data(), content, bytes);
+  }
   char *data() { return lines.front().bytes; }
   bool intact() {
     return llvm::all_of(ArrayRef<char>(data() + bytes, 64), [](char c) { return c == char(0xA5); });
@@ -186,8 +195,10 @@ static std::vector<Buffer> makeInputs(func::FuncOp kernel) {
       continue;
     }
     size_t size = getStorageBytes(type) / std::max<int64_t>(type.getNumElements(), 1);
+    bool poisoned = kernel.getArgAttr(argument.getArgNumber(), outAttr) && isa<FloatType>(element);
     for (int64_t i = 0; i < type.getNumElements(); ++i) {
-      double value = isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
+      double value = poisoned ? std::numeric_limits<double>::quiet_NaN()
+                     : isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
                                              : static_cast<double>(random() % limit);
       fromDouble(buffers.back().data() + i * size, element, value);
     }
@@ -202,7 +213,8 @@ static bool runKernel(Library &library, const KernelInfo &info, std::vector<Buff
   std::vector<void *> pointers;
   for (Buffer &buffer : bindings)
     pointers.push_back(buffer.data());
-  Buffer shared(info.sharedBytes), worker(info.workerBytes);
+  constexpr char nan = char(0xFF); // of any type, in all its bytes
+  Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
   if (info.sharedBytes)
     pointers.push_back(shared.data());
   for (const PhaseInfo &phase : info.phases) {
@@ -306,7 +318,28 @@ static void printKernel(const KernelInfo &info, Library &library, const std::vec
   }
 }
 
-static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Library *oracle, size_t index) {
+/// The largest difference, and twice what rounding does to the values when 0.3 is added and taken away again.
+static std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type) {
+  Type element = type.getElementType();
+  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  double worst = 0, rounding = 0;
+  auto round = [&](double value) {
+    char bytes[8];
+    fromDouble(bytes, element, value);
+    return toDouble(bytes, element);
+  };
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    double x = toDouble(got.data() + i * size, element), y = toDouble(expected.data() + i * size, element);
+    if (x == y || (std::isnan(x) && std::isnan(y)))
+      continue;
+    worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y)) : std::numeric_limits<double>::infinity();
+    if (std::isfinite(y))
+      rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
+  }
+  return {worst, rounding};
+}
+
+static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Library *oracle, Library *rough, size_t index) {
   const KernelInfo &info = library.image.kernels[index];
   std::vector<Buffer> inputs = makeInputs(kernel), expected = inputs, got = inputs;
   if (options.bench) {
@@ -328,6 +361,8 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, L
             sameBits(got, again, info.name, "for " + options.alsoCpu);
   }
   double worst = 0;
+  std::vector<Buffer> low = inputs;
+  fine &= !rough || runKernel(*rough, rough->image.kernels[index], low, Split::Whole);
   for (BlockArgument argument : kernel.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
@@ -352,6 +387,17 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, L
                        << ", first in element " << at << "\n";
           fine = false;
         }
+    }
+    if (rough && isa<FloatType>(type.getElementType()) && !type.getElementType().isF64()) {
+      auto [error, rounding] = measureError(got[number], expected[number], type);
+      double allowed = *options.errorFactor * measureError(low[number], expected[number], type).first + rounding;
+      worst = std::max(worst, error / (allowed + 1e-300));
+      if (!(error <= allowed)) {
+        llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", info.name.c_str(),
+                                     number, error, allowed);
+        fine = false;
+      }
+      continue;
     }
     int64_t where = 0;
     double error = compare(got[number], expected[number], type, &where);
@@ -419,6 +465,16 @@ int main(int argc, char **argv) {
     if (!oracle->handle)
       return 1;
   }
+  std::optional<Library> rough;
+  FailureOr<Image> roughImage = failure();
+  if (options.errorFactor && !options.bench) {
+    roughImage = compileReferenceImage(*module, *target, /*widen=*/false);
+    if (failed(roughImage))
+      return 1;
+    rough.emplace(*roughImage);
+    if (!rough->handle)
+      return 1;
+  }
   std::optional<Library> second;
   FailureOr<Image> secondImage = failure();
   if (!options.alsoCpu.empty()) {
@@ -434,6 +490,7 @@ int main(int argc, char **argv) {
   }
   bool fine = true;
   for (auto [index, kernel] : llvm::enumerate(kernels))
-    fine &= testKernel(kernel, library, second ? &*second : nullptr, oracle ? &*oracle : nullptr, index);
+    fine &= testKernel(kernel, library, second ? &*second : nullptr, oracle ? &*oracle : nullptr,
+                       rough ? &*rough : nullptr, index);
   return fine ? 0 : 1;
 }

@@ -21,7 +21,7 @@
 namespace mlir::fsdp {
 
 /// A place in memory: `index` elements of `type` behind `base`.
-struct Place {
+struct Pointer {
   Value base;
   Type type;
   Value index;
@@ -51,18 +51,18 @@ public:
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
 
-  Value address(const Place &place);
-  Place shift(const Place &place, Value by) { return {place.base, place.type, add(place.index, by)}; }
+  Value address(const Pointer &place);
+  Pointer shift(const Pointer &place, Value by) { return {place.base, place.type, add(place.index, by)}; }
   /// Aligned to one element. With a mask: only its lanes, zero elsewhere.
-  Value load(Type type, const Place &place, Value mask = nullptr);
-  void store(Value value, const Place &place, Value mask = nullptr);
+  Value load(Type type, const Pointer &place, Value mask = nullptr);
+  void store(Value value, const Pointer &place, Value mask = nullptr);
   /// Asks for the line of a place, which need not exist.
-  void prefetch(const Place &place, bool forWriting = false);
+  void prefetch(const Pointer &place, bool forWriting = false);
   /// Lanes `stride` elements apart.
-  Value gather(VectorType type, const Place &place, int64_t stride, Value mask);
-  void scatter(Value value, const Place &place, int64_t stride, Value mask);
+  Value gather(VectorType type, const Pointer &place, int64_t stride, Value mask);
+  void scatter(Value value, const Pointer &place, int64_t stride, Value mask);
   /// Lanes at the places that `indices` (a vector of integers) counts from `place` on.
-  Value gather(Type element, const Place &place, Value indices);
+  Value gather(Type element, const Pointer &place, Value indices);
   /// Lanes i of `lanes` with i < count.
   Value maskBelow(int64_t lanes, Value count);
   Value splat(Value scalar, int64_t lanes);
@@ -81,7 +81,7 @@ public:
   Location loc;
 
 private:
-  Value strided(const Place &place, int64_t lanes, int64_t stride);
+  Value strided(const Pointer &place, int64_t lanes, int64_t stride);
 };
 
 /// The type with its element replaced: vector or scalar.

@@ -14,14 +14,16 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
   let description = [{
     - Requires: static shapes.
     - Ensures: no `linalg.softmax`, `fsdp.gather_rows`, `fsdp.cross_entropy`,
-      `fsdp.cross_entropy_grad`, `fsdp.random`, `fsdp.gemm`, `fsdp.attention` or
-      `fsdp.attention_grad`, and no named linalg op but `linalg.contract` and
-      `linalg.fill`. Sums of types narrower than f32 are in f32. Attention has its
+      `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm`, and no named linalg op but
+      `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are in f32.
+      `fsdp.attention` and `fsdp.attention_grad` stay, or else (`fuse-attention=false`) have their
       scores whole in memory.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let options = [Option<"fuseAttention", "fuse-attention", "bool", /*default=*/"true",
+                        "Leave attention as it is, for a kernel of its own.">];
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "Ops written as generics">];
 }
 
@@ -48,7 +50,7 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: what `fsdp-decompose-named-ops` ensures.
     - Ensures: tensor computation only in `fsdp.dispatch` (attribute `kind`: map, row,
-      column, contract, scatter, scalar, copy); outside of them collectives,
+      column, contract, attention, scatter, scalar, copy); outside of them collectives,
       contiguous views, the micro-batch loop. Constants, fills, strided views and
       cheap broadcasts are inside the dispatches that use them.
     - Keeps: values and the order of collectives.
@@ -80,7 +82,7 @@ def VerifyFusedPass : Pass<"fsdp-verify-fused", "::mlir::func::FuncOp"> {
     - Requires: nothing.
     - Ensures: only dispatches, collectives, contiguous views, the micro-batch loop,
       index constants and the return stand in the function; every dispatch has at
-      most one contraction or scatter. Emits one error per offending op.
+      most one contraction or scatter, and one with attention nothing else. Emits one error per offending op.
     - Keeps: everything.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Ops checked">];

@@ -16,6 +16,7 @@ struct FuseOptions {
   /// `--max-chunk-bytes`: of intermediate results that can be computed a few rows at a time; 0: no limit.
   int64_t maxChunkBytes = 32 << 20;
   bool remarks = false;
+  bool fuseAttention = true; ///< attention is a kernel of its own, its scores never whole in memory
 };
 
 /// Appends the stage: decompose, chunk, group into dispatches, write in place, verify.

@@ -59,7 +59,7 @@ void CpuTiles::storeAlong(Value vector, const Matrix &to, Value row, Value col) 
   case Arithmetic::Fma:
     return store(vector, at(to, row, col));
   case Arithmetic::Bf16Dot: {
-    Place pairs = at(to, row, div(col, 2));
+    Pointer pairs = at(to, row, div(col, 2));
     return store(toHalf(vector), {address(pairs), getBF16Type(), constant(0)});
   }
   case Arithmetic::Bf16Pairs: {

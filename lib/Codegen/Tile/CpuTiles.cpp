@@ -99,7 +99,7 @@ Value CpuTiles::sumOfLanes(Value vector) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-Place CpuTiles::at(const Matrix &matrix, Value row, Value col) {
+Pointer CpuTiles::at(const Matrix &matrix, Value row, Value col) {
   return shift(matrix.place, add(mul(row, matrix.rowStride), mul(col, matrix.colStride)));
 }
 
@@ -177,7 +177,7 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
     Matrix from = b;
     from.place = shift(b.place, mul(k, b.rowStride));
     Fragment right = load(stepRow, from);
-    Place left = shift(a.place, mul(k, a.colStride));
+    Pointer left = shift(a.place, mul(k, a.colStride));
     for (int64_t r = 0; r < layout.numRows(); ++r) {
       Value scalar = broadcastLoad(shift(left, constant(r * a.rowStride)), layout.numLanes());
       for (auto [v, register_] : llvm::enumerate(right.registers)) {
@@ -253,7 +253,7 @@ void CpuTiles::fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value sc
   });
 }
 
-void CpuTiles::prefetchTile(const Place &place, int64_t bytes) {
+void CpuTiles::prefetchTile(const Pointer &place, int64_t bytes) {
   int64_t step = lineBytes * 8 / place.type.getIntOrFloatBitWidth();
   loop(constant(0), constant(bytes / lineBytes * step), step, [&](Value i) { prefetch(shift(place, i)); });
 }

@@ -128,7 +128,7 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   // k itself, along the rows of the tensor: neighbours in memory.
   Value k = region.front().getArgument(scores + 3);
   bool along = site.lanes && !indices.empty() && indices.back() == k &&
-               llvm::none_of(indices.drop_back(), [&](Value i) { return dependenceOf(i) & OnColumn; });
+               llvm::none_of(indices.drop_back(), [&](Value i) { return (dependenceOf(i) | Dependence::Row) == Dependence::Both; });
   if (!along) {
     Value position = emitPosition(b, captured.type, indices, site, known);
     if (isa<VectorType>(position.getType()))

@@ -7,8 +7,7 @@
 //  1. Ranges: b, h, q, k lie in their extents; constants, sums, products, quotients,
 //     remainders, bitwise operations, shifts, extrema, choices and casts of what has a range
 //     have one. Anything else (what is read from memory) has none.
-//  2. Dependence: of a value the union of its operands'; scores are elements.
-//  3. Staged: what of one dependence a value of another reads, unless it is as cheap
+//  2. Staged: what of one dependence a value of another reads, unless it is as cheap
 //     to compute as to load.
 //
 //===----------------------------------------------------------------------===//
@@ -24,10 +23,10 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
 ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents, ArrayRef<Captured> captures)
-    : region(region), scores(scores), extents(extents), captures(captures) {
+    : region(region), scores(scores), extents(extents), captures(captures), dependences(region) {
   if (empty())
     return;
-  analyse();
+  findRanges();
   stage();
 }
 
@@ -121,26 +120,12 @@ std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Operation *op) const 
       .Default([](Operation *) { return std::nullopt; });
 }
 
-//===----------------------------------------------------------------------===//
-// Dependence
-//===----------------------------------------------------------------------===//
-
-void ScoreFunction::analyse() {
+void ScoreFunction::findRanges() {
   Block &body = region.front();
-  for (unsigned i = 0; i < scores; ++i)
-    dependences[body.getArgument(i)] = OnElement;
-  for (unsigned i = 0; i < 4; ++i) {
-    BlockArgument argument = body.getArgument(scores + i);
-    dependences[argument] = i == 2 ? OnRow : i == 3 ? OnColumn : OnUnit;
+  for (unsigned i = 0; i < 4; ++i)
     if (extents[i] < farthest)
-      ranges[argument] = {0, std::max<int64_t>(extents[i] - 1, 0)};
-  }
+      ranges[body.getArgument(scores + i)] = {0, std::max<int64_t>(extents[i] - 1, 0)};
   for (Operation &op : body.without_terminator()) {
-    unsigned all = OnUnit;
-    for (Value operand : op.getOperands())
-      all |= dependenceOf(operand);
-    for (Value result : op.getResults())
-      dependences[result] = all;
     if (op.getNumResults() != 1 || !op.getResult(0).getType().isIntOrIndex() || op.getResult(0).getType().isInteger(1))
       continue;
     Type type = op.getResult(0).getType();
@@ -152,10 +137,14 @@ void ScoreFunction::analyse() {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// What is kept
+//===----------------------------------------------------------------------===//
+
 /// Additions and casts of an argument.
 bool ScoreFunction::isCheap(Value value) const {
   Operation *op = value.getDefiningOp();
-  if (!op || dependenceOf(value) == OnUnit)
+  if (!op || dependenceOf(value) == Dependence::None)
     return true;
   return isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::TruncIOp>(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return isCheap(operand); });
@@ -165,27 +154,27 @@ void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
   // What an element reads: kept, or computed again from what is kept.
   std::function<void(Value)> require = [&](Value value) {
-    unsigned own = dependenceOf(value);
+    Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();
-    if (!op || own == OnElement || isa<arith::ConstantOp>(op))
+    if (!op || own == Dependence::Both || isa<arith::ConstantOp>(op))
       return;
-    if (own == OnUnit || !isCheap(value)) {
-      all[own].insert(value);
+    if (own == Dependence::None || !isCheap(value)) {
+      all[static_cast<unsigned>(own)].insert(value);
       return;
     }
     llvm::for_each(op->getOperands(), require);
   };
   for (Operation &op : region.front()) {
     // What is contributed, and where, may be read at any level.
-    unsigned by = op.getNumResults() ? dependenceOf(op.getResult(0)) : unsigned(OnElement);
+    Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&
-          (by == OnElement || (by != OnUnit && dependenceOf(operand) == OnUnit)))
+          (by == Dependence::Both || (by != Dependence::None && dependenceOf(operand) == Dependence::None)))
         require(operand);
   }
-  units = all[OnUnit].takeVector();
-  rows = all[OnRow].takeVector();
-  columns = all[OnColumn].takeVector();
+  units = all[0].takeVector();
+  rows = all[1].takeVector();
+  columns = all[2].takeVector();
 }
 
 bool ScoreFunction::isNarrow(Value value) const {

@@ -51,7 +51,7 @@ struct Numbers {
 
 /// A matrix in memory: element (r, c) at place + r · rowStride + c · colStride.
 struct Matrix {
-  Place place;
+  Pointer place;
   int64_t rowStride, colStride = 1;
 };
 
@@ -81,7 +81,7 @@ public:
   Value larger(Value a, Value b);
   /// 2^x, x <= 1; 0 below 2^-125 (f64: 2^-1021).
   Value exp2(Value x);
-  Value broadcastLoad(const Place &place, int64_t lanes) { return splat(load(place.type, place), lanes); }
+  Value broadcastLoad(const Pointer &place, int64_t lanes) { return splat(load(place.type, place), lanes); }
   /// Lane 0.
   Value first(Value vector);
 
@@ -109,7 +109,7 @@ public:
   /// for (i = from; i < to; ++i) body(i), and beside each what fetches for the next.
   void pipeline(Value from, Value to, function_ref<void(Value)> fetch, function_ref<void(Value)> body);
   /// Asks for `bytes` from a place on.
-  void prefetchTile(const Place &place, int64_t bytes);
+  void prefetchTile(const Pointer &place, int64_t bytes);
 
   //===--- Packing ---------------------------------------------------------===//
   /// `rows` rows of a matrix of `cols` columns to steps along each row; what does not exist is 0.
@@ -124,7 +124,7 @@ public:
   /// two are stored apart, and the second may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
-  Place at(const Matrix &matrix, Value row, Value col);
+  Pointer at(const Matrix &matrix, Value row, Value col);
 
 private:
   Value loadWide(const Matrix &from, Value row, Value col, Extents extents, int64_t lanes);

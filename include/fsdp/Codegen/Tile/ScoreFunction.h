@@ -7,10 +7,10 @@
 // score_mod, mask_mod and score_grad are functions of one element (b, h, q, k). What
 // they compute is hoisted by what it depends on:
 //
-//   unit      b, h          once per head
+//   none      b, h          once per head
 //   row       b, h, q       once per row, kept beside the tile
 //   column    b, h, k       once per column of a tile, kept beside it
-//   element   q and k, or the score
+//   both      q and k, or the score
 //
 // Integers whose ranges fit are computed in 32 bits, so that a register of indices is as
 // long as one of scores. Private to the stage.
@@ -20,17 +20,15 @@
 #ifndef FSDP_CODEGEN_TILE_SCOREFUNCTION_H
 #define FSDP_CODEGEN_TILE_SCOREFUNCTION_H
 
+#include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Codegen/CodeBuilder.h"
 #include "mlir/IR/Region.h"
 
 namespace mlir::fsdp::tile {
 
-/// What a value depends on: bits.
-enum Dependence : unsigned { OnUnit = 0, OnRow = 1, OnColumn = 2, OnElement = 3 };
-
 /// A captured tensor in memory.
 struct Captured {
-  Place place;
+  Pointer place;
   RankedTensorType type;
 };
 
@@ -52,12 +50,12 @@ public:
 
   bool empty() const { return region.empty(); }
   Region &getRegion() { return region; }
-  unsigned dependenceOf(Value value) const { return dependences.lookup(value); }
+  Dependence dependenceOf(Value value) const { return dependences.of(value); }
   /// What it yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
   /// Values of one dependence that are kept for elements to read.
-  ArrayRef<Value> staged(Dependence dependence) const { return dependence == OnRow ? rows : columns; }
+  ArrayRef<Value> staged(Dependence dependence) const { return dependence == Dependence::Row ? rows : columns; }
   /// Their type in code.
   Type typeOf(Value value) const;
   /// Puts what depends on b and h alone into `known`.
@@ -72,7 +70,7 @@ private:
   using Range = std::pair<int64_t, int64_t>;
   std::optional<Range> rangeOf(Operation *op) const;
   std::optional<Range> rangeOf(Value value) const;
-  void analyse();
+  void findRanges();
   void stage();
   bool isCheap(Value value) const;
   bool isNarrow(Value value) const;
@@ -88,7 +86,7 @@ private:
   unsigned scores;
   SmallVector<int64_t> extents;
   SmallVector<Captured> captures;
-  DenseMap<Value, unsigned> dependences;
+  RegionDependence dependences;
   DenseMap<Value, Range> ranges;
   SmallVector<Value> units, rows, columns;
 };
