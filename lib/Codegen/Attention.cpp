@@ -19,7 +19,7 @@ using namespace mlir::fsdp;
 /// The op, when it is all that the kernel holds.
 static Operation *getOnlyOp(func::FuncOp kernel) {
   Block &body = kernel.front();
-  if (body.getOperations().size() != 2 || !isa<AttentionOp>(body.front()))
+  if (body.getOperations().size() != 2 || !isa<AttentionOp, AttentionGradOp>(body.front()))
     return nullptr;
   Operation *op = &body.front();
   auto isPlain = [&](Value v) {
@@ -38,7 +38,9 @@ bool fsdp::handlesAttentionKernel(func::FuncOp kernel) { return getOnlyOp(kernel
 
 LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
   Operation *op = getOnlyOp(kernel);
-  return attention::lowerForward(kernel, cast<AttentionOp>(op), target, info);
+  if (auto forward = dyn_cast<AttentionOp>(op))
+    return attention::lowerForward(kernel, forward, target, info);
+  return attention::lowerBackward(kernel, cast<AttentionGradOp>(op), target, info);
 }
 
 void fsdp::decomposeAttention(func::FuncOp kernel) {

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionEmit.h"
+#include "fsdp/Codegen/Lowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -32,12 +33,19 @@ Part Plan::take(int64_t rows, int64_t stride, int64_t bytes) {
   return part;
 }
 
-static Site siteOf(CodeBuilder &b, const Head &head) {
+Site attention::siteOf(CodeBuilder &b, const Head &head) {
   return {head.batch, head.head, b.constant(0), b.constant(0), {}, {}, 0};
+}
+
+int64_t Plan::takeShared(int64_t bytes) {
+  int64_t offset = sharedBytes;
+  sharedBytes = llvm::alignTo(sharedBytes + bytes, 64);
+  return offset;
 }
 
 void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
   Block &entry = phase.front();
+  bindings.clear();
   b.setInsertionPointToStart(&entry);
   auto toPointer = [&](Value memref) -> Value {
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, b.loc, memref);
@@ -143,12 +151,17 @@ void Emitter::emitColumns(KeptFunction &f, const Head &head, Value firstCol) {
   });
 }
 
-ScoreFunction::Values Emitter::known(const KeptFunction &f, Value row, Value col) {
+ScoreFunction::Values Emitter::knownOfRow(const KeptFunction &f, Value row) {
   ScoreFunction::Values values = f.unit;
   for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Row), f.rows)) {
     Type type = f.function.typeOf(value);
     values[value] = b.load(type, b.shift(scratch(part, type), row));
   }
+  return values;
+}
+
+ScoreFunction::Values Emitter::known(const KeptFunction &f, const ScoreFunction::Values &ofRow, Value col) {
+  ScoreFunction::Values values = ofRow;
   for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Column), f.columns)) {
     Type type = f.function.typeOf(value);
     values[value] = b.load(VectorType::get({plan.numbers.rowLanes}, type), b.shift(scratch(part, type), col));
@@ -156,13 +169,35 @@ ScoreFunction::Values Emitter::known(const KeptFunction &f, Value row, Value col
   return values;
 }
 
-Value Emitter::keptLanes(KeptFunction &mask, const Site &site, Value row, Value col) {
+Value Emitter::keptLanes(KeptFunction &mask, const ScoreFunction::Values &ofRow, const Site &site, Value col) {
   Value keep;
   if (site.lastColumn)
     keep = b.maskBelow(plan.numbers.rowLanes, b.add(b.sub(site.lastColumn, site.column), 1));
   if (mask.function.empty())
     return keep;
-  ScoreFunction::Values values = known(mask, row, col);
+  ScoreFunction::Values values = known(mask, ofRow, col);
   Value kept = splatted(mask.function.emit(b, mask.function.result(), site, values));
   return keep ? b.both(keep, kept) : kept;
+}
+
+void Emitter::storeRows(const Matrix &from, Value factor, const Pointer &tensor, const Matrix &slab, Value firstRow,
+                        Value rows, int64_t cols) {
+  int64_t lanes = plan.numbers.rowLanes;
+  auto vector = VectorType::get({lanes}, plan.numbers.wide);
+  b.loop(b.constant(0), rows, 1, [&](Value row) {
+    b.loop(b.constant(0), b.constant(plan.padded(cols)), lanes, [&](Value col) {
+      Value value = b.load(vector, b.at(from, row, col));
+      if (factor)
+        value = b.mulf(value, factor);
+      b.store(b.convertFloat(value, tensor.type), b.at(slab, b.add(firstRow, row), col),
+              b.maskBelow(lanes, b.sub(b.constant(cols), col)));
+    });
+  });
+}
+
+Pointer Emitter::destination(func::FuncOp kernel, Value result) {
+  for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands())
+    if (operand.get() == result)
+      return binding(getDestination(kernel, operand.getOperandNumber()));
+  return {};
 }

@@ -26,12 +26,14 @@ struct Head {
   Value batch, head, kvHead;
 };
 
+/// Where an element of a head stands before anything of it is known.
+tile::Site siteOf(CodeBuilder &b, const Head &head);
+
 /// Pointers and functions of one phase.
 class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-protected:
   /// Pointers of bindings and scratch; begin and end of the range.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
@@ -44,8 +46,9 @@ protected:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// What is known of an element's site: row `row` and columns from `col` of the tile on.
-  tile::ScoreFunction::Values known(const KeptFunction &f, Value row, Value col);
+  /// What is known of row `row` of a tile; and of columns from `col` on in it.
+  tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
+  tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow, Value col);
   Value splatted(Value value) { return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes); }
   /// body(block, whether nothing of it is masked) for the blocks that the tile [first, last) of the other
   /// side meets; `part` holds the bounds of each range.
@@ -53,7 +56,12 @@ protected:
                  function_ref<void(Value, Value)> body);
   SmallVector<Value> boundsOf(const TileRange &range, KeptFunction &mask, const Head &head, Value first, Value last);
   /// The lanes of a site that are kept: in range, and kept by the mask.
-  Value keptLanes(KeptFunction &mask, const tile::Site &site, Value row, Value col);
+  Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow, const tile::Site &site, Value col);
+  /// Rows of wide numbers times `factor` to rows of a tensor, from `firstRow` on.
+  void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor, const tile::Matrix &slab, Value firstRow,
+                 Value rows, int64_t cols);
+  /// Where the kernel returns a value; no base when it does not.
+  Pointer destination(func::FuncOp kernel, Value result);
 
   tile::CpuTiles &b;
   Plan &plan;

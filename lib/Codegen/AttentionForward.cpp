@@ -132,6 +132,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   bool scales = !foldsScale();
   Value scale = b.number(op.getScale().convertToDouble(), lanes), none = b.number(-infinity, lanes);
   b.loop(b.constant(0), rows, 1, [&](Value row) {
+    ScoreFunction::Values scoreRow = knownOfRow(*score, row), maskRow = knownOfRow(*mask, row);
     b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
       Matrix here{b.at(s, row, col), s.rowStride, 1};
       Site site{head.batch, head.head, b.add(firstRow, row), b.add(firstCol, col), {}, {}, lanes};
@@ -142,10 +143,10 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
           value = b.mulf(value, scale);
         if (!score->function.empty()) {
           site.scores = {value};
-          ScoreFunction::Values values = known(*score, row, col);
+          ScoreFunction::Values values = known(*score, scoreRow, col);
           value = splatted(score->function.emit(b, score->function.result(), site, values));
         }
-        return masked ? b.select(keptLanes(*mask, site, row, col), value, none) : value;
+        return masked ? b.select(keptLanes(*mask, maskRow, site, col), value, none) : value;
       });
       b.store(x, here);
     });
@@ -262,12 +263,8 @@ void ForwardEmitter::emit(func::FuncOp phase) {
   enter(kernel, phase);
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));
   mask.emplace(keep(op.getMaskMod(), 0, op.getCaptures()));
-  auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
-  for (auto [value, place] : {std::pair(op.getO(), &o), std::pair(op.getLse(), &lse)})
-    for (OpOperand &operand : ret->getOpOperands())
-      if (operand.get() == value)
-        *place = binding(getDestination(kernel, operand.getOperandNumber()));
-
+  o = destination(kernel, op.getO());
+  lse = destination(kernel, op.getLse());
   int64_t perKvHead = shape.group * plan.rowBlocks;
   b.loop(b.div(begin, perKvHead), b.div(b.add(end, perKvHead - 1), perKvHead), 1, [&](Value kvHead) {
     Head head{b.div(kvHead, shape.kvHeads), Value(), b.rem(kvHead, shape.kvHeads)};

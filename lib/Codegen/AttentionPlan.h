@@ -38,7 +38,7 @@ struct Plan {
   int64_t blockRows = 0, blockCols = 0; ///< of a tile of scores
   int64_t tileRows = 0;                 ///< in memory: fragments may be taller than what is left
   int64_t rowBlocks = 0, colBlocks = 0;
-  int64_t workerBytes = 0;
+  int64_t workerBytes = 0, sharedBytes = 0;
 
   /// Steps along the head dimensions; elements of a row when it is padded.
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
@@ -50,6 +50,8 @@ struct Plan {
   }
   /// `rows` rows of `stride` elements of `bytes` each.
   Part take(int64_t rows, int64_t stride, int64_t bytes);
+  /// The offset of so many bytes that all workers share.
+  int64_t takeShared(int64_t bytes);
 };
 
 } // namespace mlir::fsdp::attention

@@ -271,7 +271,7 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
     for (Operation *op : ops) {
-      if (fuseAttention && isa<AttentionOp>(op))
+      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op))
         continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)

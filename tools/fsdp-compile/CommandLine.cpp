@@ -104,7 +104,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.shard.ignore = line.ignore;
   options.shard.reshardAfterForward = spellReshard(line.reshard).value_or("true");
   options.shard.gradAccum = line.accum;
-  options.fuse.fuseAttention = readBool(line.fuseAttention).value_or(true);
+  options.fuse.fuseAttention = line.fuseAttention;
   options.shard.remarks = line.remarks;
   options.update.optimizer = line.optimizer;
   options.update.beta1 = line.beta1;
@@ -179,8 +179,6 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   if (!spellReshard(line.reshard))
     return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
            line.reshard;
-  if (!readBool(line.fuseAttention))
-    return "--fuse-attention=" + line.fuseAttention + ": expected true or false, found " + line.fuseAttention;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)

@@ -171,10 +171,9 @@ struct CommandLine {
                                  cl::init(32 << 20), cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
                                cl::value_desc("OUT.fsdp"), cl::cat(output)};
-  cl::opt<std::string> fuseAttention{"fuse-attention",
-                                     cl::desc("Attention as one kernel, tile by tile: true (default), or false: its scores "
-                                              "whole in memory"),
-                                     cl::ValueOptional, cl::init("true"), cl::cat(output)};
+  cl::opt<bool> fuseAttention{"fuse-attention",
+                              cl::desc("Attention as one kernel, tile by tile (default); =false: its scores whole in memory"),
+                              cl::init(true), cl::cat(output)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
                               cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# Writes attention kernels, forward and backward, for fsdp-kernel-test:
+#   attention-grid.py small|full both|forward|backward DTYPE...
+import itertools
+import sys
+
+WIDE = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64"}
+
+
+class Case:
+    """One problem: sizes, a score function and a mask function by name."""
+
+    def __init__(self, dtype, b, h, hkv, sq, sk, d, dv, mod="none", mask="none", scale=None):
+        self.dtype, self.wide = dtype, WIDE[dtype]
+        self.b, self.h, self.hkv, self.sq, self.sk, self.d, self.dv = b, h, hkv, sq, sk, d, dv
+        self.mod, self.mask = mod, mask
+        self.scale = scale if scale is not None else d**-0.5
+        self.name = f"{dtype}_{b}x{h}x{hkv}_{sq}x{sk}_{d}x{dv}_{mod}_{mask}"
+
+    # Captured tensors: (name, type, kernel attribute).
+    def captures(self):
+        w = self.wide
+        slow = " {fsdp.range = [0.01, 0.1]}"
+        table = {
+            "alibi": [("slope", f"tensor<{self.h}x{w}>", slow)],
+            "softcap": [("cap", f"tensor<{w}>", " {fsdp.range = [1.0, 2.0]}")],
+            "rows": [("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", "")],
+            "columns": [("colbias", f"tensor<{self.b}x{self.sk}x{w}>", "")],
+            "bias": [("bias", f"tensor<{self.h}x{self.sq}x{self.sk}x{w}>", "")],
+            "batchbias": [("bias", f"tensor<{self.b}x1x{self.sq}x{self.sk}x{self.dtype}>", "")],
+            "relative": [("relative", f"tensor<{self.sq + self.sk}x{w}>", "")],
+            "transposed": [("bias", f"tensor<{self.sk}x{self.sq}x{w}>", "")],
+            "all": [("slope", f"tensor<{self.h}x{w}>", slow), ("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", ""),
+                    ("relative", f"tensor<{self.sq + self.sk}x{self.dtype}>", ""),
+                    ("gain", f"tensor<2x{w}>", " {fsdp.range = [0.5, 1.5]}")],
+        }.get(self.mod, [])
+        masks = {
+            "documents": [("docq", f"tensor<{self.b}x{self.sq}xi32>", " {fsdp.limit = 3 : i64}"),
+                          ("dock", f"tensor<{self.b}x{self.sk}xi32>", " {fsdp.limit = 3 : i64}")],
+            "table": [("keep", f"tensor<{self.sq}x{self.sk}xi1>", " {fsdp.limit = 2 : i64}")],
+            "lengths": [("length", f"tensor<{self.b}xi64>", f" {{fsdp.limit = {self.sk} : i64}}")],
+        }.get(self.mask, [])
+        return table + masks
+
+    def arguments(self, leading):
+        types = ["index"] * 4 + [t for _, t, _ in self.captures()]
+        names = ["b", "h", "i", "j"] + [n for n, _, _ in self.captures()]
+        every = leading + [f"%{n}: {t}" for n, t in zip(names, types)]
+        return ", ".join(every)
+
+    def type(self, name):
+        return next(t for n, t, _ in self.captures() if n == name)
+
+    def load(self, out, name, indices):
+        """Reads a captured tensor as a score."""
+        t = self.type(name)
+        element = t[t.rindex("x") + 1:-1] if "x" in t else t[7:-1]
+        lines = [f"    {out}{'' if element == self.wide else '.n'} = tensor.extract %{name}[{indices}] : {t}"]
+        if element != self.wide:
+            lines.append(f"    {out} = arith.extf {out}.n : {element} to {self.wide}")
+        return lines, element
+
+    def contribute(self, value, name, indices):
+        t = self.type(name)
+        element = t[t.rindex("x") + 1:-1] if "x" in t else t[7:-1]
+        lines = []
+        if element != self.wide:
+            lines.append(f"    {value}.n = arith.truncf {value} : {self.wide} to {element}")
+            value += ".n"
+        return lines + [f"    fsdp.contribute {value} to %{name}[{indices}] : {element}, {t}"]
+
+    def distance(self):
+        return ["    %d = arith.subi %j, %i : index", "    %d64 = arith.index_cast %d : index to i64",
+                f"    %dist = arith.sitofp %d64 : i64 to {self.wide}"]
+
+    def relative(self):
+        return [f"    %off = arith.constant {self.sq} : index", "    %d = arith.subi %j, %i : index",
+                "    %at = arith.addi %d, %off : index"]
+
+    # Bodies of (score_mod, score_grad).
+    def mods(self):
+        w = self.wide
+        add = {"rows": ("rowbias", "%h, %i"), "columns": ("colbias", "%b, %j"), "bias": ("bias", "%h, %i, %j"),
+               "batchbias": ("bias", "%b, %z, %i, %j"), "relative": ("relative", "%at"), "transposed": ("bias", "%j, %i")}
+        if self.mod == "none":
+            return None
+        if self.mod in add:
+            name, indices = add[self.mod]
+            before = self.relative() if self.mod == "relative" else []
+            if self.mod == "batchbias":
+                before = ["    %z = arith.constant 0 : index"]
+            load, _ = self.load("%x", name, indices)
+            return (before + load + [f"    %r = arith.addf %s, %x : {w}", f"    fsdp.yield %r : {w}"],
+                    before + self.contribute("%g", name, indices) + [f"    fsdp.yield %g : {w}"])
+        if self.mod == "alibi":
+            load, _ = self.load("%m", "slope", "%h")
+            before = self.distance()
+            return (before + load + [f"    %x = arith.mulf %m, %dist : {w}", f"    %r = arith.addf %s, %x : {w}", f"    fsdp.yield %r : {w}"],
+                    before + [f"    %c = arith.mulf %g, %dist : {w}"] + self.contribute("%c", "slope", "%h") + [f"    fsdp.yield %g : {w}"])
+        if self.mod == "softcap":
+            load, _ = self.load("%c", "cap", "")
+            body = load + [f"    %q = arith.divf %s, %c : {w}", f"    %t = math.tanh %q : {w}"]
+            return (body + [f"    %r = arith.mulf %c, %t : {w}", f"    fsdp.yield %r : {w}"],
+                    body + [f"    %one = arith.constant 1.0 : {w}", f"    %tt = arith.mulf %t, %t : {w}",
+                            f"    %k = arith.subf %one, %tt : {w}", f"    %gs = arith.mulf %g, %k : {w}",
+                            f"    %qk = arith.mulf %q, %k : {w}", f"    %e = arith.subf %t, %qk : {w}",
+                            f"    %gc = arith.mulf %g, %e : {w}"] + self.contribute("%gc", "cap", "") + [f"    fsdp.yield %gs : {w}"])
+        assert self.mod == "all"
+        # gain[h mod 2] · s + slope[h] · (k - q) + rowbias[h, q] + relative[k - q]
+        before = self.distance() + ["    %two = arith.constant 2 : index", "    %parity = arith.remui %h, %two : index",
+                                    f"    %off = arith.constant {self.sq} : index", "    %at = arith.addi %d, %off : index"]
+        before += self.load("%m", "slope", "%h")[0] + self.load("%rb", "rowbias", "%h, %i")[0]
+        before += self.load("%rel", "relative", "%at")[0] + self.load("%gn", "gain", "%parity")[0]
+        body = [f"    %a0 = arith.mulf %gn, %s : {w}", f"    %a1 = arith.mulf %m, %dist : {w}", f"    %a2 = arith.addf %a0, %a1 : {w}",
+                f"    %a3 = arith.addf %a2, %rb : {w}", f"    %r = arith.addf %a3, %rel : {w}", f"    fsdp.yield %r : {w}"]
+        back = [f"    %gm = arith.mulf %g, %dist : {w}", f"    %gg = arith.mulf %g, %s : {w}", f"    %gs = arith.mulf %g, %gn : {w}"]
+        back += self.contribute("%gm", "slope", "%h") + self.contribute("%g", "rowbias", "%h, %i")
+        back += self.contribute("%g", "relative", "%at") + self.contribute("%gg", "gain", "%parity")
+        return before + body, before + back + [f"    fsdp.yield %gs : {w}"]
+
+    def masks(self):
+        offset = self.sk - self.sq
+        aligned = [f"    %o = arith.constant {offset} : index", "    %q = arith.addi %i, %o : index"]
+        end = ["    fsdp.yield %keep : i1"]
+        compare = lambda out, p, a, b: [f"    {out} = arith.cmpi {p}, {a}, {b} : index"]
+        both = lambda out, a, b: [f"    {out} = arith.andi {a}, {b} : i1"]
+        causal = aligned + compare("%causal", "sge", "%q", "%j")
+        return {
+            "none": None,
+            "causal": causal + ["    fsdp.yield %causal : i1"],
+            "window": causal + ["    %w = arith.constant 40 : index", "    %far = arith.subi %q, %j : index"]
+            + compare("%near", "slt", "%far", "%w") + both("%keep", "%causal", "%near") + end,
+            "sink": causal + ["    %w = arith.constant 40 : index", "    %four = arith.constant 4 : index", "    %far = arith.subi %q, %j : index"]
+            + compare("%near", "slt", "%far", "%w") + compare("%first", "slt", "%j", "%four")
+            + ["    %some = arith.ori %near, %first : i1"] + both("%keep", "%causal", "%some") + end,
+            "prefix": aligned + ["    %p = arith.constant 17 : index"] + compare("%causal", "sge", "%q", "%j") + compare("%in", "slt", "%j", "%p")
+            + ["    %keep = arith.ori %causal, %in : i1"] + end,
+            "documents": causal + [f"    %x = tensor.extract %docq[%b, %i] : tensor<{self.b}x{self.sq}xi32>",
+                                   f"    %y = tensor.extract %dock[%b, %j] : tensor<{self.b}x{self.sk}xi32>",
+                                   "    %same = arith.cmpi eq, %x, %y : i32"] + both("%keep", "%causal", "%same") + end,
+            "table": [f"    %kept = tensor.extract %keep[%i, %j] : tensor<{self.sq}x{self.sk}xi1>", "    fsdp.yield %kept : i1"],
+            "lengths": [f"    %n = tensor.extract %length[%b] : tensor<{self.b}xi64>", "    %ni = arith.index_cast %n : i64 to index"]
+            + compare("%keep", "slt", "%j", "%ni") + end,
+            # Rows below the diagonal lose all their keys when there are more of them.
+            "strict": compare("%keep", "sgt", "%i", "%j") + end,
+            "nothing": ["    %keep = arith.constant false"] + end,
+        }[self.mask]
+
+    def functions(self, grad):
+        text, w = "", self.wide
+        mods, masks = self.mods(), self.masks()
+        if mods:
+            text += f"\n      score_mod({self.arguments([f'%s: {w}'])}) {{\n" + "\n".join(mods[0]) + "\n  }"
+        if masks:
+            text += f"\n      mask_mod({self.arguments([])}) {{\n" + "\n".join(masks) + "\n  }"
+        if mods and grad:
+            text += f"\n      score_grad({self.arguments([f'%g: {w}', f'%s: {w}'])}) {{\n" + "\n".join(mods[1]) + "\n  }"
+        return text
+
+    def operands(self):
+        t = self.dtype
+        q, k = f"tensor<{self.b}x{self.h}x{self.sq}x{self.d}x{t}>", f"tensor<{self.b}x{self.hkv}x{self.sk}x{self.d}x{t}>"
+        v = f"tensor<{self.b}x{self.hkv}x{self.sk}x{self.dv}x{t}>"
+        o, lse = f"tensor<{self.b}x{self.h}x{self.sq}x{self.dv}x{t}>", f"tensor<{self.b}x{self.h}x{self.sq}x{self.wide}>"
+        return q, k, v, o, lse
+
+    def captured(self):
+        caps = self.captures()
+        if not caps:
+            return ""
+        return "capture(" + ", ".join(f"%in_{n}" for n, _, _ in caps) + " : " + ", ".join(t for _, t, _ in caps) + ")"
+
+    def kernel(self, name, ins, outs, op):
+        caps = self.captures()
+        args = [f"%in_{n}: {t}{a}" for n, t, a in ins + caps]
+        args += [f"%out{i}: {t} {{fsdp.out = {i} : i64}}" for i, t in enumerate(outs)]
+        results = ", ".join(f"%r{i}" for i in range(len(outs)))
+        print(f"func.func private @{name}({', '.join(args)}) -> ({', '.join(outs)}) attributes {{fsdp.kernel, fsdp.kind = \"attention\"}} {{")
+        print(f"  {results} = {op}\n  return {results} : {', '.join(outs)}\n}}")
+
+    def forward(self):
+        q, k, v, o, lse = self.operands()
+        self.kernel("fwd_" + self.name, [("q", q, ""), ("k", k, ""), ("v", v, "")], [o, lse],
+                    f"fsdp.attention %in_q, %in_k, %in_v scale {self.scale:.6f} {self.captured()} : {q}, {k}, {v} -> {o}, {lse}{self.functions(False)}")
+
+    def backward(self):
+        q, k, v, o, lse = self.operands()
+        floats = [t for _, t, _ in self.captures() if not any(t.endswith(i + ">") for i in ("i1", "i32", "i64"))]
+        gradients = f" gradients({', '.join(floats)})" if floats else ""
+        # As large as the logarithm of a sum over the keys.
+        high = " {fsdp.range = [3.0, 4.0]}"
+        self.kernel("bwd_" + self.name,
+                    [("q", q, ""), ("k", k, ""), ("v", v, ""), ("o", o, ""), ("lse", lse, high), ("do", o, "")], [q, k, v] + floats,
+                    f"fsdp.attention_grad %in_q, %in_k, %in_v, %in_o, %in_lse, %in_do scale {self.scale:.6f} {self.captured()} : "
+                    f"{q}, {k}, {v}, {o}, {lse}, {o} -> {q}, {k}, {v}{gradients}{self.functions(True)}")
+
+
+MODS = ["none", "alibi", "softcap", "rows", "columns", "bias", "batchbias", "relative", "transposed", "all"]
+MASKS = ["none", "causal", "window", "sink", "prefix", "documents", "table", "lengths", "strict", "nothing"]
+
+
+def small(dtype):
+    """Each function once, each mask once, sizes that fill no tile."""
+    sizes = itertools.cycle([(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 131, 16, 16), (2, 2, 1, 5, 140, 8, 33), (1, 4, 1, 101, 9, 20, 8)])
+    for mod, mask in zip(MODS, MASKS[1:] + MASKS[:1]):
+        yield Case(dtype, *next(sizes), mod, mask)
+    yield Case(dtype, 1, 1, 1, 1, 1, 8, 8, "all", "causal")
+    yield Case(dtype, 1, 1, 1, 3, 5, 7, 11, "none", "none", -0.3)
+
+
+def full(dtype):
+    shapes = [(1, 2, 2, 1, 1), (1, 4, 1, 1, 300), (2, 4, 4, 113, 203), (1, 8, 1, 799, 3), (1, 4, 2, 260, 260)]
+    dims = [(64, 64), (96, 96), (128, 128), (256, 256), (40, 72), (33, 17), (8, 8)]
+    for n, (shape, dim) in enumerate(itertools.product(shapes, dims)):
+        for i in range(2):
+            yield Case(dtype, *shape, *dim, MODS[(n + 3 * i) % len(MODS)], MASKS[(3 * n + 5 * i + n // 10) % len(MASKS)])
+    for mod, mask in itertools.product(MODS, MASKS):
+        yield Case(dtype, 2, 4, 2, 113, 203, 32, 32, mod, mask)
+    yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "all", "causal")
+
+
+kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
+for dtype in dtypes:
+    seen = set()
+    for case in {"small": small, "full": full}[kind](dtype):
+        if case.name in seen:
+            continue
+        seen.add(case.name)
+        if directions in ("both", "forward"):
+            case.forward()
+        if directions in ("both", "backward"):
+            case.backward()
