@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Peak.h"
+#include "Workers.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,14 +33,10 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
-#include <functional>
 #include <sys/mman.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace mlir;
@@ -60,26 +57,6 @@ using Function = void (*)(void *const *, int64_t, int64_t, void *);
 } // namespace
 
 static bool useCpuTime = false;
-
-static double threadSeconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
-}
-
-static double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// Memory in huge pages where there are some, as the runtime's arena is; for the whole run.
-static void *allocate(int64_t bytes) {
-  constexpr int64_t hugePage = 2 << 20;
-  bytes = llvm::alignTo(bytes, hugePage);
-  void *memory = aligned_alloc(hugePage, bytes);
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  memset(memory, 0, bytes);
-  return memory;
-}
 
 static std::string printKernel(const Product &p) {
   char text[2048];
@@ -104,46 +81,6 @@ func.func private @gemm(%%a: %s, %%b: %s, %%c: %s {fsdp.out = 0}) -> %s attribut
 }
 
 namespace {
-/// Threads that spin between runs, so that starting one costs no wake-up.
-class Workers {
-public:
-  explicit Workers(int count) : done(0) {
-    for (int i = 1; i < count; ++i)
-      threads.emplace_back([this, i] { serve(i); });
-  }
-  ~Workers() {
-    work = nullptr;
-    ++round;
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-  void run(const std::function<void(int)> &body) {
-    work = &body;
-    done = 0;
-    ++round;
-    body(0);
-    while (done.load(std::memory_order_acquire) < int(threads.size()))
-      __builtin_ia32_pause();
-  }
-  int count() const { return threads.size() + 1; }
-
-private:
-  void serve(int index) {
-    for (int seen = 0;;) {
-      while (round.load(std::memory_order_acquire) == seen)
-        __builtin_ia32_pause();
-      ++seen;
-      if (!work)
-        return;
-      (*work)(index);
-      ++done;
-    }
-  }
-  const std::function<void(int)> *work = nullptr;
-  std::atomic<int> round{0}, done;
-  std::vector<std::thread> threads;
-};
-
 /// A compiled kernel with its scratch.
 class OwnKernel {
 public:
@@ -230,13 +167,6 @@ static void *makeInput(int64_t count, bool bf16) {
       memcpy(memory + 4 * i, &value, 4);
   }
   return memory;
-}
-
-/// The best thread's, when all of them run at once.
-static double measurePeaks(Workers &workers, bool bf16) {
-  std::vector<double> rates(workers.count());
-  workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });
-  return *std::max_element(rates.begin(), rates.end());
 }
 
 static void measure(MLIRContext &context, const CpuTarget &target, const Product &product, int rounds) {

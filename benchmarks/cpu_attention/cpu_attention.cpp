@@ -1,0 +1,312 @@
+//===- cpu_attention.cpp - Attention kernels against the peak ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Compiles attention, forward and backward, as the compiler does (Fuse, kernels of Plan,
+// Codegen) and times it, one kernel and written out:
+//
+//   peak      multiply-adds on 16 independent registers, or vdpbf16ps
+//   fused     one kernel each way
+//   unfused   --fuse-attention=false: scores whole in memory
+//
+// FLOPs are those of the scores that exist: forward 4 · B · H · Sq · Sk · D, half of it when causal;
+// backward 2.5 times that. Prints the best of all runs in milliseconds, its rate and share of the
+// best peak measured beside it, times the threads. With --cpu-time a run takes as long as its busiest
+// thread was on a CPU, kernel by kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Workers.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Fuse/Pipeline.h"
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Plan/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <dlfcn.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+using Function = void (*)(void *const *, int64_t, int64_t, void *);
+
+static bool useCpuTime = false;
+
+namespace {
+struct Problem {
+  std::string dtype, mask; // full, causal, window
+  bool backward;
+  int64_t heads, kvHeads, length, dim;
+  double flops() const {
+    double whole = 4.0 * heads * length * length * dim * (backward ? 2.5 : 1);
+    double band = std::min<double>(window, length);
+    return mask == "full" ? whole : mask == "causal" ? whole / 2 : whole * band / length;
+  }
+  static constexpr int64_t window = 256;
+};
+} // namespace
+
+static std::string print(const Problem &p) {
+  auto tensor = [&](int64_t heads, std::string rest, std::string type) {
+    return "tensor<1x" + std::to_string(heads) + "x" + std::to_string(p.length) + rest + "x" + type + ">";
+  };
+  std::string dim = "x" + std::to_string(p.dim), q = tensor(p.heads, dim, p.dtype), k = tensor(p.kvHeads, dim, p.dtype);
+  std::string lse = tensor(p.heads, "", "f32"), scale = std::to_string(1 / std::sqrt(double(p.dim))), mask;
+  if (p.mask != "full") {
+    mask = "mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%causal = arith.cmpi sge, %i, %j : index\n";
+    if (p.mask == "window")
+      mask += "%w = arith.constant " + std::to_string(Problem::window) + " : index\n%far = arith.subi %i, %j : index\n" +
+              "%near = arith.cmpi slt, %far, %w : index\n%keep = arith.andi %causal, %near : i1\nfsdp.yield %keep : i1 }";
+    else
+      mask += "fsdp.yield %causal : i1 }";
+  }
+  if (!p.backward)
+    return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ") -> (" + q + ", " + lse + ") {\n" +
+           "%o, %lse = fsdp.attention %q, %k, %v scale " + scale + " : " + q + ", " + k + ", " + k + " -> " + q + ", " + lse +
+           " " + mask + "\nreturn %o, %lse : " + q + ", " + lse + "\n}";
+  return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ", %o: " + q + ", %lse: " + lse + ", %do: " + q + ") -> (" +
+         q + ", " + k + ", " + k + ") {\n" + "%dq, %dk, %dv = fsdp.attention_grad %q, %k, %v, %o, %lse, %do scale " + scale +
+         " : " + q + ", " + k + ", " + k + ", " + q + ", " + lse + ", " + q + " -> " + q + ", " + k + ", " + k + " " + mask +
+         "\nreturn %dq, %dk, %dv : " + q + ", " + k + ", " + k + "\n}";
+}
+
+namespace {
+/// A function of kernel calls, with memory for each of its values.
+class Program {
+public:
+  static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target, const Problem &problem, bool fuse);
+  /// Seconds that it took.
+  double run(Workers &workers);
+  double compileSeconds = 0;
+  int64_t bytes = 0; ///< of intermediate values and scratch
+  size_t launches() const { return calls.size(); }
+
+private:
+  struct Launch {
+    const KernelInfo *kernel;
+    std::vector<Function> functions;
+    std::vector<void *> bindings;
+  };
+  void *valueOf(Value value);
+  bool addCall(KernelCallOp call, void *image);
+
+  OwningOpRef<ModuleOp> module;
+  Image image;
+  DenseMap<Value, void *> values;
+  std::vector<Launch> calls;
+  std::vector<void *> scratch;
+  void *shared = nullptr;
+};
+} // namespace
+
+static void fillValues(void *memory, RankedTensorType type) {
+  uint32_t state = 1;
+  bool bf16 = type.getElementType().isBF16();
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    state = state * 1664525 + 1013904223;
+    float value = float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse: of a long row
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if (bf16)
+      static_cast<uint16_t *>(memory)[i] = bits >> 16;
+    else
+      static_cast<float *>(memory)[i] = value;
+  }
+}
+
+/// Views are of the same memory.
+void *Program::valueOf(Value value) {
+  void *&place = values[value];
+  if (place)
+    return place;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return values[value] = valueOf(op->getOperand(0));
+  auto type = cast<RankedTensorType>(value.getType());
+  void *memory = allocate(getStorageBytes(type) + 64);
+  if (!op)
+    fillValues(memory, type);
+  else
+    bytes += getStorageBytes(type);
+  return values[value] = memory;
+}
+
+bool Program::addCall(KernelCallOp call, void *handle) {
+  Launch launch;
+  for (const KernelInfo &info : image.kernels)
+    if (info.name == call.getKernel())
+      launch.kernel = &info;
+  for (const PhaseInfo &phase : launch.kernel->phases)
+    launch.functions.push_back(reinterpret_cast<Function>(dlsym(handle, phase.symbol.c_str())));
+  for (Value input : call.getInputs())
+    launch.bindings.push_back(valueOf(input));
+  for (auto [result, operand] : llvm::zip_equal(call.getResults(), call.getInplace())) {
+    if (operand >= 0)
+      values[result] = launch.bindings[operand];
+    else
+      launch.bindings.push_back(valueOf(result));
+  }
+  calls.push_back(std::move(launch));
+  return true;
+}
+
+std::unique_ptr<Program> Program::compile(MLIRContext &context, const CpuTarget &target, const Problem &problem, bool fuse) {
+  auto program = std::make_unique<Program>();
+  program->module = parseSourceString<ModuleOp>(print(problem), &context);
+  if (!program->module)
+    return nullptr;
+  PassManager pm(&context);
+  FuseOptions options;
+  options.fuseAttention = fuse;
+  buildFusePipeline(pm, options);
+  pm.addPass(createOutlineKernelsPass());
+  if (failed(pm.run(*program->module)))
+    return nullptr;
+  double start = seconds();
+  FailureOr<Image> image = compileCpuImage(*program->module, target);
+  program->compileSeconds = seconds() - start;
+  if (failed(image))
+    return nullptr;
+  program->image = std::move(*image);
+  int file = memfd_create("attention", 0);
+  std::vector<char> &elf = program->image.elf;
+  if (write(file, elf.data(), elf.size()) != ssize_t(elf.size()))
+    return nullptr;
+  void *handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return nullptr;
+  auto function = *program->module->getOps<func::FuncOp>().begin();
+  for (auto call : function.getOps<KernelCallOp>())
+    program->addCall(call, handle);
+  int64_t worker = 0, common = 0;
+  for (const KernelInfo &info : program->image.kernels) {
+    worker = std::max(worker, info.workerBytes);
+    common = std::max(common, info.sharedBytes);
+  }
+  program->bytes += worker + common;
+  for (int i = 0; i < 2; ++i)
+    program->scratch.push_back(allocate(worker + 64));
+  program->shared = allocate(common + 64);
+  for (Launch &launch : program->calls)
+    if (launch.kernel->sharedBytes)
+      launch.bindings.push_back(program->shared);
+  return program;
+}
+
+double Program::run(Workers &workers) {
+  double start = seconds(), busiest = 0;
+  for (Launch &launch : calls)
+    for (auto [phase, function] : llvm::zip_equal(launch.kernel->phases, launch.functions)) {
+      int64_t tiles = llvm::divideCeil(phase.extent, phase.tile), count = workers.count();
+      std::vector<double> busy(count, 0.0);
+      workers.run([&, &phase = phase, function = function](int worker) {
+        double before = threadSeconds();
+        int64_t begin = tiles * worker / count * phase.tile;
+        int64_t end = std::min(phase.extent, tiles * (worker + 1) / count * phase.tile);
+        if (begin < end)
+          function(launch.bindings.data(), begin, end, scratch[worker]);
+        busy[worker] = threadSeconds() - before;
+      });
+      busiest += *std::max_element(busy.begin(), busy.end());
+    }
+  return useCpuTime ? busiest : seconds() - start;
+}
+
+static void measure(MLIRContext &context, const CpuTarget &target, const Problem &problem, int rounds, bool unfused) {
+  std::unique_ptr<Program> fused = Program::compile(context, target, problem, true), whole;
+  if (unfused)
+    whole = Program::compile(context, target, problem, false);
+  if (!fused || (unfused && !whole)) {
+    printf("%s %s: does not compile\n", problem.dtype.c_str(), problem.mask.c_str());
+    return;
+  }
+  bool dots = problem.dtype == "bf16" && target.hasBf16Dot;
+  for (int threads : {1, 2}) {
+    double peak = 0, best = 1e30, bestWhole = 1e30;
+    for (int round = 0; round < rounds; ++round) {
+      Workers workers(threads);
+      peak = std::max(peak, measurePeaks(workers, dots));
+      int runs = std::clamp(int(2e10 / problem.flops()), 1, 10);
+      for (int run = 0; run < runs; ++run)
+        best = std::min(best, fused->run(workers));
+      if (whole)
+        bestWhole = std::min(bestWhole, whole->run(workers));
+      peak = std::max(peak, measurePeaks(workers, dots));
+    }
+    double rate = problem.flops() / best / 1e9;
+    printf("| %s | %s | %s | %ldx%ldx%ldx%ld | %d | %.0f | %.2f | %.0f | %.1f %% | ", problem.backward ? "backward" : "forward",
+           problem.dtype.c_str(), problem.mask.c_str(), long(problem.heads), long(problem.kvHeads), long(problem.length),
+           long(problem.dim), threads, threads * peak, best * 1e3, rate, 100 * rate / (threads * peak));
+    if (whole)
+      printf("%.2f | %.2f | %ld | ", bestWhole * 1e3, bestWhole / best, long(whole->bytes >> 20));
+    else
+      printf("| | | ");
+    printf("%ld | %.0f |\n", long(fused->bytes >> 20), fused->compileSeconds * 1e3);
+    fflush(stdout);
+  }
+}
+
+int main(int argc, char **argv) {
+  int rounds = 3;
+  bool unfused = true;
+  std::string dtype, mask, direction;
+  int64_t length = 4096, dim = 64, heads = 12, kvHeads = 0;
+  for (int i = 1; i < argc; ++i) {
+    StringRef option = argv[i];
+    bool known = true;
+    if (option.consume_front("--rounds="))
+      option.getAsInteger(10, rounds);
+    else if (option.consume_front("--length="))
+      option.getAsInteger(10, length);
+    else if (option.consume_front("--dim="))
+      option.getAsInteger(10, dim);
+    else if (option.consume_front("--heads="))
+      option.getAsInteger(10, heads);
+    else if (option.consume_front("--kv-heads="))
+      option.getAsInteger(10, kvHeads);
+    else if (option.consume_front("--only="))
+      dtype = option.str();
+    else if (option.consume_front("--mask="))
+      mask = option.str();
+    else if (option.consume_front("--direction="))
+      direction = option.str();
+    else if (option == "--cpu-time")
+      useCpuTime = true;
+    else if (option == "--fused-only")
+      unfused = false;
+    else
+      known = false;
+    if (!known)
+      return fprintf(stderr, "usage: cpu_attention [--rounds=N] [--length=S] [--dim=D] [--heads=H] [--kv-heads=H] [--cpu-time]\n"
+                             "  [--fused-only] [--only=f32|bf16] [--mask=full|causal|window] [--direction=forward|backward]\n"),
+             2;
+  }
+  DialectRegistry registry;
+  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect,
+                  math::MathDialect, scf::SCFDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  FailureOr<CpuTarget> target = CpuTarget::get("native", UnknownLoc::get(&context));
+  if (failed(target))
+    return 1;
+  printf("cpu %s, %u-bit vectors; best of %d rounds\n\n", target->tune.c_str(), target->vectorBits, rounds);
+  printf("| direction | type | mask | H x Hkv x S x D | threads | peak GFLOP/s | fused ms | GFLOP/s | of peak | unfused ms | ratio | "
+         "unfused MiB | fused MiB | compile ms |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (std::string type : {"f32", "bf16"})
+    for (bool backward : {false, true})
+      for (std::string which : {"full", "causal", "window"})
+        if ((dtype.empty() || dtype == type) && (mask.empty() || mask == which) &&
+            (direction.empty() || (direction == "backward") == backward))
+          measure(context, *target, {type, which, backward, heads, kvHeads ? kvHeads : heads, length, dim}, rounds,
+                  unfused && which == "causal");
+}

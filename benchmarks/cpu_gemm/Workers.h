@@ -1,0 +1,89 @@
+//===- Workers.h - Threads, memory and clocks of benchmarks -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_BENCHMARKS_CPU_GEMM_WORKERS_H
+#define FSDP_BENCHMARKS_CPU_GEMM_WORKERS_H
+
+#include "Peak.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+
+/// What this thread had of a CPU.
+inline double threadSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+inline double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Memory in huge pages where there are some, as the runtime's arena is; for the whole run.
+inline void *allocate(int64_t bytes) {
+  constexpr int64_t hugePage = 2 << 20;
+  bytes = llvm::alignTo(bytes, hugePage);
+  void *memory = aligned_alloc(hugePage, bytes);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  memset(memory, 0, bytes);
+  return memory;
+}
+
+/// Threads that spin between runs, so that starting one costs no wake-up.
+class Workers {
+public:
+  explicit Workers(int count) : done(0) {
+    for (int i = 1; i < count; ++i)
+      threads.emplace_back([this, i] { serve(i); });
+  }
+  ~Workers() {
+    work = nullptr;
+    ++round;
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+  void run(const std::function<void(int)> &body) {
+    work = &body;
+    done = 0;
+    ++round;
+    body(0);
+    while (done.load(std::memory_order_acquire) < int(threads.size()))
+      __builtin_ia32_pause();
+  }
+  int count() const { return threads.size() + 1; }
+
+private:
+  void serve(int index) {
+    for (int seen = 0;;) {
+      while (round.load(std::memory_order_acquire) == seen)
+        __builtin_ia32_pause();
+      ++seen;
+      if (!work)
+        return;
+      (*work)(index);
+      ++done;
+    }
+  }
+  const std::function<void(int)> *work = nullptr;
+  std::atomic<int> round{0}, done;
+  std::vector<std::thread> threads;
+};
+
+/// The best thread's, when all of them run at once.
+inline double measurePeaks(Workers &workers, bool bf16) {
+  std::vector<double> rates(workers.count());
+  workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });
+  return *std::max_element(rates.begin(), rates.end());
+}
+
+#endif // FSDP_BENCHMARKS_CPU_GEMM_WORKERS_H
