@@ -64,7 +64,7 @@ LogicalResult DispatchBuilder::collect(Operation *op) {
     return success();
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
-    if (def && (members.contains(def) || isAuxiliary(def))) {
+    if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) { // attention reads what is whole
       if (failed(collect(def)))
         return failure();
       continue;

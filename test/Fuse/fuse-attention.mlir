@@ -26,3 +26,28 @@ func.func @alone(%qkv: tensor<1x2x8x12xf32>, %k: tensor<1x2x8x4xf32>) -> tensor<
   %y = linalg.exp ins(%o : tensor<1x2x8x4xf32>) outs(%e : tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
   return %y : tensor<1x2x8x4xf32>
 }
+
+// Also in a loop, of a constant that stands before it.
+// CHECK-LABEL: func @looped
+// CHECK: %[[TABLE:.*]] = fsdp.dispatch() {{.*}} {kind = "map"}
+// CHECK: scf.for
+// CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}, %[[TABLE]]) {{.*}} {kind = "attention"}
+// CHECK-NEXT: ^bb0(
+// CHECK-NEXT: fsdp.attention
+func.func @looped(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %table = arith.constant dense<[0.5, 0.25]> : tensor<2xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i0 = %c0 to %c3 step %c1 iter_args(%k = %q) -> tensor<1x2x8x4xf32> {
+    %o, %lse = fsdp.attention %q, %k, %k scale 0.5 capture(%table : tensor<2xf32>)
+        : tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32> -> tensor<1x2x8x4xf32>, tensor<1x2x8xf32>
+        score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<2xf32>) {
+      %x = tensor.extract %m[%h] : tensor<2xf32>
+      %y = arith.addf %s, %x : f32
+      fsdp.yield %y : f32
+    }
+    scf.yield %o : tensor<1x2x8x4xf32>
+  }
+  return %r : tensor<1x2x8x4xf32>
+}

@@ -318,11 +318,12 @@ static void printKernel(const KernelInfo &info, Library &library, const std::vec
   }
 }
 
-/// The largest difference, and twice what rounding does to the values when 0.3 is added and taken away again.
+/// The largest difference; and what rounding may make of it: twice what it does to the values when 0.3 is added and
+/// taken away again, but at least one step of the largest value.
 static std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type) {
   Type element = type.getElementType();
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
-  double worst = 0, rounding = 0;
+  double worst = 0, rounding = 0, largest = 0;
   auto round = [&](double value) {
     char bytes[8];
     fromDouble(bytes, element, value);
@@ -330,13 +331,16 @@ static std::pair<double, double> measureError(Buffer &got, Buffer &expected, Ran
   };
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     double x = toDouble(got.data() + i * size, element), y = toDouble(expected.data() + i * size, element);
+    if (std::isfinite(y))
+      largest = std::max(largest, std::fabs(y));
     if (x == y || (std::isnan(x) && std::isnan(y)))
       continue;
     worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y)) : std::numeric_limits<double>::infinity();
     if (std::isfinite(y))
       rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
   }
-  return {worst, rounding};
+  unsigned precision = APFloat::semanticsPrecision(cast<FloatType>(element).getFloatSemantics());
+  return {worst, std::max(rounding, std::ldexp(largest, 1 - int(precision)))};
 }
 
 static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Library *oracle, Library *rough, size_t index) {

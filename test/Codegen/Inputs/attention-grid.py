@@ -20,7 +20,7 @@ class Case:
     # Captured tensors: (name, type, kernel attribute).
     def captures(self):
         w = self.wide
-        slow = " {fsdp.range = [0.01, 0.1]}"
+        slow = " {fsdp.range = [0.001, 0.01]}"
         table = {
             "alibi": [("slope", f"tensor<{self.h}x{w}>", slow)],
             "softcap": [("cap", f"tensor<{w}>", " {fsdp.range = [1.0, 2.0]}")],
