@@ -29,9 +29,14 @@ static Operation *getOnlyOp(func::FuncOp kernel) {
   llvm::SmallPtrSet<Value, 4> seen;
   bool results = llvm::all_of(body.getTerminator()->getOperands(),
                               [&](Value v) { return v.getDefiningOp() == op && seen.insert(v).second; });
-  auto isEmpty = [](Type type) { return cast<RankedTensorType>(type).getNumElements() == 0; };
-  return results && llvm::all_of(op->getOperands(), isPlain) && llvm::none_of(op->getOperandTypes(), isEmpty) ? op
-                                                                                                            : nullptr;
+  auto isOurs = [](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    Type element = tensor.getElementType();
+    bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
+    return tensor.getNumElements() > 0 && (isFloat || element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
+                                           element.isInteger(32) || element.isInteger(64));
+  };
+  return results && llvm::all_of(op->getOperands(), isPlain) && llvm::all_of(op->getOperandTypes(), isOurs) ? op : nullptr;
 }
 
 bool fsdp::handlesAttentionKernel(func::FuncOp kernel) { return getOnlyOp(kernel) != nullptr; }

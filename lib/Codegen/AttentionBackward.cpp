@@ -236,6 +236,9 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale * log2e, lanes), minus);
   }
+  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as well.
+  Value most = b.number(127, lanes);
+  exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most), most, exponent);
   Value p = b.exp2(exponent);
   if (masked)
     p = b.select(keep, p, zero);
