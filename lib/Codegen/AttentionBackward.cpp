@@ -7,11 +7,11 @@
 // A unit is a kv head, with the query heads that share it, and a chunk of its blocks of
 // columns (more than one chunk where there are few heads):
 //
-//   pack Q and dO of its heads;  δ = Σ O·dO, and lse in base 2, for each row;  dQ = 0
+//   pack Q and dO of its heads;  δ = Σ O·dO for each row;  dQ = 0
 //   for each block of columns: pack K and V of it;  dK = dV = 0
 //     for each head of the group, each block of rows that the block of columns meets
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
-//       P = 2^(score_mod(scale · S) · log2(e) - lse), 0 where masked
+//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
 //       dS = score_grad(P · (dP - δ)), 0 where masked; what it contributes: AttentionCaptures.cpp
 //       dV += Pᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
 //     write scale · dK and dV
@@ -179,7 +179,7 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
   b.loop(zero, rows, 1, [&](Value row) {
     Value x = b.load(wide, b.at(lse, row, zero));
     Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
-    b.store(b.select(isEmpty, b.number(infinity), b.mulf(x, b.number(log2e))), b.shift(ownLse, row));
+    b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
     Value sum = b.number(0, lanes);
     for (int64_t col = 0; col < dv; col += lanes) {
       Value mask = b.maskBelow(lanes, b.constant(shape.valueDim - col));
@@ -232,10 +232,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
     site.scores = {x};
     ScoreFunction::Values values = known(*score, context.score, col);
     Value s = splatted(score->function.emit(b, score->function.result(), site, values));
-    exponent = b.fma(s, b.number(log2e, lanes), minus);
+    exponent = b.addf(s, minus);
   } else {
-    exponent = b.fma(x, b.number(scale * log2e, lanes), minus);
+    exponent = b.fma(x, b.number(scale, lanes), minus);
   }
+  exponent = b.mulf(exponent, b.number(log2e, lanes)); // now, not lse before: its rounding would be that of a whole row
   // At most 0 but for rounding; where scores are so large that nothing is right, P is large as well.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most), most, exponent);
