@@ -283,6 +283,7 @@ void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, 
       if (!plan.isFma())
         b.storeAcross(values[0].second, second(&Pair::second), dsAcross, row, col);
     });
+    captures.endRow(*this);
   });
 }
 

@@ -6,7 +6,7 @@
 //
 // Where a contribution goes depends on its indices alone:
 //
-//   nothing, b, h    lanes of a tile, then of the head        one sum per head and chunk
+//   nothing, b, h    lanes of a row, a tile, then the head    one sum per head and chunk
 //   q                lanes of each row, over the chunk        one per row and chunk
 //   k                lanes of columns, over all rows          one per column
 //   both             straight into a table                    private or owned
@@ -58,7 +58,7 @@ Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape) 
     Dependence where = Dependence::None;
     for (Value index : c.getIndices())
       where = where | dependences.of(index);
-    contributions.push_back({c, unsigned(number), where, gradients[number].work, {}, {}, 0});
+    contributions.push_back({c, unsigned(number), where, gradients[number].work, {}, {}, {}, 0});
   }
 }
 
@@ -102,6 +102,7 @@ void Captures::takeParts(Plan &plan, const Units &units, int64_t rows) {
     int64_t bytes = bytesOf(c.work);
     switch (c.where) {
     case Dependence::None:
+      c.row = plan.take(1, lanes, bytes);
       c.tile = plan.take(1, lanes, bytes);
       c.head = plan.take(shape.group, lanes, bytes);
       c.sharedOffset = plan.takeShared(heads * chunks * bytes);
@@ -194,7 +195,18 @@ void Captures::beginBlock(Emitter &e, const Head &, Value) {
 void Captures::beginTile(Emitter &e) {
   for (const Contribution &c : contributions)
     if (c.where == Dependence::None)
-      e.b.store(e.b.zero(VectorType::get({c.tile.stride}, c.work)), e.scratch(c.tile, c.work));
+      for (const Part &part : {c.row, c.tile})
+        e.b.store(e.b.zero(VectorType::get({part.stride}, c.work)), e.scratch(part, c.work));
+}
+
+void Captures::endRow(Emitter &e) {
+  for (const Contribution &c : contributions)
+    if (c.where == Dependence::None) {
+      auto vector = VectorType::get({c.row.stride}, c.work);
+      Pointer row = e.scratch(c.row, c.work);
+      addInto(e.b, e.scratch(c.tile, c.work), e.b.load(vector, row));
+      e.b.store(e.b.zero(vector), row);
+    }
 }
 
 /// A whole vector where the last index is k and no other depends on it; lane by lane otherwise.
@@ -243,7 +255,7 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       value = b.select(keep, value, b.zero(value.getType()));
     switch (c.where) {
     case Dependence::None:
-      addInto(b, e.scratch(c.tile, c.work), value);
+      addInto(b, e.scratch(c.row, c.work), value);
       break;
     case Dependence::Row: {
       Value number = b.add(b.mul(group, paddedRows), row);

@@ -26,7 +26,7 @@ struct Contribution {
   unsigned gradient;      ///< of which result
   Dependence where;       ///< on what its place depends
   Type work;              ///< of sums
-  Part tile, head;        ///< in the scratch of a worker: of the tile or block at hand; of the head's rows
+  Part row, tile, head;   ///< in the scratch of a worker: of the row, the tile or block at hand; of the head's rows
   int64_t sharedOffset = 0; ///< of the sums of all heads
 };
 
@@ -62,6 +62,7 @@ public:
   void beginHead(Emitter &e, Value group);
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
+  void endRow(Emitter &e);
   /// Adds what is contributed at a site; `keep`: the lanes that count, null for all.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site, tile::ScoreFunction::Values &known, Value keep, Value unit,
            Value group, Value row);
