@@ -176,9 +176,8 @@ Interval IdRanges::computeResult(Operation *op, unsigned result) {
             tensor::SplatOp>([&](auto) { return in(0); })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) {
         Interval range = in(0); // i1 true sign-extends to -1
-        return isa<arith::ExtSIOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1)
-                   ? negate(range)
-                   : range;
+        return isa<arith::ExtSIOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range)
+                                                                                                         : range;
       })
       .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) {
         Interval range = in(0);
@@ -197,6 +196,10 @@ Interval IdRanges::computeResult(Operation *op, unsigned result) {
         if (!b.isSingle() || b.lo <= 0 || a.lo < 0)
           return {};
         return a.hi < b.lo ? a : Interval{0, b.lo - 1};
+      })
+      .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) -> Interval {
+        Interval a = in(0), b = in(1);
+        return b.isSingle() && b.lo > 0 && a.lo >= 0 ? Interval{a.lo / b.lo, a.hi / b.lo} : Interval{};
       })
       .Case([&](arith::CmpIOp cmp) { return compare(cmp.getPredicate(), in(0), in(1)); })
       .Case([&](arith::AndIOp) -> Interval {

@@ -18,8 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -58,6 +58,14 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
+/// Uses of what attention captures as operand `number`.
+static void collectCaptured(AttentionOp op, unsigned number, Uses &uses, SmallVectorImpl<Value> &further) {
+  for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u)})
+    if (!region->empty())
+      for (Operation *user : region->getArgument(own + number).getUsers())
+        collectScalar(user->getResult(0), uses, further, 0);
+}
+
 static Uses collectUses(Value parameter) {
   Uses uses;
   SmallVector<Value> work{parameter};
@@ -70,6 +78,11 @@ static Uses collectUses(Value parameter) {
       Operation *op = use.getOwner();
       if (isa<GatherRowsOp>(op)) {
         uses.contracted = true;
+      } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+        if (use.getOperandNumber() < 3)
+          uses.contracted = true;
+        else
+          collectCaptured(attention, use.getOperandNumber() - 3, uses, work);
       } else if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
         if (isContraction(structured))
           uses.contracted = true;

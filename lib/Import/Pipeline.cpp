@@ -75,6 +75,12 @@ static void addRaising(OpPassManager &pm, const ImportOptions &options) {
   pm.addNestedPass<func::FuncOp>(createExpandLookupPass());
   addCleanUp(pm);
   pm.addNestedPass<func::FuncOp>(createBoundIdsPass());
+  if (options.raiseAttention != "false") {
+    RaiseAttentionPassOptions attention;
+    attention.assumeKeys = options.raiseAttention == "assume-keys";
+    pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
+    addCleanUp(pm);
+  }
 }
 
 /// Products on the layouts they have, rows without views between, long bodies.
@@ -111,6 +117,9 @@ struct ImportPipelineOptions : PassPipelineOptions<ImportPipelineOptions> {
   ListOption<std::string> buffers{*this, "buffers", llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
   Option<std::string> attachLoss{*this, "attach-loss", llvm::cl::desc("cross_entropy, or empty for none")};
   Option<std::string> ignoreIndex{*this, "ignore-index", llvm::cl::desc("Targets that the attached loss skips")};
+  Option<std::string> raiseAttention{*this, "raise-attention",
+                                     llvm::cl::desc("Products around a softmax become fsdp.attention: true, false or assume-keys"),
+                                     llvm::cl::init(ImportOptions().raiseAttention)};
 };
 } // namespace
 
@@ -124,6 +133,7 @@ void fsdp::registerImportPipeline() {
         plain.buffers.assign(options.buffers.begin(), options.buffers.end());
         plain.attachLoss = options.attachLoss;
         plain.ignoreIndex = options.ignoreIndex;
+        plain.raiseAttention = options.raiseAttention;
         buildImportPipeline(pm, plain);
       });
 }

@@ -17,17 +17,14 @@ using namespace mlir::fsdp;
 /// Formulas deeper than this are not matched.
 static constexpr unsigned maxDepth = 24;
 
-/// The place of a map's results when its dimensions are at `at`.
-static SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at) {
+SmallVector<AffineExpr> fsdp::place(AffineMap map, ArrayRef<AffineExpr> at) {
   SmallVector<AffineExpr> result;
   for (AffineExpr expr : map.getResults())
     result.push_back(expr.replaceDims(at));
   return result;
 }
 
-/// Loops of a generic whose result is read at `at`; none when not determined.
-/// Loops that the result does not depend on stay null.
-static std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at) {
+std::optional<SmallVector<AffineExpr>> fsdp::loopsAt(AffineMap map, ArrayRef<AffineExpr> at) {
   SmallVector<AffineExpr> loops(map.getNumDims());
   for (auto [expr, where] : llvm::zip_equal(map.getResults(), at)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
@@ -68,35 +65,36 @@ Point fsdp::readElement(Point point) {
   return {operand->get(), place(generic.getMatchingIndexingMap(operand), point.at)};
 }
 
+std::optional<Point> fsdp::step(const Point &point) {
+  if (!point.isTensor()) {
+    auto arg = dyn_cast<BlockArgument>(point.value);
+    auto generic = arg ? dyn_cast<linalg::GenericOp>(arg.getOwner()->getParentOp()) : nullptr;
+    if (!generic || (arg.getArgNumber() >= generic.getNumDpsInputs() && !isParallel(generic)) ||
+        llvm::is_contained(point.at, AffineExpr()))
+      return std::nullopt;
+    return readElement(point);
+  }
+  Operation *op = point.value.getDefiningOp();
+  if (auto fill = dyn_cast_or_null<linalg::FillOp>(op))
+    return Point{fill.getInputs()[0], {}};
+  if (auto view = throughView(op, point))
+    return view;
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!generic || !isParallel(generic))
+    return std::nullopt;
+  unsigned result = cast<OpResult>(point.value).getResultNumber();
+  auto loops = loopsAt(generic.getIndexingMapsArray()[generic.getNumDpsInputs() + result], point.at);
+  if (!loops || llvm::is_contained(*loops, AffineExpr()))
+    return std::nullopt;
+  return Point{generic.getBody()->getTerminator()->getOperand(result), *loops};
+}
+
 Point fsdp::settle(Point point) {
-  for (unsigned step = 0; step < 256; ++step) {
-    if (!point.isTensor()) {
-      auto arg = dyn_cast<BlockArgument>(point.value);
-      auto generic = arg ? dyn_cast<linalg::GenericOp>(arg.getOwner()->getParentOp()) : nullptr;
-      if (!generic || (arg.getArgNumber() >= generic.getNumDpsInputs() && !isParallel(generic)))
-        return point;
-      if (llvm::is_contained(point.at, AffineExpr()))
-        return point;
-      point = readElement(point);
-      continue;
-    }
-    Operation *op = point.value.getDefiningOp();
-    if (auto fill = dyn_cast_or_null<linalg::FillOp>(op)) {
-      point = {fill.getInputs()[0], {}};
-      continue;
-    }
-    if (auto view = throughView(op, point)) {
-      point = *view;
-      continue;
-    }
-    auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
-    if (!generic || !isParallel(generic))
-      return point;
-    unsigned result = cast<OpResult>(point.value).getResultNumber();
-    auto loops = loopsAt(generic.getIndexingMapsArray()[generic.getNumDpsInputs() + result], point.at);
-    if (!loops || llvm::is_contained(*loops, AffineExpr()))
-      return point;
-    point = {generic.getBody()->getTerminator()->getOperand(result), *loops};
+  for (unsigned steps = 0; steps < 256; ++steps) {
+    std::optional<Point> next = step(point);
+    if (!next)
+      break;
+    point = *next;
   }
   return point;
 }
@@ -194,8 +192,8 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   if (auto real = dyn_cast<FloatAttr>(init)) {
     APFloat value = real.getValue();
-    bool neutral = kind == Reduction::Sum ? value.isZero()
-                                          : value.isNegative() && (value.isInfinity() || value.isLargest());
+    bool neutral =
+        kind == Reduction::Sum ? value.isZero() : value.isNegative() && (value.isInfinity() || value.isLargest());
     if (!neutral)
       return std::nullopt;
   } else if (kind != Reduction::Sum || !cast<IntegerAttr>(init).getValue().isZero()) {

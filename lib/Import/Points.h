@@ -32,8 +32,21 @@ struct Point {
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
   /// The op that computes this scalar; null at a leaf.
-  template <typename OpTy> OpTy op() const { return isTensor() ? OpTy() : value.getDefiningOp<OpTy>(); }
+  template <typename OpTy>
+  OpTy op() const {
+    return isTensor() ? OpTy() : value.getDefiningOp<OpTy>();
+  }
 };
+
+/// One step of `settle`; nothing at a scalar op, a constant, a leaf tensor, or a view that merges or splits dimensions.
+std::optional<Point> step(const Point &point);
+
+/// Loops of an op whose result is read at `at`, by the result's map; none when not determined.
+/// Loops that the result does not depend on stay null.
+std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
+
+/// The place of a map's results when its dimensions are at `at`.
+SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
 /// Behind copies and bodies, down to a scalar op, a constant or a leaf tensor
 /// (argument, reduction, contraction, ...).

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Import/Passes.h"
 #include "Advice.h"
 #include "Lookups.h"
@@ -277,6 +278,8 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   }
   if (std::optional<RowLookup> lookup = getRowLookup(op))
     return verifyLookup(*lookup);
+  if (auto attention = dyn_cast<AttentionOp>(op); attention && AttentionTiles(attention).isFullyMasked())
+    emitWarning(op->getLoc(), "the mask of this attention keeps no key in any row: the result is zero");
   if (isa<linalg::SoftmaxOp, AttentionOp, RandomOp, func::ReturnOp>(op))
     return success();
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,

@@ -76,6 +76,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
   options.import.attachLoss = line.attachLoss;
   options.import.ignoreIndex = line.ignoreIndex;
+  options.import.raiseAttention = line.raiseAttention;
   options.shard.paramDtype = line.paramDtype;
   options.shard.outputDtype = line.outputDtype;
   options.differentiate.reduceDtype = line.reduceDtype;
@@ -176,6 +177,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   }
   if (line.target != "cpu" && line.target != "reference")
     return "--target=" + line.target + ": expected cpu or reference";
+  if (line.raiseAttention != "true" && line.raiseAttention != "false" && line.raiseAttention != "assume-keys")
+    return "--raise-attention=" + line.raiseAttention + ": expected true, false or assume-keys";
   if (!spellReshard(line.reshard))
     return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
            line.reshard;

@@ -72,6 +72,11 @@ struct CommandLine {
   cl::opt<std::string> ignoreIndex{
       "ignore-index", cl::desc("With --attach-loss: value of the targets that do not count, such as -100"),
       cl::value_desc("N"), cl::cat(model)};
+  cl::opt<std::string> raiseAttention{
+      "raise-attention",
+      cl::desc("Products around a softmax become one op, masks and score functions its regions: true, false (default), or "
+               "assume-keys: also where finite numbers mask and a row might keep no key"),
+      cl::value_desc("HOW"), cl::init(ImportOptions().raiseAttention), cl::cat(model)};
 
   cl::opt<std::string> mesh{"mesh", cl::desc("Ranks per axis: [replicate=R,]shard=S (default shard=1); S may be 2x4"),
                             cl::init("shard=1"), cl::cat(sharding)};

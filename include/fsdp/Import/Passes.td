@@ -179,6 +179,22 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
                     Statistic<"numGuards", "num-guards", "Guards against empty rows dropped">];
 }
 
+def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "Raise products around a softmax to fsdp.attention";
+  let description = [{
+    - Requires: softmax is raised; structured ops are generics or contractions.
+    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`, through views, copies and casts,
+      with grouped heads where K and V are repeated; masks are in mask_mod, other functions
+      in score_mod, what they read is captured. A softmax between two products that stays gets a remark
+      that says why, with a note at what is in the way.
+    - Keeps: values up to rounding. Rows that are -inf throughout give 0, which were NaN.
+  }];
+  let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
+                        "Every row keeps a key: masks of finite numbers are as good as -inf.">];
+  let statistics = [Statistic<"numRaised", "num-raised", "Attentions raised">,
+                    Statistic<"numMissed", "num-missed", "Softmaxes between products that stay">];
+}
+
 def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
   let summary = "Raise log-softmax and the target's pick to fsdp.cross_entropy";
   let description = [{

@@ -31,6 +31,9 @@ struct ImportOptions {
   std::string attachLoss;
   /// Value of the targets that do not count in the attached loss; empty: all count.
   std::string ignoreIndex;
+  /// Products around a softmax become fsdp.attention: "true"; "assume-keys": also where only finite
+  /// numbers mask, and no row is provably left with a key; "false".
+  std::string raiseAttention = "false";
 };
 
 /// Foreign MLIR to the model contract of docs/Pipeline.md §1.

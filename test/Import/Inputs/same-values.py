@@ -149,10 +149,86 @@ class Writer:
         return mean, lines + more + last + then + end
 
 
+    def attention(self, q, k, v, scale, captures, types, functions):
+        """functions: {name: ([arguments], [lines], yielded)}, indices behind the score."""
+        qt, kt, vt, ot = types
+        (b, h, m, d), e = shape(qt)
+        n, g = shape(kt)[0][2], h // shape(kt)[0][1]
+        dv = shape(vt)[0][3]
+        st, lines = f"tensor<{b}x{h}x{m}x{n}x{e}>", []
+
+        def head(value, value_type, length):  # one kv head per query head
+            one = f"%h{self.count}"
+            body = ("%b = linalg.index 0 : index\n%h = linalg.index 1 : index\n%m = linalg.index 2 : index\n"
+                    f"%d = linalg.index 3 : index\n%g = arith.constant {g} : index\n{one} = arith.divui %h, %g : index\n"
+                    f"%x = tensor.extract {value}[%b, {one}, %m, %d] : {value_type}\nlinalg.yield %x : {e}")
+            wide = f"tensor<{b}x{h}x{length}x{shape(value_type)[0][3]}x{e}>"
+            result, more = self.generic(4, [], (wide, ["d0", "d1", "d2", "d3"]), body)
+            lines.extend(more)
+            return result, wide
+
+        def product(x, xt, xd, y, yt, yd, ot, od, sums):
+            result, more = self.generic(5, [(x, xt, xd), (y, yt, yd)], (ot, od),
+                                        f"%p = arith.mulf %a0, %a1 : {e}\n%s = arith.addf %p, %o : {e}\nlinalg.yield %s : {e}",
+                                        (sums,), "0.0")
+            lines.extend(more)
+            return result
+
+        (kk, kkt), (vv, vvt) = head(k, kt, n), head(v, vt, n)
+        x = product(q, qt, ["d0", "d1", "d2", "d4"], kk, kkt, ["d0", "d1", "d3", "d4"], st, ["d0", "d1", "d2", "d3"], 4)
+        body = [f"%at{i} = linalg.index {i} : index" for i in range(4)]
+        body += [f"%scale = arith.constant {scale} : {e}", f"%scaled = arith.mulf %a0, %scale : {e}"]
+        score = "%scaled"
+        if "score_mod" in functions:
+            names, inner_lines, score = functions["score_mod"]
+            text = "\n".join(inner_lines + [score])
+            for old, new in zip(names, ["%scaled"] + [f"%at{i}" for i in range(4)] + captures):
+                text = re.sub(re.escape(old) + r"(?![\w])", new, text)
+            *inner_lines, score = text.split("\n")
+            body += inner_lines
+        body += [f"%lowest = arith.constant {'0xFF800000' if e == 'f32' else '0xFFF0000000000000'} : {e}"]
+        if "mask_mod" in functions:
+            names, inner_lines, keep = functions["mask_mod"]
+            text = re.sub(r"%(\w)", r"%mask_\1", "\n".join(inner_lines + [keep]))
+            for old, new in zip(names, [f"%at{i}" for i in range(4)] + captures):
+                text = re.sub(re.escape(old.replace("%", "%mask_")) + r"(?![\w])", new, text)
+            *inner_lines, keep = text.split("\n")
+            body += inner_lines + [f"%kept = arith.select {keep}, {score}, %lowest : {e}"]
+            score = "%kept"
+        s, more = self.generic(4, [(x, st, ["d0", "d1", "d2", "d3"])], (st, ["d0", "d1", "d2", "d3"]),
+                               "\n".join(body + [f"linalg.yield {score} : {e}"]))
+        lines += more
+        p, more = self.softmax(s, st, 3)
+        lines += more
+        # A row without a key is 0, not NaN.
+        p, more = self.generic(4, [(p, st, ["d0", "d1", "d2", "d3"])], (st, ["d0", "d1", "d2", "d3"]),
+                               f"%c = arith.cmpf uno, %a0, %a0 : {e}\n%z = arith.constant 0.0 : {e}\n"
+                               f"%y = arith.select %c, %z, %a0 : {e}\nlinalg.yield %y : {e}")
+        lines += more
+        return product(p, st, ["d0", "d1", "d2", "d4"], vv, vvt, ["d0", "d1", "d4", "d3"], ot, ["d0", "d1", "d2", "d3"], 4), lines
+
+
+def parse_attention(first, rest):
+    """Operands and functions of an attention; `rest`: the lines behind it."""
+    m = re.match(r"\s*(%\S+?):2 = fsdp.attention (\S+), (\S+), (\S+) scale (\S+)(?: capture\((.*?) : .*?\))? : "
+                 r"(\S+), (\S+), (\S+) -> (\S+), (\S+)\s*(.*)", first)
+    functions, head = {}, m[12]
+    while head:
+        name, arguments = re.match(r"(\w+)\((.*)\) \{", head).groups()
+        body = []
+        while not (line := next(rest).strip()).startswith("}"):
+            body.append(line)
+        yielded = re.match(r"fsdp.yield (\S+) :", body.pop())[1]
+        functions[name] = ([a.split(":")[0].strip() for a in split(arguments)], body, yielded)
+        head = line[1:].strip()
+    return m, split(m[6]) if m[6] else [], functions
+
+
 def expand(text, writer):
     """Writes out the fsdp ops and softmax."""
     names, out = {}, []
-    for line in text.split("\n"):
+    rest = iter(text.split("\n"))
+    for line in rest:
         for old, new in names.items():
             line = re.sub(re.escape(old) + r"(?![\w])", new, line)
         m = re.match(r"\s*(%\S+) = fsdp.gather_rows (\S+)\[(\S+)\] : (\S+), (\S+) -> (\S+)", line)
@@ -162,6 +238,12 @@ def expand(text, writer):
             value, lines = writer.cross_entropy(m[2], m[3], m[5], m[6], m[4])
         elif m := re.match(r"\s*(%\S+) = linalg.softmax dimension\((\d+)\) ins\((\S+) : (\S+)\)", line):
             value, lines = writer.softmax(m[3], m[4], int(m[2]))
+        elif ":2 = fsdp.attention " in line:
+            m, captures, functions = parse_attention(line, rest)
+            value, lines = writer.attention(m[2], m[3], m[4], m[5], captures, [m[7], m[8], m[9], m[10]], functions)
+            names[m[1] + "#0"] = value
+            out += lines
+            continue
         else:
             out.append(line)
             continue

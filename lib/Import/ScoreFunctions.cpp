@@ -1,0 +1,480 @@
+//===- ScoreFunctions.cpp - A formula as functions of attention -----------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   softmax(max(select(c, x · 0.125 + t[h, q, k], -3e38) + select(d, 0, -inf), -3e38))
+//
+//   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
+//
+//  1. From the softmax inwards: selects of a very negative number, and additions of such a
+//     select between it and 0, are masks and left out; so is a lower bound that only masked
+//     scores reach. Additions without the score, casts and positive factors stand aside.
+//  2. From the product outwards: constant factors are the scale.
+//  3. What is left is written into the regions. Elements of other tensors become captured
+//     operands, read where the place says; elementwise ops without the score are copied
+//     too, unless they hold a function like log: those stay outside.
+//  4. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual score for sure.
+//     (A row of them alone is a mean over V; by the log-sum-exp of such a row no gradient can be computed.)
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScoreFunctions.h"
+#include "Structured.h"
+#include "fsdp/Analysis/AttentionTiles.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A score of this or less is a masked one.
+static constexpr double masked = -1e4;
+/// A lower bound of this or less holds masked scores only: the least of f16, and of wider floats.
+static constexpr double clamped = -6e4;
+
+ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys)
+    : m(match), indices(indices.begin(), indices.end()), assumeKeys(assumeKeys), scale(match.scale) {
+  peelMasks();
+  peelScale();
+}
+
+ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
+  return {point.value, AffineMap::get(m.parts.size(), 0, point.at, point.value.getContext())};
+}
+
+//===----------------------------------------------------------------------===//
+// Taking the formula apart
+//===----------------------------------------------------------------------===//
+
+/// An elementwise op without the score that a kernel should not repeat for each score.
+static bool isDear(Value value, Operation *scoring) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  return generic && isParallel(generic) && !leadsTo(value, scoring) &&
+         llvm::any_of(generic.getBody()->without_terminator(),
+                      [](Operation &op) { return isa_and_nonnull<math::MathDialect>(op.getDialect()); });
+}
+
+/// Behind copies, bodies and views.
+Point ScoreFunctions::settle(Point point) {
+  for (unsigned steps = 0; steps < 256; ++steps) {
+    if (point.isTensor() && (point.value.getDefiningOp() == m.scoring || isDear(point.value, m.scoring)))
+      break;
+    std::optional<LoopParts::Split> needed;
+    std::optional<Point> next = step(point);
+    if (!next)
+      next = m.parts.throughReshape(point, needed);
+    if (!next)
+      break;
+    point = *next;
+  }
+  return point;
+}
+
+bool ScoreFunctions::holdsScore(const Point &point) {
+  Point p = settle(point);
+  if (p.isTensor())
+    return p.value.getDefiningOp() == m.scoring;
+  auto [it, fresh] = scored.try_emplace(keyOf(p), false);
+  if (!fresh)
+    return it->second;
+  Operation *op = p.value.getDefiningOp();
+  bool holds = false;
+  for (unsigned i = 0, e = op ? op->getNumOperands() : 0; i < e && !isa<tensor::ExtractOp>(op); ++i)
+    holds |= holdsScore(operandOf(p, i));
+  return scored[keyOf(p)] = holds;
+}
+
+std::optional<double> ScoreFunctions::constantOf(const Point &point) {
+  Point p = settle(point);
+  return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
+}
+
+std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
+  Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
+  std::optional<unsigned> found;
+  for (unsigned i = 0, e = op ? op->getNumOperands() : 0; i < e; ++i)
+    if (holdsScore(operandOf(point, i))) {
+      if (found)
+        return std::nullopt;
+      found = i;
+    }
+  return found;
+}
+
+/// `select` keeps its operand `kept` (not given: the one that is 0) and is very negative else:
+/// then `outer` is left out, for its operand `rest`.
+bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer,
+                             unsigned rest) {
+  if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
+    return false;
+  for (unsigned i : {1, 2}) {
+    if (kept ? *kept != i : constantOf(operandOf(select, i)) != 0.0)
+      continue;
+    std::optional<double> other = constantOf(operandOf(select, 3 - i));
+    if (!other || !(*other * factor <= masked))
+      continue;
+    masks.push_back({operandOf(select, 0), i == 2});
+    (std::isinf(*other) ? passed : passedFinite)[keyOf(outer)] = rest;
+    return true;
+  }
+  return false;
+}
+
+void ScoreFunctions::peelMasks() {
+  Point point = m.formula;
+  double outside = 1; // what stands in front of the point on the way
+  for (unsigned steps = 0; steps < 64; ++steps) {
+    point = settle(point);
+    std::optional<unsigned> inner = scoredOperand(point);
+    if (!inner)
+      return;
+    auto other = [&]() { return operandOf(point, 1 - *inner); };
+    if (point.op<arith::SelectOp>()) {
+      if (!addMask(point, *inner, outside, point, *inner))
+        return;
+    } else if (point.op<arith::AddFOp>()) {
+      addMask(settle(other()), std::nullopt, outside, point, *inner); // or another addend
+    } else if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
+      std::optional<double> bound = constantOf(other());
+      if (!bound || !(*bound * outside <= clamped))
+        return;
+      (std::isinf(*bound) ? passed : passedFinite)[keyOf(point)] = *inner;
+    } else if (point.op<arith::MulFOp>() || (point.op<arith::DivFOp>() && *inner == 0)) {
+      std::optional<double> factor = constantOf(other());
+      if (!factor || !(*factor > 0) || !std::isfinite(*factor))
+        return;
+      outside = point.op<arith::DivFOp>() ? outside / *factor : outside * *factor;
+    } else if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>() &&
+               !(point.op<arith::SubFOp>() && *inner == 0)) {
+      return;
+    }
+    point = operandOf(point, *inner);
+  }
+}
+
+void ScoreFunctions::peelScale() {
+  SmallVector<std::pair<Point, unsigned>> path; // from the softmax to the product
+  Point point = settle(m.formula);
+  while (!point.isTensor()) {
+    std::optional<unsigned> inner = scoredOperand(point);
+    if (!inner || path.size() > 64)
+      return;
+    path.push_back({point, *inner});
+    point = settle(operandOf(point, *inner));
+  }
+  for (auto &[at, inner] : llvm::reverse(path)) {
+    bool divides = at.op<arith::DivFOp>() && inner == 0;
+    if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>())
+      continue;
+    std::optional<double> factor =
+        divides || at.op<arith::MulFOp>() ? constantOf(operandOf(at, 1 - inner)) : std::nullopt;
+    if (!factor || !std::isfinite(*factor) || (divides && *factor == 0))
+      return;
+    scale = divides ? scale / *factor : scale * *factor;
+    passed[keyOf(at)] = inner;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Writing regions
+//===----------------------------------------------------------------------===//
+
+/// Writes formulas into one region of the op.
+class ScoreFunctions::Writer {
+public:
+  Writer(ScoreFunctions &f, AttentionOp op, Region &region, bool hasScore, Obstacle &obstacle)
+      : f(f), op(op), wide(getElementTypeOrSelf(op.getLse().getType())), hasScore(hasScore), obstacle(obstacle),
+        b(op.getContext()) {
+    Location loc = op.getLoc();
+    Block &block = region.emplaceBlock();
+    if (hasScore)
+      block.addArgument(wide, loc);
+    for (unsigned i = 0; i < 4; ++i)
+      block.addArgument(b.getIndexType(), loc);
+    for (Value capture : op.getCaptures())
+      block.addArgument(capture.getType(), loc);
+    b.setInsertionPointToEnd(&block);
+  }
+
+  /// Null with an obstacle when it cannot be written.
+  Value get(const Point &point);
+  Value condition(const Mask &mask);
+  void yield(Value value) { YieldOp::create(b, op.getLoc(), value); }
+  OpBuilder &builder() { return b; }
+
+private:
+  Value make(const Point &point);
+  Value extract(Value tensor, ValueRange at);
+  Value copy(const Point &point);
+  Value index(AffineExpr expr);
+  Value part(unsigned part);
+  Value fail(const Twine &reason, Operation *at) {
+    if (obstacle.reason.empty())
+      obstacle = {reason.str(), at};
+    return {};
+  }
+  Value argument(unsigned i) { return b.getInsertionBlock()->getArgument(i); }
+  Value constantIndex(int64_t v) { return arith::ConstantIndexOp::create(b, op.getLoc(), v); }
+
+  ScoreFunctions &f;
+  AttentionOp op;
+  Type wide;
+  bool hasScore;
+  Obstacle &obstacle;
+  OpBuilder b;
+  DenseMap<Key, Value> written;
+  DenseMap<unsigned, Value> writtenParts;
+};
+
+/// The iteration of a part, from the index of the dimension that it is in.
+Value ScoreFunctions::Writer::part(unsigned part) {
+  if (Value known = writtenParts.lookup(part))
+    return known;
+  for (auto [dim, parts] : llvm::enumerate(f.indices)) {
+    const unsigned *at = llvm::find(parts, part);
+    if (at == parts.end())
+      continue;
+    int64_t inner = 1;
+    for (const unsigned *p = at + 1; p != parts.end(); ++p)
+      inner *= f.m.parts.getExtent(*p);
+    Value value = argument(dim + hasScore);
+    if (inner != 1)
+      value = arith::DivUIOp::create(b, op.getLoc(), value, constantIndex(inner));
+    if (at != parts.begin())
+      value = arith::RemUIOp::create(b, op.getLoc(), value, constantIndex(f.m.parts.getExtent(part)));
+    return writtenParts[part] = value;
+  }
+  return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
+}
+
+Value ScoreFunctions::Writer::index(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constantIndex(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return part(dim.getPosition());
+  // A whole dimension.
+  for (auto [dim, parts] : llvm::enumerate(f.indices)) {
+    int64_t extent = 1;
+    for (unsigned p : parts)
+      extent *= f.m.parts.getExtent(p);
+    auto terms = f.m.parts.termsOf(expr, extent);
+    SmallVector<unsigned> wideParts;
+    llvm::copy_if(parts, std::back_inserter(wideParts), [&](unsigned p) { return f.m.parts.getExtent(p) != 1; });
+    if (terms && !terms->empty() &&
+        llvm::equal(*terms, wideParts, [](const LoopParts::Term &t, unsigned p) { return t.part == p; }))
+      return argument(dim + hasScore);
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  Value lhs = binary ? index(binary.getLHS()) : Value(), rhs = binary ? index(binary.getRHS()) : Value();
+  if (!lhs || !rhs)
+    return {};
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return arith::AddIOp::create(b, op.getLoc(), lhs, rhs);
+  case AffineExprKind::Mul:
+    return arith::MulIOp::create(b, op.getLoc(), lhs, rhs);
+  default:
+    return {};
+  }
+}
+
+/// An element of a tensor outside, as a captured operand; wide.
+Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Type element = type.getElementType();
+  if (!type.hasStaticShape() || !isa<IntegerType, FloatType>(element))
+    return fail("a tensor of this type cannot be captured", tensor.getDefiningOp());
+  unsigned own = 4 + hasScore, number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
+  if (number == op.getCaptures().size()) {
+    op.getCapturesMutable().append(tensor);
+    for (Region *region : {&op.getScoreMod(), &op.getMaskMod()})
+      if (!region->empty())
+        region->front().addArgument(type, op.getLoc());
+  }
+  Value value = tensor::ExtractOp::create(b, op.getLoc(), argument(own + number), at);
+  bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
+}
+
+/// A scalar op with its operands; narrow floats are wide.
+Value ScoreFunctions::Writer::copy(const Point &point) {
+  Operation *source = point.value.getDefiningOp();
+  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(source->getDialect());
+  if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 || source->getNumResults() != 1 ||
+      isa<arith::BitcastOp>(source))
+    return fail("'" + source->getName().getStringRef() + "' has no place in a function of attention", source);
+  IRMapping mapping;
+  for (unsigned i = 0, e = source->getNumOperands(); i < e; ++i) {
+    Value operand = get(operandOf(point, i));
+    if (!operand)
+      return {};
+    mapping.map(source->getOperand(i), operand);
+  }
+  // One op can read one value at two places only if they are the same.
+  Operation *made = b.clone(*source, mapping);
+  if (isa<FloatType>(made->getResult(0).getType()))
+    made->getResult(0).setType(wide);
+  return made->getResult(0);
+}
+
+Value ScoreFunctions::Writer::make(const Point &p) {
+  Location loc = op.getLoc();
+  if (std::optional<double> constant = f.constantOf(p)) {
+    Type type = getElementTypeOrSelf(p.value.getType());
+    if (isa<FloatType>(type))
+      return arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, *constant));
+    Attribute attr;
+    if (matchPattern(p.value, m_Constant(&attr)) && isa<IntegerAttr>(attr))
+      return arith::ConstantOp::create(b, loc, cast<TypedAttr>(attr));
+    return arith::ConstantOp::create(b, loc, type, b.getIntegerAttr(type, static_cast<int64_t>(*constant)));
+  }
+  if (p.isTensor()) {
+    if (p.value.getDefiningOp() == f.m.scoring) {
+      if (!hasScore || p.at != f.m.score.at)
+        return fail("a mask that depends on scores", f.m.scoring);
+      return argument(0);
+    }
+    SmallVector<Value> at;
+    for (AffineExpr expr : p.at)
+      at.push_back(expr ? index(expr) : Value());
+    if (llvm::is_contained(at, Value()))
+      return fail("this is not read by batch, head, row and key", p.value.getDefiningOp());
+    return extract(p.value, at);
+  }
+  Operation *source = p.value.getDefiningOp();
+  if (!source)
+    return fail("a value of an unknown place", f.m.softmax);
+  if (isa<FloatType>(p.value.getType()) && p.value.getType().getIntOrFloatBitWidth() > wide.getIntOrFloatBitWidth())
+    return fail("this is computed in more bits than the scores of attention have", source);
+  for (auto *map : {&f.passed, &f.passedFinite})
+    if (auto it = map->find(f.keyOf(p)); it != map->end() && hasScore)
+      return get(operandOf(p, it->second));
+  if (auto at = dyn_cast<linalg::IndexOp>(source)) {
+    Value value = p.at[at.getDim()] ? index(p.at[at.getDim()]) : Value();
+    return value ? value : fail("an index of neither batch, head, row nor key", source);
+  }
+  if (isa<arith::ExtFOp, arith::TruncFOp>(source))
+    return get(operandOf(p, 0));
+  if (auto lookup = dyn_cast<tensor::ExtractOp>(source)) {
+    SmallVector<Value> at;
+    for (unsigned i = 1, e = source->getNumOperands(); i < e; ++i)
+      at.push_back(get(operandOf(p, i)));
+    return llvm::is_contained(at, Value()) ? Value() : extract(lookup.getTensor(), at);
+  }
+  return copy(p);
+}
+
+Value ScoreFunctions::Writer::get(const Point &point) {
+  Point p = f.settle(point);
+  if (llvm::is_contained(p.at, AffineExpr()))
+    return fail("this is not read by batch, head, row and key", p.value.getDefiningOp());
+  Key key = f.keyOf(p);
+  if (Value known = written.lookup(key))
+    return known;
+  Value value = make(p);
+  written[key] = value;
+  return value;
+}
+
+Value ScoreFunctions::Writer::condition(const Mask &mask) {
+  Value keep = get(mask.condition);
+  if (!keep || !mask.negated)
+    return keep;
+  if (auto cmp = keep.getDefiningOp<arith::CmpIOp>())
+    return arith::CmpIOp::create(b, op.getLoc(), arith::invertPredicate(cmp.getPredicate()), cmp.getLhs(),
+                                 cmp.getRhs());
+  Value yes = arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(true));
+  return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
+}
+
+bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
+  Writer score(*this, op, op.getScoreMod(), true, obstacle);
+  Value s = score.get(m.formula);
+  if (!s)
+    return false;
+  score.yield(s);
+  Writer mask(*this, op, op.getMaskMod(), false, obstacle);
+  Value keep;
+  for (const Mask &part : masks) {
+    Value condition = mask.condition(part);
+    if (!condition)
+      return false;
+    keep = keep ? Value(arith::AndIOp::create(mask.builder(), op.getLoc(), keep, condition)) : condition;
+  }
+  mask.yield(keep ? keep
+                  : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(), mask.builder().getBoolAttr(true))));
+  return true;
+}
+
+/// Whether scores may be as low as masked ones by what score_mod adds: very negative constants, tables that
+/// hold them, and numbers that come with a batch. (-inf is no such score: it does not count anywhere.)
+static bool mayMask(AttentionOp op) {
+  auto isLow = [](const APFloat &v) {
+    return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
+  }; // or subtracted
+  for (auto constant : op.getScoreMod().getOps<arith::ConstantOp>())
+    if (auto value = dyn_cast<FloatAttr>(constant.getValue()); value && isLow(value.getValue()))
+      return true;
+  return llvm::any_of(op.getCaptures(), [&](Value capture) {
+    auto argument = dyn_cast<BlockArgument>(capture);
+    auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
+    DenseFPElementsAttr table;
+    if (matchPattern(capture, m_Constant(&table)))
+      return llvm::any_of(table.getValues<APFloat>(), isLow);
+    return isa<FloatType>(getElementTypeOrSelf(capture.getType())) &&
+           (capture.getDefiningOp<arith::ConstantOp>() ||
+            (func && !func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr)));
+  });
+}
+
+/// A mask that is one table of known bits, read by keys last, with a key in each of its rows.
+static bool isTableWithKeys(AttentionOp op) {
+  if (op.getMaskMod().empty())
+    return false;
+  Block &body = op.getMaskMod().front();
+  auto extract = body.getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
+  if (!extract || extract.getIndices().empty() || extract.getIndices().back() != body.getArgument(3))
+    return false;
+  DenseIntElementsAttr table;
+  Value capture = op.getCaptures()[cast<BlockArgument>(extract.getTensor()).getArgNumber() - 4];
+  if (llvm::is_contained(extract.getIndices().drop_back(), body.getArgument(3)) ||
+      !matchPattern(capture, m_Constant(&table)))
+    return false;
+  auto bits = table.getValues<APInt>();
+  int64_t keys = table.getType().getShape().back(), rows = keys ? table.getNumElements() / keys : 0;
+  auto at = bits.begin();
+  for (int64_t row = 0; row < rows; ++row) {
+    bool found = false;
+    for (int64_t key = 0; key < keys; ++key, ++at)
+      found |= !(*at).isZero();
+    if (!found)
+      return false;
+  }
+  return rows > 0;
+}
+
+AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle) {
+  auto qType = cast<RankedTensorType>(q.getType()), vType = cast<RankedTensorType>(v.getType());
+  ArrayRef<int64_t> shape = qType.getShape();
+  Type element = qType.getElementType(), wide = element.isF64() ? element : Type(b.getF32Type());
+  auto oType = RankedTensorType::get({shape[0], shape[1], shape[2], vType.getDimSize(3)}, element);
+  auto op = AttentionOp::create(b, m.mixing.getLoc(), oType, RankedTensorType::get(shape.drop_back(), wide), q, k, v,
+                                ValueRange(), b.getF64FloatAttr(scale));
+  bool written = write(op, obstacle);
+  bool hasFinite = !passedFinite.empty(), isLow = written && mayMask(op);
+  bool isProven = written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || isTableWithKeys(op));
+  if (written && (isProven || assumeKeys || !(hasFinite || isLow)))
+    return op;
+  if (written)
+    obstacle = {
+        "a row may be masked throughout, and its scores count then, for they are masked by finite numbers; if every "
+        "row keeps a key, --raise-attention=assume-keys says so",
+        m.formula.value.getDefiningOp()};
+  op.erase();
+  return {};
+}
