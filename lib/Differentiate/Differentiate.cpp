@@ -369,6 +369,9 @@ void DifferentiatePass::runOnOperation() {
     if (usesHalf && !scaled && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(func.getLoc(), "gradients in f16 without a loss scale: those below 6e-8 become 0; give "
                                  "--loss-scale=dynamic");
+    if (lossScale == "on" && !usesHalf && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
+      emitWarning(func.getLoc(), "loss-scale: no f16 stands between the loss and the gradients, so nothing needs it; it "
+                                 "is for --param-dtype=f16");
     backward.cotangents.useResults = useResults;
     if (failed(backward.run(scaled)))
       return signalPassFailure();

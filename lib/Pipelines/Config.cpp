@@ -59,6 +59,7 @@ private:
   void set(StringRef option, std::vector<std::string> values, const ConfigOrigin &place);
   void setFact(std::optional<ConfigFact> &fact, StringRef text, const ConfigOrigin &place);
   bool setSpecial(StringRef option, StringRef text, const ConfigOrigin &place);
+  void dropUnused(const JsonValue &root);
   void reconcile();
 
   const ConfigOption *findOwn(StringRef key) const;
@@ -333,6 +334,20 @@ bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrig
   return true;
 }
 
+/// {"fp16": {"enabled": false, "loss_scale": 0}}: what is off scales no loss.
+void ConfigReader::dropUnused(const JsonValue &root) {
+  const JsonMember *half = root.find("fp16");
+  const JsonMember *enabled = half && half->value.is(Kind::object) ? half->value.find("enabled") : nullptr;
+  if (!enabled || enabled->value.text != "false")
+    return;
+  llvm::erase_if(config.settings, [&](const ConfigSetting &setting) {
+    if (!StringRef(setting.origin.key).starts_with("fp16."))
+      return false;
+    report(false, setting.origin, "accepted, no effect: fp16 is not enabled");
+    return true;
+  });
+}
+
 /// How units are made: see Trainer (a number alone means by size) and Accelerate (whose
 /// default is there whatever the policy).
 void ConfigReader::reconcile() {
@@ -358,6 +373,8 @@ std::optional<Config> ConfigReader::read(const JsonValue &root) {
     return std::nullopt;
   }
   walk(root, "");
+  if (!failed)
+    dropUnused(root);
   if (!failed)
     reconcile();
   return failed ? std::nullopt : std::optional(std::move(config));

@@ -81,6 +81,7 @@ struct ApplyPrecisionPass : fsdp::impl::ApplyPrecisionPassBase<ApplyPrecisionPas
 private:
   FailureOr<FloatType> readType(StringRef option, StringRef name);
   LogicalResult checkModel(func::FuncOp func, FloatType type);
+  void warnOfOutput();
 };
 } // namespace
 
@@ -399,6 +400,23 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
   return diag;
 }
 
+/// The type of outputs can be chosen where an f32 model is narrowed.
+void ApplyPrecisionPass::warnOfOutput() {
+  for (auto func : getOperation().getOps<func::FuncOp>()) {
+    Type found;
+    for (BlockArgument arg : func.getArguments()) {
+      if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) || !isa<FloatType>(elementType(arg)))
+        continue;
+      found = elementType(arg);
+      if (found.isF32())
+        break;
+    }
+    if (found && !found.isF32())
+      mlir::emitWarning(func.getLoc()) << "output-dtype has no effect: the model is in " << found
+                                       << " already, and says itself what its loss is computed from";
+  }
+}
+
 void ApplyPrecisionPass::runOnOperation() {
   FailureOr<FloatType> param = readType("param-dtype", paramDtype), output = readType("output-dtype", outputDtype);
   if (failed(param) || failed(output))
@@ -408,6 +426,8 @@ void ApplyPrecisionPass::runOnOperation() {
                                              << ", found '" << outputDtype << "'";
     return signalPassFailure();
   }
+  if (*output)
+    warnOfOutput();
   if (!*param)
     return;
   for (auto func : getOperation().getOps<func::FuncOp>()) {

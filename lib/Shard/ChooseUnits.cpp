@@ -54,11 +54,11 @@ static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> un
 }
 
 /// Says what one unit for everything costs, where layers would be found.
-static void warnOfOneUnit(ArrayRef<NamedParam> params, Location loc) {
+static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Location loc) {
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));
   if (layered < whole)
-    emitWarning(loc) << "auto-wrap-policy 'none': the whole model is one unit, so " << whole
+    emitWarning(loc) << "auto-wrap-policy " << policy << ": the whole model is one unit, so " << whole
                      << " bytes of parameters are gathered at once on every rank; a unit per layer ('transformer') "
                         "would need "
                      << layered;
@@ -79,8 +79,13 @@ static FailureOr<SmallVector<StringRef>> applyPolicy(ArrayRef<NamedParam> params
                                                      bool gathers, Location loc) {
   if (options.policy == "transformer")
     return findTransformerLayers(params, options.layerPattern, loc);
-  if (options.policy == "size")
-    return groupBySize(params, options.minNumParams ? options.minNumParams : kDefaultMinNumParams);
+  if (options.policy == "size") {
+    int64_t minimum = options.minNumParams ? options.minNumParams : kDefaultMinNumParams;
+    SmallVector<StringRef> units = groupBySize(params, minimum);
+    if (gathers && llvm::all_of(units, [](StringRef unit) { return unit.empty(); }))
+      warnOfOneUnit(params, "'size' with min-num-params " + Twine(minimum), loc);
+    return units;
+  }
   if (options.policy == "manual" && !options.wrapFile.empty())
     return wrapManually(params, options.wrapFile, loc);
   bool marked = llvm::any_of(params, [](const NamedParam &p) { return p.unit.has_value(); });
@@ -88,7 +93,7 @@ static FailureOr<SmallVector<StringRef>> applyPolicy(ArrayRef<NamedParam> params
     return emitError(loc) << "auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json, or mark parameters "
                              "with {fsdp.unit = \"name\"}";
   if (gathers && options.policy == "none" && !marked)
-    warnOfOneUnit(params, loc);
+    warnOfOneUnit(params, "'none'", loc);
   return SmallVector<StringRef>(params.size());
 }
 

@@ -101,6 +101,8 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
 
 private:
   FailureOr<const Strategy *> readOptions(MeshSpec &spec);
+  void warnOfPlaces(const Strategy &row, const MeshSpec &spec);
+  void warnOfParameters(func::FuncOp loss);
   LogicalResult readReshard(const Strategy &row, int64_t shards);
   PlacementAttr getPlacement(const Strategy &row);
   Type getStorageType(const Draft &draft);
@@ -157,7 +159,8 @@ FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
   if (paramStorage != "master" && paramStorage != "both") {
     emitError() << "param-storage: expected 'master' (f32, cast where they are gathered) or 'both' (as they are gathered, "
                    "beside f32 masters), found '"
-                << paramStorage << "'";
+                << paramStorage
+                << "'; masters are f32, since steps smaller than the last digit of a narrower one would be lost";
     return failure();
   }
   if (rootReshard != "backward" && rootReshard != "forward" && rootReshard != "step") {
@@ -168,7 +171,38 @@ FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
   }
   if (failed(readReshard(*row, llvm::product_of(spec.shard))))
     return failure();
+  warnOfPlaces(*row, spec);
   return row;
+}
+
+/// Options that say where parameters are, and change nothing on this mesh. One rank has everything, whatever is said.
+void FormUnitsPass::warnOfPlaces(const Strategy &row, const MeshSpec &spec) {
+  Location loc = getOperation().getLoc();
+  int64_t shards = llvm::product_of(spec.shard);
+  if (shards * llvm::product_of(spec.replicate) == 1)
+    return;
+  if (shards == 1 && row.state > 0 && row.state < 2)
+    mlir::emitWarning(loc) << "sharding-strategy '" << strategy << "' shards nothing on mesh '" << mesh
+                           << "': axis 'shard' has one rank; this is no_shard";
+  if (row.parameters == 0 && rootReshard != "backward")
+    mlir::emitWarning(loc) << "reshard-root '" << rootReshard << "' has no effect: with sharding-strategy '" << strategy
+                           << "' nothing is gathered for the root";
+  if (row.state == 0 && !ignore.empty())
+    mlir::emitWarning(loc) << "ignore-params has no effect: with sharding-strategy '" << strategy
+                           << "' every rank keeps all parameters whole";
+}
+
+/// Options that say something of parameters of which there are none.
+void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
+  if (row->state > 0 && llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
+    mlir::emitWarning(loss.getLoc()) << "ignore-params names all " << parameters.size()
+                                     << " parameters: nothing is sharded, as with sharding-strategy 'no_shard'";
+  auto isNarrow = [](const Parameter &p) {
+    return !p.frozen && p.type.getElementTypeBitWidth() < 32;
+  };
+  if (paramStorage == "both" && llvm::none_of(parameters, isNarrow))
+    mlir::emitWarning(loss.getLoc()) << "param-storage 'both' has no effect: no parameter that is trained is narrower "
+                                        "than f32; param-dtype makes those of an f32 model so";
 }
 
 /// `reshard-after-forward`: true, false or a number of neighbours.
@@ -502,6 +536,7 @@ void FormUnitsPass::runOnOperation() {
   if (failed(loss) || failed(collect(*loss)) ||
       failed(readPatterns(*loss)) || failed(assignLayers(*loss, gathers)))
     return signalPassFailure();
+  warnOfParameters(*loss);
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);
 

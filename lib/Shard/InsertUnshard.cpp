@@ -162,6 +162,9 @@ void InsertUnshardPass::runOnOperation() {
   if (gradSync != "auto" && gradSync != "each" && gradSync != "last")
     return fail("grad-sync: expected 'each' (gradients cross ranks with each micro-batch), 'last' (once per step) or "
                 "'auto', found '" + gradSync + "'");
+  if (gradAccum == 1 && gradSync != "auto")
+    mlir::emitWarning(module.getLoc()) << "grad-sync '" << gradSync
+                                       << "' has no effect: a step has one micro-batch; grad-accum makes it more";
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 

@@ -115,6 +115,12 @@ LogicalResult WrapFile::read() {
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {
+    auto matchesNone = [&](const PrefixPattern &pattern) {
+      return llvm::all_of(names, [&](StringRef name) { return pattern.match(name).empty(); });
+    };
+    if (auto idle = llvm::find_if(entry.patterns, matchesNone); idle != entry.patterns.end())
+      return emitError(entry.loc) << "wrap: pattern '" << idle->getText() << "' matches no parameter"
+                                  << describeNames(names);
     if (entry.used)
       continue;
     for (const PrefixPattern &pattern : entry.patterns)
@@ -129,8 +135,6 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
           diag.attachNote(origin) << "by the attribute 'fsdp.unit' of the parameter, which wins over the list";
         return diag;
       }
-    return emitError(entry.loc) << "wrap: pattern '" << entry.patterns.front().getText() << "' matches no parameter"
-                                << describeNames(names);
   }
   return success();
 }

@@ -26,6 +26,7 @@
 #include "Elementwise.h"
 #include "Programs.h"
 #include "fsdp/Update/Passes.h"
+#include "fsdp/Update/Pipeline.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -74,6 +75,7 @@ private:
                     ArrayRef<Value> squares, int64_t tokens,
                     const Scaling &scaling);
   LogicalResult readOptions();
+  void warnOfScale(const Program &program);
   Scaling addScaling(const Program &program, Value block);
   void updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                    Value scale, Value growth);
@@ -494,16 +496,48 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   return success();
 }
 
+/// A factor that f32 can hold, and its inverse, too.
+static bool isScale(double value) { return value >= 1e-30 && value <= 1e30; }
+
+static std::string describe(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
+/// A dynamic scale, of which options say something, is there for f16.
+void AddStepBlockPass::warnOfScale(const Program &program) {
+  func::FuncOp func = program.func;
+  bool isScaled = false;
+  for (BlockArgument arg : func.getArguments())
+    isScaled |= !!func.getArgAttr(arg.getArgNumber(), lossScaleAttr);
+  if (program.kind != ProgramKind::Step || (isScaled && fixedScale == 0))
+    return;
+  auto warn = [&](StringRef option) {
+    InFlightDiagnostic diag = mlir::emitWarning(getOperation().getLoc()) << option << " has no effect: ";
+    if (isScaled)
+      diag << "the loss scale is " << lossScale;
+    else
+      diag << "the loss is not scaled";
+    diag << ", not dynamic";
+  };
+  if (lossScaleInit != UpdateOptions().lossScaleInit)
+    warn("loss-scale-init");
+  if (growthInterval != UpdateOptions().lossScaleGrowthInterval)
+    warn("loss-scale-growth-interval");
+}
+
 /// Reads the options that are words; says what is wrong with the others.
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
-  auto isScale = [](double value) { return value >= 0x1p-100 && value <= 0x1p100; };
   fixedScale = 0;
   if (!lossScale.empty() && lossScale != "dynamic" &&
       (StringRef(lossScale).getAsDouble(fixedScale) || !isScale(fixedScale)))
-    return mlir::emitError(loc, "loss-scale: expected 'dynamic' or a number above 0, found '") << lossScale << "'";
+    return mlir::emitError(loc, "loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '")
+           << lossScale << "'";
   if (!isScale(lossScaleInit))
-    return mlir::emitError(loc, "loss-scale-init: expected a number above 0, found ") << lossScaleInit.getValue();
+    return mlir::emitError(loc, "loss-scale-init: expected a number from 1e-30 to 1e30, found ")
+           << describe(lossScaleInit);
   if (growthInterval < 1 || growthInterval > 1 << 24)
     return mlir::emitError(loc, "loss-scale-growth-interval: expected 1 to 16777216, found ")
            << growthInterval.getValue();
@@ -518,14 +552,14 @@ LogicalResult AddStepBlockPass::readDivisor() {
   if (gradDivide == "sum")
     divisor = 1;
   else if (gradDivide != "average" && gradDivide != "tokens" && // weights of the losses have done it
-           (StringRef(gradDivide).getAsDouble(divisor) || !(divisor > 0) || !std::isfinite(divisor)))
+           (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(getOperation().getLoc(),
                            "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that count in the "
-                           "loss), 'sum' or a number above 0 to divide the sum by, found '")
+                           "loss), 'sum' or a number from 1e-30 to 1e30 to divide the sum by, found '")
            << gradDivide << "'";
-  if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100))
-    return mlir::emitError(getOperation().getLoc(), "grad-predivide: expected a number above 0, found ")
-           << gradPredivide.getValue();
+  if (!isScale(gradPredivide))
+    return mlir::emitError(getOperation().getLoc(), "grad-predivide: expected a number from 1e-30 to 1e30, found ")
+           << describe(gradPredivide);
   gradFactor = terms / divisor * gradPredivide;
   return success();
 }
@@ -534,11 +568,9 @@ void AddStepBlockPass::runOnOperation() {
   if (failed(readOptions()))
     return signalPassFailure();
   if (!(clipGradNorm >= 0 && std::isfinite(clipGradNorm))) {
-    std::string found;
-    llvm::raw_string_ostream(found) << llvm::format("%g", clipGradNorm.getValue());
     mlir::emitError(getOperation().getLoc(),
                     "clip-grad-norm: expected a finite number of at least 0, found ")
-        << found;
+        << describe(clipGradNorm);
     return signalPassFailure();
   }
   FailureOr<Programs> read = readPrograms(getOperation(), "the loss", GradientForm::Reduced);
@@ -547,7 +579,9 @@ void AddStepBlockPass::runOnOperation() {
   programs = std::move(*read);
   if (failed(readDivisor()))
     return signalPassFailure();
-  for (Program &program : programs.list)
+  for (Program &program : programs.list) {
+    warnOfScale(program);
     if (failed(run(program)))
       return signalPassFailure();
+  }
 }

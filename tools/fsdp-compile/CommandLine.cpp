@@ -129,6 +129,20 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   return options;
 }
 
+static constexpr double smallestNumber = 1e-30, largestNumber = 1e30;
+
+std::vector<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
+  std::vector<std::string> repeated;
+  for (StringRef argument : arguments) {
+    StringRef name = argument.ltrim('-').split('=').first;
+    cl::Option *option = argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
+    if (option && option->getNumOccurrencesFlag() == cl::Optional && option->getNumOccurrences() > 1 &&
+        !llvm::is_contained(repeated, name))
+      repeated.push_back(name.str());
+  }
+  return repeated;
+}
+
 /// Numbers of the optimizer, and options that the chosen one does not read.
 static std::optional<std::string> checkOptimizer(const CommandLine &line) {
   auto found = [](const cl::opt<double> &option) {
@@ -136,11 +150,16 @@ static std::optional<std::string> checkOptimizer(const CommandLine &line) {
     llvm::raw_string_ostream(text) << "--" << option.ArgStr << "=" << llvm::format("%g", option.getValue()) << ": expected ";
     return text;
   };
-  for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip})
+  for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip}) {
     if (!(*number >= 0 && std::isfinite(*number)))
       return found(*number) + "a finite number of at least 0";
-  if (!(line.gradPredivide >= 0x1p-100 && line.gradPredivide <= 0x1p100))
-    return found(line.gradPredivide) + "a number above 0, such as the number of ranks";
+    if (*number > largestNumber || (*number > 0 && *number < smallestNumber))
+      return found(*number) + "0 or a number from 1e-30 to 1e30, which f32 can hold";
+  }
+  if (line.eps == 0)
+    return found(line.eps) + "a number above 0: where a gradient is always 0, AdamW would divide 0 by 0";
+  if (!(line.gradPredivide >= smallestNumber && line.gradPredivide <= largestNumber))
+    return found(line.gradPredivide) + "a number from 1e-30 to 1e30, such as the number of ranks";
   for (const cl::opt<double> *number : {&line.beta1, &line.beta2, &line.momentum})
     if (!(*number >= 0 && *number < 1))
       return found(*number) + "a number from 0 up to, but not 1";
@@ -156,6 +175,11 @@ std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::func
     if (option->getNumOccurrences() > 0 && !isFromFile(option->ArgStr) && (option == &line.momentum) == isAdam)
       return "--" + option->ArgStr.str() + " is of " + (isAdam ? "sgd" : "adamw") + ", and --optimizer=" +
              line.optimizer + " does not read it: leave it out";
+  bool keeps = llvm::is_contained({"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);
+  if (keeps && line.reshard.getNumOccurrences() > 0 && !isFromFile(line.reshard.ArgStr) &&
+      spellReshard(line.reshard) == "true")
+    return "--reshard-after-forward=true contradicts --sharding-strategy=" + line.strategy +
+           ", which keeps parameters whole until the backward: full_shard, hybrid_shard and hfsdp gather them again";
   return std::nullopt;
 }
 
@@ -186,6 +210,9 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)
     return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
+  if (double scale; !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&
+                    !(llvm::to_float(line.lossScale, scale) && scale >= smallestNumber && scale <= largestNumber))
+    return "--loss-scale=" + line.lossScale + ": expected dynamic, none or a number from 1e-30 to 1e30";
   if (line.threads < 1 || line.threads > 1024)
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())

@@ -10,6 +10,7 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Config.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -25,10 +26,37 @@ inline std::vector<ConfigOption> &kinds() {
   return kinds;
 }
 
+/// Numbers, with our words for what is none.
 template <typename T>
-struct opt : llvm::cl::opt<T> {
+struct NumberParser : llvm::cl::basic_parser<T> {
+  explicit NumberParser(llvm::cl::Option &option) : llvm::cl::basic_parser<T>(option), option(option) {}
+
+  /// For --print-options.
+  operator llvm::cl::parser<T>() const { return llvm::cl::parser<T>(option); }
+
+  bool parse(llvm::cl::Option &option, llvm::StringRef name, llvm::StringRef text, T &value) {
+    bool failed;
+    if constexpr (std::is_integral_v<T>)
+      failed = text.getAsInteger(0, value);
+    else
+      failed = !llvm::to_float(text, value);
+    if (failed)
+      llvm::errs() << "fsdp-compile: --" << name << "=" << text << ": expected "
+                   << (std::is_integral_v<T> ? "an integer of at most 64 bits" : "a number") << "\n";
+    return failed;
+  }
+  llvm::StringRef getValueName() const override { return std::is_integral_v<T> ? "N" : "number"; }
+
+private:
+  llvm::cl::Option &option;
+};
+template <typename T>
+using ParserOf = std::conditional_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, NumberParser<T>, llvm::cl::parser<T>>;
+
+template <typename T>
+struct opt : llvm::cl::opt<T, false, ParserOf<T>> {
   template <typename... Modifiers>
-  explicit opt(const Modifiers &...modifiers) : llvm::cl::opt<T>(modifiers...) {
+  explicit opt(const Modifiers &...modifiers) : llvm::cl::opt<T, false, ParserOf<T>>(modifiers...) {
     constexpr ConfigKind kind = std::is_same_v<T, bool>           ? ConfigKind::flag
                                 : std::is_integral_v<T>           ? ConfigKind::integer
                                 : std::is_floating_point_v<T>     ? ConfigKind::number
@@ -36,7 +64,7 @@ struct opt : llvm::cl::opt<T> {
     if (this->hasArgStr())
       kinds().push_back({this->ArgStr.str(), kind});
   }
-  using llvm::cl::opt<T>::operator=;
+  using llvm::cl::opt<T, false, ParserOf<T>>::operator=;
 };
 
 template <typename T>
@@ -167,7 +195,7 @@ struct CommandLine {
   cl::opt<double> clip{"clip-grad-norm", cl::desc("Largest global gradient norm; 0: no clipping (default)"),
                        cl::init(0.0), cl::cat(training)};
 
-  cl::opt<unsigned> accum{"grad-accum", cl::desc("Micro-batches whose gradients a step accumulates (default 1)"),
+  cl::opt<int64_t> accum{"grad-accum", cl::desc("Micro-batches whose gradients a step accumulates (default 1)"),
                           cl::init(1), cl::cat(training)};
 
   cl::opt<int64_t> maxChunkBytes{"max-chunk-bytes",
@@ -183,7 +211,7 @@ struct CommandLine {
                               cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
                                  cl::cat(output)};
-  cl::opt<unsigned> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
+  cl::opt<int64_t> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
                             cl::cat(output)};
   cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json; dtypes:"
                                                   " in which types each part of the step computes"),
@@ -206,7 +234,11 @@ CompileOptions fill(const CommandLine &line);
 /// What is wrong with options that need no IR to be found wrong; their text begins with the option's name.
 std::optional<std::string> checkUsage(const CommandLine &line);
 
-/// What is wrong with options that only the other optimizer reads. Files may say more than is read.
+/// Options that are given twice, each once: the last one holds.
+std::vector<std::string> findRepeated(llvm::ArrayRef<char *> arguments);
+
+/// What is wrong with options that another option, an optimizer or a strategy, makes meaningless. Files may say more
+/// than is read.
 std::optional<std::string> checkUnread(const CommandLine &line, llvm::function_ref<bool(llvm::StringRef)> isFromFile);
 
 } // namespace mlir::fsdp

@@ -1,62 +1,259 @@
-"""Runs fsdp-compile with options that make no sense: each is refused with what was expected and what to do."""
+"""Every option about sharding, wrapping, precision, accumulation and files of options, given nonsense, twice, or beside
+another that contradicts it: refused with one message that has a place and says what was expected, warned of where it has
+no effect, or silent where what it means is written down. usage: wrong-options.py FOLDER
+
+A row: the options, and what is said (a part of a regular expression). Nothing is written when something is refused.
+"""
+import concurrent.futures
+import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
-CASES = [
-    (["--mesh=shard=0"], "mesh 'shard=0': expected the size of axis 'shard' to be a number of at least 1"),
-    (["--mesh=data=2"], "mesh 'data=2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found 'data=2'"),
-    (["--mesh="], "--mesh=: expected a value"),
-    (["--sharding-strategy=zero4"], "sharding-strategy: expected 'no_shard' or 'zero1' or"),
-    (["--sharding-strategy=hybrid_shard", "--mesh=shard=2"], "needs groups of ranks, as in --mesh=replicate=2,shard=4"),
-    (["--reshard-after-forward=0"], "--reshard-after-forward=0: expected true, false or a number of ranks of at least 1, found 0"),
-    (["--reshard-after-forward=sometimes"], "expected true, false or a number of ranks of at least 1, found sometimes"),
-    (["--mesh=shard=6", "--reshard-after-forward=4"], "that divides shard=6 of the mesh: 1 2 3 6; found '4'"),
-    (["--mesh=shard=4", "--sharding-strategy=zero2", "--reshard-after-forward=2"], "full_shard, hybrid_shard or hfsdp; found 'zero2'"),
-    (["--reshard-root=never"], "reshard-root: expected 'forward'"),
-    (["--auto-wrap-policy=lambda"], "auto-wrap-policy: expected 'transformer' (a unit per layer), 'size'"),
-    (["--auto-wrap-policy=manual"], "auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json"),
-    (["--auto-wrap-policy=none", "--transformer-layer=h.*"], "transformer-layer needs auto-wrap-policy 'transformer', found 'none'"),
-    (["--auto-wrap-policy=size", "--wrap=units.json"], "wrap needs auto-wrap-policy 'manual', found 'size'"),
-    (["--auto-wrap-policy=none", "--min-num-params=4"], "min-num-params needs auto-wrap-policy 'size' or 'transformer', found 'none'"),
-    (["--min-num-params=-1"], "min-num-params: expected at least 0, found -1"),
-    (["--min-num-params=many"], "'many' value invalid for"),
-    (["--transformer-layer=blocks.*"], "matches no parameter; names look like 'wte.weight' and 'ln_f.bias'"),
-    (["--transformer-layer=h.["], "cannot be read: invalid glob pattern"),
-    (["--wrap=missing.json"], "wrap: 'missing.json' cannot be read: No such file or directory"),
-    (["--freeze=h.7"], "freeze: pattern 'h.7' matches no parameter; names look like"),
-    (["--freeze=*"], "all 28 parameters are frozen: there is nothing to train"),
-    (["--freeze=h.[0"], "freeze: pattern 'h.[0' cannot be read: invalid glob pattern"),
-    (["--ignore-params=lm_head"], "ignore-params: pattern 'lm_head' matches no parameter"),
-    (["--grad-divide=0"], "grad-divide: expected 'average'"),
-    (["--grad-divide=token"], "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that count"),
-    (["--grad-divide=world"], "grad-divide: expected 'average'"),
-    (["--grad-sync=never"], "grad-sync: expected 'each'"),
-    (["--grad-accum=0"], "--grad-accum=0: expected 1 to 65536"),
-    (["--param-storage=both-of-them"], "param-storage"),
-    (["--optimizer=lion"], "--optimizer=lion: expected adamw or sgd"),
-    (["--optimizer-state-dtype=f16"], "optimizer-state-dtype: expected f32 or bf16, found 'f16'"),
-    (["--optimizer-state-rounding=up", "--optimizer-state-dtype=bf16"], "optimizer-state-rounding: expected stochastic or nearest"),
-    (["--optimizer-state-rounding=nearest"], "optimizer-state-rounding is of optimizer-state-dtype 'bf16', found 'f32'"),
-    (["--optimizer-state-dtype=bf16", "--optimizer=sgd"], "optimizer-state-dtype: sgd without momentum has no state"),
-    (["--clip-grad-norm=-1"], "clip"),
-    (["--weight-decay=-1"], "decay"),
-    (["--beta1=1.5"], "beta1"),
-    (["--target=tpu"], "--target=tpu: expected cpu or reference"),
-    (["--threads-per-rank=0"], "--threads-per-rank=0: expected 1 to 1024"),
-    (["--explain=yaml"], "--explain=yaml: expected text, json or dtypes"),
-    (["--config=missing.json"], "missing.json: error: cannot be read: No such file or directory"),
+REFUSED = [
+    # The mesh
+    ("--mesh=", "--mesh=: expected a value"),
+    ("--mesh=,", "mesh ',': expected axes 'replicate' and 'shard'"),
+    ("--mesh=2", "mesh '2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found '2'"),
+    ("--mesh=data=2", "mesh 'data=2': expected axes 'replicate' and 'shard' as in 'replicate=2,shard=4', found 'data=2'"),
+    ("--mesh=shard", "mesh 'shard': expected the size of axis 'shard' to be a number of at least 1"),
+    ("--mesh=shard=0", "expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '0'"),
+    ("--mesh=shard=-1", "expected the size of axis 'shard' .* found '-1'"),
+    ("--mesh=shard=2.5", "expected the size of axis 'shard' .* found '2.5'"),
+    ("--mesh=shard=1e400", "expected the size of axis 'shard' .* found '1e400'"),
+    ("--mesh=shard=2x0", "expected the size of axis 'shard' .* found '2x0'"),
+    ("--mesh=shard=99999999999999999999", "expected the size of axis 'shard' .* found '9+'"),
+    ("--mesh=shard=65537", "mesh 'shard=65537': expected at most 65536 ranks"),
+    ("--mesh=shard=2,shard=2", "axis 'shard' is given twice"),
+    # Strategies
+    ("--sharding-strategy=", "--sharding-strategy=: expected a value"),
+    ("--sharding-strategy=zero4", "sharding-strategy: expected 'no_shard' or 'zero1' or .*, found 'zero4'"),
+    ("--sharding-strategy=FULL_SHARD", "or 'full_shard' or .*, found 'FULL_SHARD'"),
+    ("--sharding-strategy=hybrid_shard --mesh=shard=2", "needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh 'shard=2'"),
+    ("--sharding-strategy=hybrid_shard_zero2 --mesh=replicate=1,shard=4", "'hybrid_shard_zero2' needs groups of ranks"),
+    ("--sharding-strategy=hfsdp --mesh=shard=4", "'hfsdp' needs groups of ranks"),
+    ("--reshard-after-forward=sometimes", "--reshard-after-forward=sometimes: expected true, false or a number of ranks"),
+    ("--reshard-after-forward=0", "--reshard-after-forward=0: expected true, false or a number of ranks of at least 1"),
+    ("--reshard-after-forward=-1", "--reshard-after-forward=-1: expected true, false or a number"),
+    ("--reshard-after-forward=3 --mesh=shard=4", "a number of neighbouring ranks that divides shard=4 of the mesh: 1 2 4; found '3'"),
+    ("--reshard-after-forward=8 --mesh=shard=4", "divides shard=4 of the mesh: 1 2 4; found '8'"),
+    ("--reshard-after-forward=true --sharding-strategy=shard_grad_op --mesh=shard=2",
+     "--reshard-after-forward=true contradicts --sharding-strategy=shard_grad_op, which keeps parameters whole until the backward"),
+    ("--reshard-after-forward --sharding-strategy=no_shard --mesh=shard=2", "contradicts --sharding-strategy=no_shard"),
+    ("--reshard-after-forward=2 --sharding-strategy=shard_grad_op --mesh=shard=4", "groups of 2 ranks need a strategy that gathers"),
+    ("--reshard-root=never", "reshard-root: expected 'forward'"),
+    # Wrapping
+    ("--auto-wrap-policy=", "--auto-wrap-policy=: expected a value"),
+    ("--auto-wrap-policy=lambda", r"auto-wrap-policy: expected 'transformer' \(a unit per layer\), 'size'"),
+    ("--auto-wrap-policy=manual", "auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json"),
+    ("--auto-wrap-policy=none --transformer-layer=h.*", "transformer-layer needs auto-wrap-policy 'transformer', found 'none'"),
+    ("--auto-wrap-policy=size --wrap=units.json", "wrap needs auto-wrap-policy 'manual', found 'size'"),
+    ("--auto-wrap-policy=transformer --wrap=units.json", "wrap needs auto-wrap-policy 'manual', found 'transformer'"),
+    ("--auto-wrap-policy=none --min-num-params=4", "min-num-params needs auto-wrap-policy 'size' or 'transformer', found 'none'"),
+    ("--min-num-params=-1", "min-num-params: expected at least 0, found -1"),
+    ("--min-num-params=many", "--min-num-params=many: expected an integer"),
+    ("--min-num-params=1e400", "--min-num-params=1e400: expected an integer"),
+    ("--min-num-params=99999999999999999999", "--min-num-params=9+: expected an integer of at most 64 bits"),
+    ("--transformer-layer=", "--transformer-layer=: expected a value"),
+    ("--transformer-layer=blocks.*", "matches no parameter; names look like 'wte.weight' and 'ln_f.bias'"),
+    ("--transformer-layer=h.[", "cannot be read: invalid glob pattern"),
+    ("--wrap=missing.json", "wrap: 'missing.json' cannot be read: No such file or directory"),
+    ("--wrap=nobody.json", "nobody.json:1:2: error: wrap: pattern 'blocks.*' matches no parameter; names look like"),
+    ("--wrap=half.json", "half.json:1:2: error: wrap: pattern 'wxe' matches no parameter; names look like"),
+    ("--wrap=taken.json", "taken.json:1:9: error: wrap: a unit with no parameter: all that 'h.0.mlp' matches is taken"),
+    ("--wrap=twice.json", "twice.json:1:9: error: wrap: a unit with no parameter: all that 'h.*' matches is taken"),
+    # Frozen, ignored
+    ("--freeze=,", "freeze: pattern '' cannot be read: it is empty"),
+    ("--freeze=h.7", "freeze: pattern 'h.7' matches no parameter; names look like"),
+    ("--freeze=*", "all 40 parameters are frozen: there is nothing to train"),
+    ("--freeze=h,wte,wpe,ln_f", "all 40 parameters are frozen: there is nothing to train"),
+    ("--freeze=h.[0", r"freeze: pattern 'h.\[0' cannot be read: invalid glob pattern"),
+    ("--ignore-params=", "--ignore-params=: expected a value"),
+    ("--ignore-params=lm_head", "ignore-params: pattern 'lm_head' matches no parameter"),
+    # Precision
+    ("--param-dtype=", "--param-dtype=: expected a value"),
+    ("--param-dtype=f8", "param-dtype: expected f32, bf16 or f16, found 'f8'"),
+    ("--param-dtype=f64", "param-dtype: expected f32, bf16 or f16, found 'f64'"),
+    ("--param-dtype=bfloat16", "param-dtype: expected f32, bf16 or f16, found 'bfloat16'"),
+    ("--param-dtype=i8", "param-dtype: expected f32, bf16 or f16, found 'i8'"),
+    ("bf16 --param-dtype=f16", "param-dtype: expected the type of the model's parameters, 'bf16', found 'f16'"),
+    ("bf16 --param-dtype=f32", "param-dtype: expected the type of the model's parameters, 'bf16', found 'f32'"),
+    ("f64 --param-dtype=bf16", "param-dtype: expected the type of the model's parameters, 'f64', found 'bf16'"),
+    ("--reduce-dtype=f8", "reduce-dtype: expected f32, f64, bf16 or f16, found 'f8'"),
+    ("--reduce-dtype=i8", "reduce-dtype: expected f32, f64, bf16 or f16, found 'i8'"),
+    ("--output-dtype=x", "output-dtype: expected f32, bf16 or f16, found 'x'"),
+    ("--output-dtype=f64", "output-dtype: expected f32, bf16 or f16, found 'f64'"),
+    ("--output-dtype=bf16", "output-dtype: expected f32 or the param-dtype, found 'bf16'"),
+    ("--output-dtype=f16 --param-dtype=bf16", "output-dtype: expected f32 or the param-dtype, found 'f16'"),
+    ("--param-storage=both-of-them", "param-storage: expected 'master'"),
+    ("--param-storage=bf16 --param-dtype=bf16", "masters are f32, since steps smaller than the last digit of a narrower one would be lost"),
+    ("--loss-scale=", "--loss-scale=: expected a value"),
+    ("--loss-scale=0", "--loss-scale=0: expected dynamic, none or a number from 1e-30 to 1e30"),
+    ("--loss-scale=-1", "--loss-scale=-1: expected dynamic, none or a number from 1e-30 to 1e30"),
+    ("--loss-scale=1e400", "--loss-scale=1e400: expected dynamic, none or a number from 1e-30 to 1e30"),
+    ("--loss-scale=nan", "--loss-scale=nan: expected dynamic, none or a number from 1e-30 to 1e30"),
+    ("--loss-scale=much", "--loss-scale=much: expected dynamic, none or a number from 1e-30 to 1e30"),
+    ("--loss-scale-init=0", "loss-scale-init: expected a number from 1e-30 to 1e30, found 0"),
+    ("--loss-scale-init=-5", "loss-scale-init: expected a number from 1e-30 to 1e30, found -5"),
+    ("--loss-scale-init=1e400", "loss-scale-init: expected a number from 1e-30 to 1e30, found inf"),
+    ("--loss-scale-init=nan", "loss-scale-init: expected a number from 1e-30 to 1e30, found nan"),
+    ("--loss-scale-init=much", "--loss-scale-init=much: expected a number"),
+    ("--loss-scale-growth-interval=0", "loss-scale-growth-interval: expected 1 to 16777216, found 0"),
+    ("--loss-scale-growth-interval=-3", "loss-scale-growth-interval: expected 1 to 16777216, found -3"),
+    ("--loss-scale-growth-interval=1.5", "--loss-scale-growth-interval=1.5: expected an integer"),
+    # Accumulation, and what sums are divided by
+    ("--grad-accum=0", "--grad-accum=0: expected 1 to 65536"),
+    ("--grad-accum=-1", "--grad-accum=-1: expected 1 to 65536"),
+    ("--grad-accum=65537", "--grad-accum=65537: expected 1 to 65536"),
+    ("--grad-accum=99999999999", "--grad-accum=99999999999: expected 1 to 65536"),
+    ("--grad-accum=1.5", "--grad-accum=1.5: expected an integer"),
+    ("--grad-sync=never", "grad-sync: expected 'each'"),
+    ("--grad-divide=", "--grad-divide=: expected a value"),
+    ("--grad-divide=0", "grad-divide: expected 'average'"),
+    ("--grad-divide=-1", "grad-divide: expected 'average'"),
+    ("--grad-divide=nan", "grad-divide: expected 'average'"),
+    ("--grad-divide=1e400", "grad-divide: expected 'average'"),
+    ("--grad-divide=1e-300", "grad-divide: expected 'average' .* or a number from 1e-30 to 1e30"),
+    ("--grad-divide=token", "'tokens' \\(that count in the loss\\)"),
+    ("--grad-divide=world", "grad-divide: expected 'average'"),
+    ("--grad-predivide=0", "--grad-predivide=0: expected a number from 1e-30 to 1e30"),
+    ("--grad-predivide=-2", "--grad-predivide=-2: expected a number from 1e-30 to 1e30"),
+    ("--grad-predivide=1e400", "--grad-predivide=inf: expected a number from 1e-30 to 1e30"),
+    ("--grad-predivide=nan", "--grad-predivide=nan: expected a number from 1e-30 to 1e30"),
+    # The optimizer
+    ("--optimizer=lion", "--optimizer=lion: expected adamw or sgd"),
+    ("--momentum=0.9", "--momentum is of sgd, and --optimizer=adamw does not read it: leave it out"),
+    ("--optimizer=sgd --beta2=0.9", "--beta2 is of adamw, and --optimizer=sgd does not read it: leave it out"),
+    ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number from 0 up to, but not 1"),
+    ("--optimizer-state-dtype=f16", "optimizer-state-dtype: expected f32 or bf16, found 'f16'"),
+    ("--optimizer-state-rounding=up --optimizer-state-dtype=bf16", "optimizer-state-rounding: expected stochastic or nearest"),
+    ("--optimizer-state-rounding=nearest", "optimizer-state-rounding is of optimizer-state-dtype 'bf16', found 'f32'"),
+    ("--optimizer-state-dtype=bf16 --optimizer=sgd", "optimizer-state-dtype: sgd without momentum has no state"),
+    ("--clip-grad-norm=-1", "--clip-grad-norm=-1: expected a finite number of at least 0"),
+    ("--clip-grad-norm=1e-300", "--clip-grad-norm=1e-300: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
+    ("--weight-decay=-1", "--weight-decay=-1: expected a finite number of at least 0"),
+    ("--lr=1e39", r"--lr=1e\+39: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
+    ("--eps=0", "--eps=0: expected a number above 0: where a gradient is always 0, AdamW would divide 0 by 0"),
+    ("--beta1=1.5", "--beta1=1.5: expected a number from 0 up to, but not 1"),
+    ("--beta1=fast", "--beta1=fast: expected a number"),
+    # The rest
+    ("--target=tpu", "--target=tpu: expected cpu or reference"),
+    ("--max-chunk-bytes=-1", "--max-chunk-bytes=-1: expected a number of bytes, or 0 for no limit"),
+    ("--max-chunk-bytes=1e6", "--max-chunk-bytes=1e6: expected an integer"),
+    ("--threads-per-rank=0", "--threads-per-rank=0: expected 1 to 1024"),
+    ("--threads-per-rank=-1", "--threads-per-rank=-1: expected 1 to 1024"),
+    ("--explain=yaml", "--explain=yaml: expected text, json or dtypes"),
+    ("--timing=maybe", "'maybe' is invalid value for boolean argument! Try 0 or 1"),
+    ("--config=missing.json", "missing.json: error: cannot be read: No such file or directory"),
+    ("--config=", "--config=: expected a value"),
+    ("--frobnicate", "Unknown command line argument '--frobnicate'"),
+    ({"fsdp": "full_shard", "zero_optimization": {"stage": 2}}, 'zero_optimization.stage": contradicts "fsdp"'),
+    ({"fsdp_config": {"mixed_precision_policy": {"param_dtype": "bf16"}}, "fp16": {"enabled": True}}, "contradicts"),
+    ({"fsdp_config": {"fsdp_reshard_after_forward": 3}, "mesh": "shard=4"}, "divides shard=4 of the mesh: 1 2 4; found '3'"),
+    ({"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}}, "is refused: masters and state are f32"),
+    ({"fp16": {"enabled": True, "fp16_master_weights_and_grads": True}}, "is refused: masters and state are f32"),
+    ({"num_processes": 4, "mesh": "shard=2"}, '"num_processes": 4 ranks, but the mesh has 2'),
 ]
+
+WARNED = [
+    ("--mesh=replicate=2", "sharding-strategy 'full_shard' shards nothing on mesh 'replicate=2': axis 'shard' has one rank"),
+    ("--mesh=replicate=4,shard=1 --sharding-strategy=hybrid_shard", "'hybrid_shard' shards nothing"),
+    ("--mesh=shard=2 --mesh=shard=4", "warning: --mesh is given more than once; the last one holds"),
+    ("--param-dtype=bf16 --param-dtype=f16", "warning: --param-dtype is given more than once"),
+    ("--mesh=shard=2 --sharding-strategy=zero1 --reshard-root=forward", "reshard-root 'forward' has no effect"),
+    ("--mesh=shard=2 --sharding-strategy=no_shard --ignore-params=wte", "ignore-params has no effect"),
+    ("--mesh=shard=2 --ignore-params=*", "ignore-params names all 40 parameters: nothing is sharded"),
+    ("--mesh=shard=2 --auto-wrap-policy=none", "auto-wrap-policy 'none': the whole model is one unit"),
+    ("--mesh=shard=2 --auto-wrap-policy=size", "auto-wrap-policy 'size' with min-num-params 100000000: the whole model is one unit"),
+    ("--mesh=shard=2 --auto-wrap-policy=size --min-num-params=9223372036854775807", "the whole model is one unit"),
+    ("--param-storage=both", "param-storage 'both' has no effect: no parameter that is trained is narrower than f32"),
+    ("f64 --param-storage=both", "param-storage 'both' has no effect"),
+    ("bf16 --output-dtype=f32", "output-dtype has no effect: the model is in 'bf16' already"),
+    ("bf16 --output-dtype=bf16 --param-dtype=bf16", "output-dtype has no effect: the model is in 'bf16' already"),
+    ("f64 --output-dtype=f32", "output-dtype has no effect: the model is in 'f64' already"),
+    ("--loss-scale=dynamic", "loss-scale: no f16 stands between the loss and the gradients"),
+    ("--loss-scale=128 --param-dtype=bf16", "loss-scale: no f16 stands between the loss and the gradients"),
+    ("--loss-scale=none --param-dtype=f16", "gradients in f16 without a loss scale: those below 6e-8 become 0"),
+    ("--loss-scale-init=128", "loss-scale-init has no effect: the loss is not scaled, not dynamic"),
+    ("--loss-scale-init=128 --loss-scale=64 --param-dtype=f16", "loss-scale-init has no effect: the loss scale is 64, not dynamic"),
+    ("--loss-scale-growth-interval=5 --loss-scale=64 --param-dtype=f16", "loss-scale-growth-interval has no effect"),
+    ("--grad-sync=last", "grad-sync 'last' has no effect: a step has one micro-batch"),
+    ("--grad-sync=each --grad-accum=1", "grad-sync 'each' has no effect: a step has one micro-batch"),
+]
+
+# What these mean is said by --help or docs/Guide.md.
+SILENT = [
+    "--mesh=shard=1", "--mesh=shard=2x2", "--mesh=replicate=2,shard=1 --sharding-strategy=no_shard", "--reshard-after-forward=1 --mesh=shard=4",
+    "--reshard-after-forward=4 --mesh=shard=4", "--reshard-after-forward=false --sharding-strategy=shard_grad_op --mesh=shard=2",
+    "--min-num-params=0", "--freeze=wte,wte --mesh=shard=2", "--freeze=h.0 --ignore-params=h.0 --mesh=shard=2",
+    "--transformer-layer=wte", "--param-dtype=f32 --reduce-dtype=f32 --output-dtype=f32 --param-storage=master", "--reduce-dtype=f64",
+    "--reduce-dtype=bf16 --param-dtype=f16 --mesh=shard=2", "--reduce-dtype=f16 --param-dtype=bf16 --mesh=shard=2",
+    "bf16 --param-dtype=bf16", "bf16 --param-storage=both", "f64 --reduce-dtype=f32", "--clip-grad-norm=0", "--lr=0", "--grad-predivide=4",
+]
+SILENT_FILES = [{"fp16": {"enabled": False, "loss_scale": 0, "initial_scale_power": 12}, "bf16": {"enabled": True}},
+                {"fsdp_config": {"fsdp_reshard_after_forward": True}, "sharding_strategy": "SHARD_GRAD_OP", "mesh": "shard=2"}]
+
+RUNS = [
+    ("--ranks=3", "expected 2|2 ranks"), ("--ranks=0", "--ranks"), ("--ranks=many", "--ranks"), ("--ranks=", "--ranks"),
+    ("--on-nonfinite=maybe", "--on-nonfinite"), ("--on-nonfinite=-1", "--on-nonfinite"), ("--steps=-1", "--steps"),
+    ("--steps=1e400", "--steps"), ("--lr=1e400", "--lr"), ("--lr=nan", "--lr"), ("--frobnicate", "frobnicate"),
+    ("--config=missing.json", "missing.json"),
+]
+
+FILES = {"nobody.json": '["blocks.*"]', "half.json": '[{"unit": "ends", "params": ["wte", "wxe"]}]', "taken.json": '["h.*", "h.0.mlp"]',
+         "twice.json": '["h.*", "h.*"]', "units.json": '["h.*"]'}
 
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-model = folder / "model.mlir"
-subprocess.run(["fsdp-modelgen", "gpt2", "--layers=2", "--hidden=48", "--heads=3", "--vocab=131", "--seq=13", "--batch=2",
-                "-o", model], check=True, capture_output=True)
-for options, expected in CASES:
-    done = subprocess.run(["fsdp-compile", model, *options, "-o", folder / "out.fsdp"], capture_output=True, text=True,
-                          timeout=60, cwd=folder)
-    located = "error: " in done.stderr or done.stderr.startswith("fsdp-compile: ")
-    if done.returncode not in (1, 2) or expected not in done.stderr or not located or (folder / "out.fsdp").exists():
-        sys.exit(f"{options}: exit code {done.returncode}, expected\n  {expected}\nfound\n{done.stderr}")
-print(len(CASES), "refused")
+for name, text in FILES.items():
+    (folder / name).write_text(text)
+for dtype in ("f32", "bf16", "f64"):
+    subprocess.run(["fsdp-modelgen", "gpt2", "--layers=3", "--hidden=8", "--heads=2", "--vocab=11", "--seq=5", "--batch=2",
+                    f"--dtype={dtype}", "-o", folder / f"{dtype}.mlir"], check=True, capture_output=True)
+
+
+def compile(row):
+    """Exit code, what was printed on stderr, and whether something was written."""
+    model, options = "f32", row
+    if isinstance(row, dict):
+        file = folder / f"{abs(hash(json.dumps(row)))}.json"
+        file.write_text(json.dumps(row))
+        options = f"--config={file.name}"
+    elif row.split(" ")[0] in ("bf16", "f64"):
+        model, _, options = row.partition(" ")
+    out = folder / f"{abs(hash(str(row)))}.mlir"
+    done = subprocess.run(["fsdp-compile", f"{model}.mlir", *options.split(" "), "--compile-to=update", "-o", out.name],
+                          capture_output=True, text=True, timeout=120, cwd=folder)
+    wrote = out.exists()
+    out.unlink(missing_ok=True)
+    return done.returncode, done.stderr, wrote
+
+
+PLACE = r"^(\S+\.(mlir|json)(:\d+:\d+)?: {0}: |fsdp-compile: ({0}: )?)"
+
+
+def check(row):
+    kind, options, expected = row
+    code, text, wrote = compile(options)
+    lines = [line for line in text.splitlines() if not re.search(r": note: |Did you mean", line)]
+    said = len(lines) == 1 and re.search(PLACE.format("error" if kind == "refused" else "warning"), lines[0]) and \
+        re.search(expected, lines[0])
+    right = {"refused": code == 2 and said and not wrote, "warned": code == 0 and said and wrote,
+             "silent": code == 0 and not text and wrote}[kind]
+    return "" if right else f"{options}: expected it to be {kind}: {expected}\nexit code {code}, found\n{text}\n"
+
+
+rows = [("refused", *row) for row in REFUSED] + [("warned", *row) for row in WARNED]
+rows += [("silent", row, "nothing") for row in SILENT + SILENT_FILES]
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    problems = "".join(pool.map(check, rows))
+subprocess.run(["fsdp-compile", folder / "f32.mlir", "--mesh=shard=2", "-o", folder / "run.fsdp"], check=True)
+for options, expected in RUNS:
+    done = subprocess.run(["fsdp-run", "run.fsdp", *options.split(" ")], capture_output=True, text=True, timeout=60, cwd=folder)
+    if done.returncode != 2 or not re.search(expected, done.stderr) or not done.stderr.startswith(("fsdp-run: ", "missing.json")):
+        problems += f"fsdp-run {options}: exit code {done.returncode}, expected {expected}, found\n{done.stderr}\n"
+if problems:
+    sys.exit(problems)
+print(f"{len(REFUSED)} refused, {len(WARNED)} warned of, {len(SILENT + SILENT_FILES)} meant, {len(RUNS)} runs refused")
