@@ -4,8 +4,8 @@
 // RUN: not fsdp-opt %s --fsdp-add-step-block=loss-scale=much 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not fsdp-opt %s --fsdp-add-step-block=loss-scale-init=0 2>&1 | FileCheck %s --check-prefix=INIT
 // RUN: not fsdp-opt %s --fsdp-add-step-block=loss-scale-growth-interval=0 2>&1 | FileCheck %s --check-prefix=INTERVAL
-// NUMBER: error: loss-scale: expected 'dynamic' or a number above 0, found '{{-1|much}}'
-// INIT: error: loss-scale-init: expected a number above 0, found 0
+// NUMBER: error: loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '{{-1|much}}'
+// INIT: error: loss-scale-init: expected a number from 1e-30 to 1e30, found 0
 // INTERVAL: error: loss-scale-growth-interval: expected 1 to 16777216, found 0
 
 // The backward starts from the scale of the block, 65536 at first. Norm and clip factor are without it. The scale of the

@@ -2,7 +2,8 @@
 
 1. A tied table over a number of shards that divides nothing: the last rank's rows are trained.
 2. The mean over ranks is the same for full sharding, replicas and groups of shards, accumulated or not.
-3. Accumulation without synchronisation moves a third of the gradient's bytes with three micro-batches.
+3. A model in bf16 takes steps that are smaller than the last digit of its weights: masters are f32.
+4. Accumulation without synchronisation moves a third of the gradient's bytes with three micro-batches.
 """
 import json, os, struct, subprocess, sys
 
@@ -16,13 +17,13 @@ def call(*command):
     return done.stdout
 
 
-def train(name, batch, ranks, *options, steps=2, run=()):
+def train(name, batch, ranks, *options, steps=2, run=(), dtype="f32", lr=0.01):
     model, artifact, metrics = (f"{FOLDER}/{name}.{end}" for end in ("mlir", "fsdp", "jsonl"))
     call("fsdp-modelgen", "gpt2", "--layers=2", "--hidden=48", "--heads=3", "--vocab=131", "--seq=13",
-         f"--batch={batch}", "-o", model)
+         f"--batch={batch}", f"--dtype={dtype}", "-o", model)
     call("fsdp-compile", model, *options, "-o", artifact)
     call("fsdp-run", artifact, f"--ranks={ranks}", f"--text={TEXT}", f"--steps={steps}", "--val-batches=0",
-         "--lr=0.01", f"--metrics={metrics}", *run)
+         f"--lr={lr}", f"--metrics={metrics}", *run)
     return [json.loads(line) for line in open(metrics)]
 
 
@@ -74,6 +75,15 @@ def asked_divisor():
             assert abs(found - factor * mean) <= 2e-6 * abs(found), (mesh, divide, found, mean)
 
 
+def masters_are_wide():
+    """Gains of 1 move by the learning rate, a hundredth of what bf16 can tell from 1, in every step."""
+    for storage in ("master", "both"):
+        train("narrow", 2, 2, "--mesh=shard=2", f"--param-storage={storage}", steps=4, dtype="bf16", lr=2e-5,
+              run=(f"--export={FOLDER}/narrow.safetensors",))
+        gains = [gain for row in read_tensor(f"{FOLDER}/narrow.safetensors", "ln_f.weight") for gain in row]
+        assert all(0 < abs(gain - 1) <= 4 * 2.1e-5 for gain in gains), (storage, gains)
+
+
 def accumulation_saves():
     bytes = {}
     for sync in ("each", "last"):
@@ -85,5 +95,6 @@ def accumulation_saves():
 tied_and_uneven()
 one_divisor()
 asked_divisor()
+masters_are_wide()
 accumulation_saves()
 print("nothing silently wrong")
