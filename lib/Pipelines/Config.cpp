@@ -219,8 +219,11 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
   if (option == "auto-wrap-policy" && match->theirs.front() != "*")
     foreignPolicy = true;
   std::string spelled = value == "*" ? text.str() : value.str();
-  if (unsigned power = 0; value == "2^*")
-    spelled = text.getAsInteger(10, power) || power > 62 ? text.str() : std::to_string(int64_t(1) << power);
+  if (unsigned power = 0; value == "2^*") {
+    if (text.getAsInteger(10, power) || power > 62)
+      return fail(place, "expected a power of two from 0 to 62, found " + text);
+    spelled = std::to_string(int64_t(1) << power);
+  }
   if (!setSpecial(option, spelled, place))
     set(option, {spelled}, place);
 }

@@ -51,6 +51,12 @@ THE MODEL
   the constants in order of appearance. NAME is the argument's location, fsdp.batch, or the constant's resource.
   CONTENT: causal (a mask), zeros, ones, a FILE of raw little-endian values, or keep (a constant stays as it is).
 
+  Patterns of --freeze, --ignore-params and --transformer-layer name parameters or what names begin with, * being any
+  part of one component: h.0 is all of layer 0, *.bias every bias, h.*.attn the attention of every layer.
+
+  --wrap=FILE.json lists units; the first match wins. A pattern is a unit per name that it stands for (["h.0", "h.1"]:
+  two layers; ["h.0.*"]: each module of layer 0); {"unit": "first", "params": ["wte.*", "h.0.*"]} puts all into one.
+
   --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
 
 Exit codes: 0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model.

@@ -152,6 +152,8 @@ REFUSED = [
     ({"fsdp": "full_shard", "zero_optimization": {"stage": 2}}, 'zero_optimization.stage": contradicts "fsdp"'),
     ({"fsdp_config": {"mixed_precision_policy": {"param_dtype": "bf16"}}, "fp16": {"enabled": True}}, "contradicts"),
     ({"fsdp_config": {"fsdp_reshard_after_forward": 3}, "mesh": "shard=4"}, "divides shard=4 of the mesh: 1 2 4; found '3'"),
+    ({"fp16": {"enabled": True, "initial_scale_power": 70}}, "expected a power of two from 0 to 62, found 70"),
+    ({"fp16": {"enabled": True, "initial_scale_power": -3}}, "expected a power of two from 0 to 62, found -3"),
     ({"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}}, "true is refused: masters"),
     ({"fp16": {"enabled": True, "fp16_master_weights_and_grads": True}}, "true is refused: masters"),
     ({"num_processes": 4, "mesh": "shard=2"}, '"num_processes": 4 ranks, but the mesh has 2'),
