@@ -432,26 +432,56 @@ static bool mayMask(AttentionOp op) {
   });
 }
 
+/// An element of a table of known bits, through views and slices; nothing when it is not known.
+static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
+  for (Operation *op = table.getDefiningOp(); op; op = table.getDefiningOp()) {
+    DenseIntElementsAttr bits;
+    int64_t flat = 0;
+    for (auto [coordinate, extent] : llvm::zip_equal(at, cast<RankedTensorType>(table.getType()).getShape()))
+      flat = flat * extent + coordinate;
+    if (matchPattern(op, m_Constant(&bits)))
+      return !bits.getValues<APInt>()[flat].isZero();
+    bool isView = isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+    auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+    if (!isView && (!slice || slice.getStaticOffsets().size() != static_cast<size_t>(slice.getSourceType().getRank()) ||
+                    llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
+                    llvm::any_of(slice.getStaticStrides(), ShapedType::isDynamic)))
+      return std::nullopt;
+    table = op->getOperand(0);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
+    SmallVector<int64_t> source(shape.size());
+    if (isView)
+      for (unsigned d = shape.size(); d-- > 0; flat /= shape[d])
+        source[d] = flat % shape[d];
+    for (unsigned d = 0, next = 0; slice && d < shape.size(); ++d)
+      source[d] =
+          slice.getStaticOffsets()[d] + (slice.getDroppedDims().test(d) ? 0 : at[next++] * slice.getStaticStrides()[d]);
+    at = source;
+  }
+  return std::nullopt;
+}
+
 /// A mask that is one table of known bits, read by keys last, with a key in each of its rows.
 static bool isTableWithKeys(AttentionOp op) {
-  if (op.getMaskMod().empty())
-    return false;
   Block &body = op.getMaskMod().front();
   auto extract = body.getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
-  if (!extract || extract.getIndices().empty() || extract.getIndices().back() != body.getArgument(3))
+  if (!extract || extract.getIndices().empty() || extract.getIndices().back() != body.getArgument(3) ||
+      llvm::is_contained(extract.getIndices().drop_back(), body.getArgument(3)))
     return false;
-  DenseIntElementsAttr table;
-  Value capture = op.getCaptures()[cast<BlockArgument>(extract.getTensor()).getArgNumber() - 4];
-  if (llvm::is_contained(extract.getIndices().drop_back(), body.getArgument(3)) ||
-      !matchPattern(capture, m_Constant(&table)))
-    return false;
-  auto bits = table.getValues<APInt>();
-  int64_t keys = table.getType().getShape().back(), rows = keys ? table.getNumElements() / keys : 0;
-  auto at = bits.begin();
+  Value table = op.getCaptures()[cast<BlockArgument>(extract.getTensor()).getArgNumber() - 4];
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
+  SmallVector<int64_t> at(shape.size(), 0);
+  int64_t keys = shape.back(), rows = keys ? cast<RankedTensorType>(table.getType()).getNumElements() / keys : 0;
   for (int64_t row = 0; row < rows; ++row) {
+    int64_t rest = row;
+    for (unsigned d = shape.size() - 1; d-- > 0; rest /= shape[d])
+      at[d] = rest % shape[d];
     bool found = false;
-    for (int64_t key = 0; key < keys; ++key, ++at)
-      found |= !(*at).isZero();
+    for (at.back() = 0; at.back() < keys && !found; ++at.back())
+      if (std::optional<bool> bit = bitAt(table, at))
+        found = *bit;
+      else
+        return false;
     if (!found)
       return false;
   }
