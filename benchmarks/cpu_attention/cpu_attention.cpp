@@ -14,7 +14,7 @@
 // FLOPs are those of the scores that exist: forward 4 · B · H · Sq · Sk · D, half of it when causal;
 // backward 2.5 times that. Prints the best of all runs in milliseconds, its rate and share of the
 // best peak measured beside it, times the threads. With --cpu-time a run takes as long as its busiest
-// thread was on a CPU, kernel by kernel.
+// thread was on a CPU, kernel by kernel. With --json a line is an object: compare.py reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -222,75 +222,117 @@ double Program::run(Workers &workers) {
   return useCpuTime ? busiest : seconds() - start;
 }
 
-static void measure(MLIRContext &context, const CpuTarget &target, const Problem &problem, int rounds, bool unfused) {
+namespace {
+struct Result {
+  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< FLOP/s / 1e9 of a thread; seconds
+};
+struct Options {
+  int rounds = 3;
+  bool unfused = true, json = false;
+  std::string dtype, mask, direction;
+  int64_t length = 4096, dim = 64, heads = 12, kvHeads = 0;
+};
+} // namespace
+
+static void printRow(const Problem &problem, int threads, const Result &result, const Program &fused, const Program *unfused) {
+  double rate = problem.flops() / result.best / 1e9;
+  printf("| %s | %s | %s | %ldx%ldx%ldx%ld | %d | %.0f | %.2f | %.0f | %.1f %% | ", problem.backward ? "backward" : "forward",
+         problem.dtype.c_str(), problem.mask.c_str(), long(problem.heads), long(problem.kvHeads), long(problem.length),
+         long(problem.dim), threads, threads * result.peak, result.best * 1e3, rate, 100 * rate / (threads * result.peak));
+  if (unfused)
+    printf("%.2f | %.2f | %ld | ", result.bestUnfused * 1e3, result.bestUnfused / result.best, long(unfused->bytes >> 20));
+  else
+    printf("| | | ");
+  printf("%ld | %.0f |\n", long(fused.bytes >> 20), fused.compileSeconds * 1e3);
+}
+
+/// One object per line; `peak` is that of all threads.
+static void printJson(const Problem &problem, int threads, const Result &result, const Program *unfused) {
+  llvm::json::Object row{{"direction", problem.backward ? "backward" : "forward"},
+                         {"dtype", problem.dtype},
+                         {"mask", problem.mask},
+                         {"threads", threads},
+                         {"flops", problem.flops()},
+                         {"peak", threads * result.peak * 1e9},
+                         {"seconds", result.best}};
+  if (unfused)
+    row["unfused_seconds"] = result.bestUnfused;
+  llvm::outs() << llvm::json::Value(std::move(row)) << "\n";
+  llvm::outs().flush();
+}
+
+static void measure(MLIRContext &context, const CpuTarget &target, const Problem &problem, const Options &options) {
+  bool unfused = options.unfused && problem.mask == "causal";
   std::unique_ptr<Program> fused = Program::compile(context, target, problem, true), whole;
   if (unfused)
     whole = Program::compile(context, target, problem, false);
   if (!fused || (unfused && !whole)) {
-    printf("%s %s: does not compile\n", problem.dtype.c_str(), problem.mask.c_str());
-    return;
+    fprintf(stderr, "%s %s: does not compile\n", problem.dtype.c_str(), problem.mask.c_str());
+    exit(1);
   }
   bool dots = problem.dtype == "bf16" && target.hasBf16Dot;
   for (int threads : {1, 2}) {
-    double peak = 0, best = 1e30, bestWhole = 1e30;
-    for (int round = 0; round < rounds; ++round) {
+    Result result;
+    for (int round = 0; round < options.rounds; ++round) {
       Workers workers(threads);
-      peak = std::max(peak, measurePeaks(workers, dots));
+      result.peak = std::max(result.peak, measurePeaks(workers, dots));
       int runs = std::clamp(int(2e10 / problem.flops()), 1, 10);
       for (int run = 0; run < runs; ++run)
-        best = std::min(best, fused->run(workers));
+        result.best = std::min(result.best, fused->run(workers));
       if (whole)
-        bestWhole = std::min(bestWhole, whole->run(workers));
-      peak = std::max(peak, measurePeaks(workers, dots));
+        result.bestUnfused = std::min(result.bestUnfused, whole->run(workers));
+      result.peak = std::max(result.peak, measurePeaks(workers, dots));
     }
-    double rate = problem.flops() / best / 1e9;
-    printf("| %s | %s | %s | %ldx%ldx%ldx%ld | %d | %.0f | %.2f | %.0f | %.1f %% | ", problem.backward ? "backward" : "forward",
-           problem.dtype.c_str(), problem.mask.c_str(), long(problem.heads), long(problem.kvHeads), long(problem.length),
-           long(problem.dim), threads, threads * peak, best * 1e3, rate, 100 * rate / (threads * peak));
-    if (whole)
-      printf("%.2f | %.2f | %ld | ", bestWhole * 1e3, bestWhole / best, long(whole->bytes >> 20));
+    if (options.json)
+      printJson(problem, threads, result, whole.get());
     else
-      printf("| | | ");
-    printf("%ld | %.0f |\n", long(fused->bytes >> 20), fused->compileSeconds * 1e3);
+      printRow(problem, threads, result, *fused, whole.get());
     fflush(stdout);
   }
 }
 
+static bool parse(StringRef option, Options &options) {
+  if (option.consume_front("--rounds="))
+    return !option.getAsInteger(10, options.rounds);
+  if (option.consume_front("--length="))
+    return !option.getAsInteger(10, options.length);
+  if (option.consume_front("--dim="))
+    return !option.getAsInteger(10, options.dim);
+  if (option.consume_front("--heads="))
+    return !option.getAsInteger(10, options.heads);
+  if (option.consume_front("--kv-heads="))
+    return !option.getAsInteger(10, options.kvHeads);
+  if (option.consume_front("--only="))
+    options.dtype = option.str();
+  else if (option.consume_front("--mask="))
+    options.mask = option.str();
+  else if (option.consume_front("--direction="))
+    options.direction = option.str();
+  else if (option == "--cpu-time")
+    useCpuTime = true;
+  else if (option == "--fused-only")
+    options.unfused = false;
+  else if (option == "--json")
+    options.json = true;
+  else
+    return false;
+  return true;
+}
+
+static void printHeading(const CpuTarget &target, int rounds) {
+  printf("cpu %s, %u-bit vectors; best of %d rounds\n\n", target.tune.c_str(), target.vectorBits, rounds);
+  printf("| direction | type | mask | H x Hkv x S x D | threads | peak GFLOP/s | fused ms | GFLOP/s | of peak | unfused ms | ratio | "
+         "unfused MiB | fused MiB | compile ms |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+}
+
 int main(int argc, char **argv) {
-  int rounds = 3;
-  bool unfused = true;
-  std::string dtype, mask, direction;
-  int64_t length = 4096, dim = 64, heads = 12, kvHeads = 0;
-  for (int i = 1; i < argc; ++i) {
-    StringRef option = argv[i];
-    bool known = true;
-    if (option.consume_front("--rounds="))
-      option.getAsInteger(10, rounds);
-    else if (option.consume_front("--length="))
-      option.getAsInteger(10, length);
-    else if (option.consume_front("--dim="))
-      option.getAsInteger(10, dim);
-    else if (option.consume_front("--heads="))
-      option.getAsInteger(10, heads);
-    else if (option.consume_front("--kv-heads="))
-      option.getAsInteger(10, kvHeads);
-    else if (option.consume_front("--only="))
-      dtype = option.str();
-    else if (option.consume_front("--mask="))
-      mask = option.str();
-    else if (option.consume_front("--direction="))
-      direction = option.str();
-    else if (option == "--cpu-time")
-      useCpuTime = true;
-    else if (option == "--fused-only")
-      unfused = false;
-    else
-      known = false;
-    if (!known)
+  Options options;
+  for (int i = 1; i < argc; ++i)
+    if (!parse(argv[i], options))
       return fprintf(stderr, "usage: cpu_attention [--rounds=N] [--length=S] [--dim=D] [--heads=H] [--kv-heads=H] [--cpu-time]\n"
-                             "  [--fused-only] [--only=f32|bf16] [--mask=full|causal|window] [--direction=forward|backward]\n"),
+                             "  [--fused-only] [--json] [--only=f32|bf16] [--mask=full|causal|window]\n"
+                             "  [--direction=forward|backward]\n"),
              2;
-  }
   DialectRegistry registry;
   registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect,
                   math::MathDialect, scf::SCFDialect>();
@@ -299,14 +341,14 @@ int main(int argc, char **argv) {
   FailureOr<CpuTarget> target = CpuTarget::get("native", UnknownLoc::get(&context));
   if (failed(target))
     return 1;
-  printf("cpu %s, %u-bit vectors; best of %d rounds\n\n", target->tune.c_str(), target->vectorBits, rounds);
-  printf("| direction | type | mask | H x Hkv x S x D | threads | peak GFLOP/s | fused ms | GFLOP/s | of peak | unfused ms | ratio | "
-         "unfused MiB | fused MiB | compile ms |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  if (!options.json)
+    printHeading(*target, options.rounds);
+  auto isWanted = [](const std::string &only, StringRef value) { return only.empty() || only == value; };
+  int64_t kvHeads = options.kvHeads ? options.kvHeads : options.heads;
   for (std::string type : {"f32", "bf16"})
     for (bool backward : {false, true})
       for (std::string which : {"full", "causal", "window"})
-        if ((dtype.empty() || dtype == type) && (mask.empty() || mask == which) &&
-            (direction.empty() || (direction == "backward") == backward))
-          measure(context, *target, {type, which, backward, heads, kvHeads ? kvHeads : heads, length, dim}, rounds,
-                  unfused && which == "causal");
+        if (isWanted(options.dtype, type) && isWanted(options.mask, which) &&
+            isWanted(options.direction, backward ? "backward" : "forward"))
+          measure(context, *target, {type, which, backward, options.heads, kvHeads, options.length, options.dim}, options);
 }

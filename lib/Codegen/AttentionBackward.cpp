@@ -12,8 +12,9 @@
 //     for each head of the group, each block of rows that the block of columns meets
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
 //       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
+//       f = weight_mod;  dP = f · dP
 //       dS = score_grad(P · (dP - δ)), 0 where masked; what it contributes: AttentionCaptures.cpp
-//       dV += Pᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
+//       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
 //     write scale · dK and dV
 //   write scale · dQ; with several chunks, a second phase adds theirs in order
 //
@@ -67,7 +68,7 @@ private:
   /// One row of a tile in registers.
   struct RowContext {
     Value row, lse, delta;
-    ScoreFunction::Values score, mask, grad;
+    ScoreFunction::Values score, mask, weight, grad;
   };
   void keepFunctions();
   bool hasMask() { return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows; }
@@ -88,7 +89,7 @@ private:
   Captures &captures;
   Units units;
   SmallVector<TileRange> ranges;
-  std::optional<KeptFunction> score, mask, grad;
+  std::optional<KeptFunction> score, mask, weight, grad;
   Matrix dqHead;
 };
 } // namespace
@@ -209,7 +210,7 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// P and dS of one vector of scores.
+/// f · P and dS of one vector of scores.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context, Value group, Value firstRow,
                                                     Value firstCol, Value col, Value unit, bool masked) {
   int64_t lanes = plan.numbers.rowLanes;
@@ -243,6 +244,15 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   Value p = b.exp2(exponent);
   if (masked)
     p = b.select(keep, p, zero);
+  Value mixed = p;
+  if (!weight->function.empty()) {
+    ScoreFunction::Values values = known(*weight, context.weight, col);
+    Value factor = splatted(weight->function.emit(b, weight->function.result(), site, values));
+    if (masked)
+      factor = b.select(keep, factor, zero);
+    mixed = b.mulf(p, factor);
+    dp = b.mulf(dp, factor);
+  }
   Value ds = b.mulf(p, b.subf(dp, context.delta));
   if (modifies) {
     site.scores = {ds, x};
@@ -252,10 +262,10 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
     if (masked)
       ds = b.select(keep, ds, zero);
   }
-  return {p, ds};
+  return {mixed, ds};
 }
 
-/// P over the scores, dS over dP, as the products behind read them.
+/// f · P over the scores, dS over dP, as the products behind read them.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
   int64_t lanes = plan.numbers.rowLanes, rowsPerTurn = plan.isFma() ? 1 : 2;
@@ -269,7 +279,7 @@ void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, 
     for (int64_t i = 0; i < rowsPerTurn; ++i) {
       Value at = b.add(row, i);
       contexts.push_back({at, perRow(plan.lse, at), perRow(plan.delta, at), knownOfRow(*score, at), knownOfRow(*mask, at),
-                          knownOfRow(*grad, at)});
+                          knownOfRow(*weight, at), knownOfRow(*grad, at)});
     }
     b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
       SmallVector<std::pair<Value, Value>> values;
@@ -291,7 +301,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   Numbers numbers = plan.numbers;
   Type wide = numbers.wide, step = numbers.stepType();
   Value firstRow = b.mul(rowBlock, plan.blockRows);
-  for (KeptFunction *f : {&*score, &*mask, &*grad})
+  for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad})
     emitRows(*f, head, firstRow, plan.blockRows);
   captures.beginTile(*this);
   auto zero = [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); };
@@ -351,7 +361,7 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
     b.fillTile(dk, plan.blockCols, plan.dk.stride, b.number(0));
     b.fillTile(dv, plan.blockCols, plan.dv.stride, b.number(0));
     eachGroup([&](Head own, Value group) {
-      for (KeptFunction *f : {&*score, &*mask, &*grad}) {
+      for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad}) {
         emitUnit(*f, own);
         emitColumns(*f, own, firstCol);
       }
@@ -385,6 +395,7 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
 void BackwardEmitter::keepFunctions() {
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));
   mask.emplace(keep(op.getMaskMod(), 0, op.getCaptures()));
+  weight.emplace(keep(op.getWeightMod(), 0, op.getCaptures()));
   grad.emplace(keep(op.getScoreGrad(), 2, op.getCaptures()));
 }
 

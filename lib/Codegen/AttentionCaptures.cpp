@@ -14,8 +14,8 @@
 // The sums of heads, rows and columns wait in shared scratch; a last phase adds them where
 // the indices say, in the order of (b, h, q or k, chunk). A table is private to a unit
 // where that costs little: the last phase adds the units' in order. Otherwise no two
-// units may write one element: units are cut along those of b, h, k alone that are
-// indices of every such contribution, and do what lies between in order.
+// units may write one element: units are cut along those of b, h, k alone that are the
+// same index of every contribution to it, and do what lies between in order.
 // No sum depends on which worker does what.
 //
 // A learned bias of full size takes no scratch: it is summed in the result.
@@ -78,18 +78,25 @@ Units Captures::chooseUnits(int64_t most) {
   };
   for (auto [number, gradient] : llvm::enumerate(gradients))
     gradient.isPrivate = gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <= mostPrivateBytes;
-  bool ownsCols = true;
-  for (const Contribution &c : contributions) {
-    if (!isOwned(c))
-      continue;
-    ContributeOp contribute = c.op;
-    auto has = [&](unsigned argument) {
-      return llvm::is_contained(contribute.getIndices(), op.getScoreGrad().front().getArgument(leading + argument));
-    };
-    units.ownsBatch &= has(0);
-    units.ownsHead &= has(1);
-    ownsCols &= has(3);
-  }
+  // In one place of each contribution to a table: t[h, q] and t[q, h] meet.
+  auto isOwner = [&](unsigned argument) {
+    return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
+      auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
+      bool any = false;
+      for (const Contribution &c : contributions) {
+        if (c.gradient != number || !isOwned(c))
+          continue;
+        ContributeOp contribute = c.op;
+        Value of = op.getScoreGrad().front().getArgument(leading + argument);
+        llvm::erase_if(places, [&](int64_t place) { return contribute.getIndices()[place] != of; });
+        any = true;
+      }
+      return !any || !places.empty();
+    });
+  };
+  units.ownsBatch = isOwner(0);
+  units.ownsHead = isOwner(1);
+  bool ownsCols = isOwner(3);
   cut(ownsCols ? most : 1);
   chunks = units.chunks;
   return units;

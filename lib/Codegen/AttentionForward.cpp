@@ -13,6 +13,7 @@
 //     S = score_mod(scale · S), -inf where masked       only where there is something to do
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e), times scale without score_mod
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'
+//     P = P · weight_mod                                behind the sums, where there is one
 //     O = O · a + P · V                                 tile
 //   O / l, lse = ln2 · m + ln(l);  0 and -inf where l = 0
 //
@@ -40,7 +41,7 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 namespace {
 struct ForwardPlan : Plan {
   ForwardPlan(const Shape &shape, const Numbers &numbers);
-  Part q, k, v, scores, o, max, sum, correction, bounds;
+  Part q, k, v, scores, o, max, sum, correction, factors, bounds;
 };
 
 class ForwardEmitter : public Emitter {
@@ -48,6 +49,8 @@ public:
   ForwardEmitter(CpuTiles &b, ForwardPlan &plan, AttentionOp op, func::FuncOp kernel)
       : Emitter(b, plan), plan(plan), op(op), kernel(kernel), ranges(AttentionTiles(op).getKeyTiles(plan.blockCols)) {
     plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
+    if (!op.getWeightMod().empty())
+      plan.factors = plan.take(1, plan.blockCols, plan.numbers.wide.getIntOrFloatBitWidth() / 8);
   }
   void emit(func::FuncOp phase);
 
@@ -61,14 +64,15 @@ private:
   void emitUnit(const Head &head, Value rowBlock);
   void emitBlock(const Head &head, Value firstRow, Value rows, Value block, Value isFree);
   void modify(const Head &head, Value firstRow, Value rows, Value firstCol, bool masked);
-  void softmax(Value rows);
+  void emitFactors(const Head &head, Value firstRow, Value row, Value firstCol);
+  void softmax(const Head &head, Value firstRow, Value rows, Value firstCol);
   void finish(const Head &head, Value firstRow, Value rows);
   Pointer perRow(const Part &part, Value row) { return b.shift(scratch(part, plan.numbers.wide), b.mul(row, part.stride)); }
 
   ForwardPlan &plan;
   AttentionOp op;
   func::FuncOp kernel;
-  std::optional<KeptFunction> score, mask;
+  std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
   Pointer o, lse; ///< no base where nobody asks
 };
@@ -153,8 +157,20 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
+/// What weight_mod gives for a row of a tile. Columns that do not exist get what the last one has.
+void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
+  int64_t lanes = plan.numbers.rowLanes;
+  ScoreFunction::Values ofRow = knownOfRow(*weight, row);
+  b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
+    Site site{head.batch, head.head, b.add(firstRow, row), b.add(firstCol, col), b.constant(shape.cols - 1), {}, lanes};
+    ScoreFunction::Values values = known(*weight, ofRow, col);
+    Value factor = splatted(weight->function.emit(b, weight->function.result(), site, values));
+    b.store(factor, b.shift(scratch(plan.factors, plan.numbers.wide), col));
+  });
+}
+
 /// P over S, and what is known of each row.
-void ForwardEmitter::softmax(Value rows) {
+void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value firstCol) {
   Matrix s = matrix(plan.scores, plan.numbers.wide), p = matrix(plan.scores, plan.numbers.stepType());
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
@@ -174,15 +190,24 @@ void ForwardEmitter::softmax(Value rows) {
     b.store(b.fma(b.load(vector, sum), correction, b.rowSum(e).front()), sum);
     b.store(b.first(after), max);
     b.store(b.first(correction), perRow(plan.correction, row));
-    for (auto [reg, value] : llvm::enumerate(e.registers))
-      b.storeAlong(value, p, row, b.constant(layout.place(reg).second));
+    if (!weight->function.empty())
+      emitFactors(head, firstRow, row, firstCol);
+    for (auto [reg, value] : llvm::enumerate(e.registers)) {
+      Value col = b.constant(layout.place(reg).second);
+      if (!weight->function.empty()) {
+        Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)), zero = b.number(0, lanes);
+        Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
+        value = b.select(isNone, zero, b.mulf(value, factor)); // a factor where the mask masks may be anything
+      }
+      b.storeAlong(value, p, row, col);
+    }
   });
 }
 
 void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Value block, Value isFree) {
   Numbers numbers = plan.numbers;
   Value firstCol = b.mul(block, plan.blockCols);
-  for (KeptFunction *f : {&*score, &*mask})
+  for (KeptFunction *f : {&*score, &*mask, &*weight})
     emitColumns(*f, head, firstCol);
   Matrix s = matrix(plan.scores, numbers.wide), p = matrix(plan.scores, numbers.stepType());
   Matrix q = matrix(plan.q, numbers.stepType()), o = matrix(plan.o, numbers.wide);
@@ -195,7 +220,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
     b.when(isFree, [&] { always ? change(false) : void(); }, [&] { change(true); });
   else if (always)
     change(false);
-  softmax(rows);
+  softmax(head, firstRow, rows, firstCol);
 
   b.gemm(o, p, values(block), plan.blockRows, shape.valueDim, numbers.steps(plan.blockCols),
          [&](Layout layout, Value row, Value col) {
@@ -239,7 +264,7 @@ void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
 void ForwardEmitter::emitUnit(const Head &head, Value rowBlock) {
   Value firstRow = b.mul(rowBlock, plan.blockRows), left = b.sub(b.constant(shape.rows), firstRow);
   Value rows = b.min(left, b.constant(plan.blockRows));
-  for (KeptFunction *f : {&*score, &*mask}) {
+  for (KeptFunction *f : {&*score, &*mask, &*weight}) {
     Emitter::emitUnit(*f, head);
     emitRows(*f, head, firstRow, plan.blockRows);
   }
@@ -263,6 +288,7 @@ void ForwardEmitter::emit(func::FuncOp phase) {
   enter(kernel, phase);
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));
   mask.emplace(keep(op.getMaskMod(), 0, op.getCaptures()));
+  weight.emplace(keep(op.getWeightMod(), 0, op.getCaptures()));
   o = destination(kernel, op.getO());
   lse = destination(kernel, op.getLse());
   int64_t perKvHead = shape.group * plan.rowBlocks;

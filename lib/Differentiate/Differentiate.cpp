@@ -314,6 +314,14 @@ static void useMeans(func::FuncOp eval) {
     op.getResult().replaceAllUsesWith(ones);
     op.erase();
   });
+  eval.walk([](RandomElementOp op) {
+    auto type = dyn_cast<FloatType>(op.getResult().getType());
+    if (op.getKind() != RandomKind::bernoulli || !type)
+      return;
+    OpBuilder b(op);
+    op.getResult().replaceAllUsesWith(arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(type, 1)));
+    op.erase();
+  });
 }
 
 /// @loss of program "step" becomes @step, beside @eval.

@@ -138,6 +138,7 @@ static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
   IRMapping mapping;
   op.getScoreMod().cloneInto(&grad.getScoreMod(), mapping);
   op.getMaskMod().cloneInto(&grad.getMaskMod(), mapping);
+  op.getWeightMod().cloneInto(&grad.getWeightMod(), mapping);
   if (!op.getScoreMod().empty() && failed(deriveScoreGrad(grad.getScoreMod(), grad.getScoreGrad())))
     return failure();
   c.add(op.getQ(), grad.getDq());

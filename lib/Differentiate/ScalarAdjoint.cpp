@@ -242,6 +242,25 @@ void ScalarAdjoint::seed(Value v, Value g) {
   slot = slot ? arith::AddFOp::create(b, loc, slot, g).getResult() : g;
 }
 
+/// The bits of an active float, taken apart and put together again, are a function with a gradient that no rule knows.
+/// (Comparisons of them are piecewise constant, as those of floats are.)
+LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
+  llvm::SmallDenseSet<Value> bits;
+  for (Operation *op : ops) {
+    bool fromFloat = isa<arith::BitcastOp>(op) && isActive(op->getOperand(0)) && isFloat(op->getOperand(0));
+    bool fromBits = llvm::any_of(op->getOperands(), [&](Value v) { return bits.contains(v); });
+    if (isa<arith::BitcastOp>(op) && fromBits && isFloat(op->getResult(0)))
+      return op->emitError("no gradient for '") << op->getName() << "' of bits that come from a float; write it with ops on floats "
+                                                << "(arith.negf, math.absf, math.copysign), or mark the parameters behind it "
+                                                << "'fsdp.frozen'";
+    if ((fromFloat || fromBits) && !isa<arith::CmpIOp>(op))
+      for (Value result : op->getResults())
+        if (!isFloat(result))
+          bits.insert(result);
+  }
+  return success();
+}
+
 LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
   auto readsActive = [&](Operation *op) { return llvm::any_of(op->getOperands(), [&](Value v) { return isActive(v); }); };
   for (Operation *op : ops)
@@ -249,6 +268,8 @@ LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
       for (Value result : op->getResults())
         if (isFloat(result))
           active.insert(result);
+  if (failed(refuseBits(ops)))
+    return failure();
   for (Operation *op : llvm::reverse(ops)) {
     if (!readsActive(op))
       continue; // inactive, or itself one of the activated values

@@ -26,6 +26,7 @@ public:
   Value gradient(Value v) const { return gradients.lookup(v); }
 
 private:
+  LogicalResult refuseBits(ArrayRef<Operation *> ops) const;
   LogicalResult reverse(Operation *op, Value g);
 
   OpBuilder &b;

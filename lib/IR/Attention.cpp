@@ -6,6 +6,7 @@
 //
 //   score_mod that yields its score     ->  none
 //   mask_mod that yields true           ->  none
+//   weight_mod that yields 1            ->  none
 //   captured tensor that no region reads ->  not captured
 //
 // (C1), (C2), ... below are the numbers in the ops' descriptions.
@@ -40,18 +41,23 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     auto argument = dyn_cast<BlockArgument>(v);
     return argument && argument.getOwner() == &f.region.front() && argument.getArgNumber() >= firstCapture;
   };
-  if (auto extract = dyn_cast<tensor::ExtractOp>(o))
-    return isCapture(extract.getTensor()) ? success()
-                                          : o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
+  if (auto extract = dyn_cast<tensor::ExtractOp>(o)) {
+    if (!isCapture(extract.getTensor()))
+      return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
+    if (f.name == "weight_mod" && isa<FloatType>(extract.getType()))
+      return o.emitOpError("in 'weight_mod' reads floats, which would have a gradient: expected integers");
+    return success();
+  }
   if (isa<ContributeOp>(o))
     return f.name == "score_grad" ? success() : o.emitOpError("expected in 'score_grad' only");
-  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect());
+  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) || isa<RandomElementOp>(o);
   bool scalar = llvm::all_of(o.getOperandTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); }) &&
                 llvm::all_of(o.getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
   if (known && scalar && isMemoryEffectFree(&o) && o.getNumRegions() == 0)
     return success();
   return o.emitOpError("is not allowed in '")
-         << f.name << "': expected pure scalar ops of arith and math, and tensor.extract of captured tensors";
+         << f.name << "': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured "
+            "tensors";
 }
 
 static LogicalResult checkFunction(Operation *op, Function f, ValueRange captures) {
@@ -104,15 +110,16 @@ static LogicalResult checkAttention(Op op) {
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
   Function maskMod{"mask_mod", op.getMaskMod(), {index, index, index, index}, IntegerType::get(op.getContext(), 1)};
-  if (failed(checkFunction(op, scoreMod, op.getCaptures())))
+  Function weightMod{"weight_mod", op.getWeightMod(), {index, index, index, index}, score};
+  if (failed(checkFunction(op, scoreMod, op.getCaptures())) || failed(checkFunction(op, maskMod, op.getCaptures())))
     return failure();
-  return checkFunction(op, maskMod, op.getCaptures());
+  return checkFunction(op, weightMod, op.getCaptures());
 }
 
-/// score_mod begins with the score, mask_mod with b, score_grad with the cotangent.
+/// score_mod begins with the score, mask_mod and weight_mod with b, score_grad with the cotangent.
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
-  static constexpr unsigned first[] = {1, 2, 0};
+  static constexpr unsigned first[] = {1, 2, 2, 0};
   for (auto [argument, name] :
        llvm::zip(region.getArguments(), ArrayRef(names).drop_front(first[region.getRegionNumber()])))
     setName(argument, name);
@@ -164,6 +171,19 @@ LogicalResult ContributeOp::verify() {
   return success();
 }
 
+LogicalResult RandomElementOp::verify() {
+  bool bernoulli = getKind() == RandomKind::bernoulli;
+  if (getResult().getType().isInteger() && !bernoulli) // (C1)
+    return emitOpError("expected a float with uniform, found ") << getResult().getType();
+  if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
+    return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
+  if (getKeep().has_value() != bernoulli) // (C3)
+    return emitOpError(bernoulli ? "expected 'keep' with bernoulli" : "expected no 'keep' with uniform");
+  if (bernoulli && !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C3)
+    return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Simpler forms
 //===----------------------------------------------------------------------===//
@@ -176,16 +196,22 @@ static bool keepsAll(Region &maskMod) {
   return !maskMod.empty() && matchPattern(maskMod.front().getTerminator()->getOperand(0), m_One());
 }
 
+static bool isOne(Region &weightMod) {
+  return !weightMod.empty() && matchPattern(weightMod.front().getTerminator()->getOperand(0), m_OneFloat());
+}
+
 LogicalResult AttentionOp::canonicalize(AttentionOp op, PatternRewriter &rewriter) {
   for (auto [region, idle] : {std::pair(&op.getScoreMod(), isIdentity(op.getScoreMod())),
-                              std::pair(&op.getMaskMod(), keepsAll(op.getMaskMod()))})
+                              std::pair(&op.getMaskMod(), keepsAll(op.getMaskMod())),
+                              std::pair(&op.getWeightMod(), isOne(op.getWeightMod()))})
     if (idle) {
       rewriter.eraseBlock(&region->front());
       return success();
     }
   for (unsigned i = 0, e = op.getCaptures().size(); i < e; ++i) {
     SmallVector<std::pair<Block *, unsigned>> places;
-    for (auto [region, first] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u)})
+    for (auto [region, first] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
+                                 std::pair(&op.getWeightMod(), 4u)})
       if (!region->empty())
         places.push_back({&region->front(), first + i});
     if (!llvm::all_of(places, [](auto place) { return place.first->getArgument(place.second).use_empty(); }))

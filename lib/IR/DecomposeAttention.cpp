@@ -10,18 +10,19 @@
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
 // forward    x = Q·Kᵀ;  s = score_mod(scale·x), -inf where masked;  m = max s, 0 in rows
-//            without a key;  e = exp(s - m);  z = Σ e;  P = e/z, 0 in such rows;  O = P·V
-// backward   x, s again;  P = exp(s - lse), 0 where masked;  dP = dO·Vᵀ;  δ = Σ O·dO
-//            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = Pᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
+//            without a key;  e = exp(s - m);  z = Σ e;  P = e/z · f, 0 in such rows;  O = P·V
+// backward   x, s again;  P = exp(s - lse), 0 where masked;  dP = f·(dO·Vᵀ);  δ = Σ O·dO
+//            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = (f·P)ᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
 //            captured: Σ of contributions; at indices that are loops a reduction, at
 //            computed ones a scatter-add, in the order of (b, h, q, k)
 //
-// A masked score may be anything: it is selected away, never multiplied by 0.
+// f is weight_mod. A masked score or factor may be anything: it is selected away, never multiplied by 0.
 // O(Sq·Sk) memory. Not done here: blocks, skipping what is masked.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/Decompositions.h"
+#include "fsdp/IR/Philox.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -39,13 +40,21 @@ static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
   return from > width ? Value(arith::TruncFOp::create(b, loc, to, v)) : v;
 }
 
-/// Where the function's ops are copied, contributions left out.
+static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
+  Value element = arith::IndexCastOp::create(b, op.getLoc(), b.getI64Type(), mapping.lookupOrDefault(op.getElement()));
+  RandomPlace place{mapping.lookup(op.getSeed()), mapping.lookup(op.getStep()), mapping.lookup(op.getSample())};
+  return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
+}
+
+/// Where the function's ops are copied, contributions left out and random elements written out.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures, IRMapping &mapping) {
   Block &body = region.front();
   mapping.map(body.getArguments().take_front(arguments.size()), arguments);
   mapping.map(body.getArguments().drop_front(arguments.size()), captures);
   for (Operation &o : body.without_terminator())
-    if (!isa<ContributeOp>(o))
+    if (auto random = dyn_cast<RandomElementOp>(o))
+      mapping.map(random.getResult(), drawElement(b, random, mapping));
+    else if (!isa<ContributeOp>(o))
       b.clone(o, mapping);
 }
 
@@ -110,6 +119,13 @@ public:
     Value keep = inlineFunction(b, op.getMaskMod(), position(b, l), op.getCaptures());
     return arith::SelectOp::create(b, l, keep, v,
                                    arith::ConstantOp::create(b, l, b.getFloatAttr(v.getType(), otherwise)));
+  }
+  /// w times its factor; 0 where masked.
+  Value weighted(OpBuilder &b, Location l, Value w) {
+    if (op.getWeightMod().empty())
+      return w;
+    Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
+    return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
   /// Is the row's maximum or lse that of no key?
   Value isEmpty(OpBuilder &b, Location l, Value v) {
@@ -251,7 +267,7 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
     return arith::SelectOp::create(b, l, a.isEmpty(b, l, v[0]), a.constant(b, l, 0), quotient);
   });
   Value p = a.map({exps, inverse}, a.element, [&](OpBuilder &b, Location l, ValueRange v) {
-    return convert(b, l, arith::MulFOp::create(b, l, v[0], v[1]), a.element);
+    return convert(b, l, a.weighted(b, l, arith::MulFOp::create(b, l, v[0], v[1])), a.element);
   });
   Value o = a.as(a.ungrouped(a.contract(a.grouped(p), op.getV(), "mk", "kn", "mn")), a.element);
   Value lse = a.map({max, sum}, a.wide, [&](OpBuilder &b, Location l, ValueRange v) -> Value {
@@ -294,7 +310,7 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
     SmallVector<Value> arguments{constant(b, l, 0), scaled(b, l, v[0])};
     llvm::append_range(arguments, position(b, l));
     IRMapping mapping;
-    cloneFunction(b, op->getRegion(2), arguments, op.getCaptures(), mapping);
+    cloneFunction(b, *contribution->getParentRegion(), arguments, op.getCaptures(), mapping);
     Value row = arith::ConstantIndexOp::create(b, l, 0);
     for (auto [index, size] : llvm::zip_equal(contribution.getIndices(), table.getShape())) {
       row = arith::MulIOp::create(b, l, row, arith::ConstantIndexOp::create(b, l, size));
@@ -361,7 +377,7 @@ private:
 } // namespace
 
 Value GradBuilder::atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution) {
-  Value g = arith::MulFOp::create(b, l, v[1], arith::SubFOp::create(b, l, v[2], v[3]));
+  Value g = arith::MulFOp::create(b, l, v[1], arith::SubFOp::create(b, l, weighted(b, l, v[2]), v[3]));
   if (!op.getScoreGrad().empty()) {
     SmallVector<Value> arguments{g, scaled(b, l, v[0])};
     llvm::append_range(arguments, position(b, l));
@@ -403,7 +419,10 @@ SmallVector<Value> GradBuilder::build() {
     return convert(b, l, scaled(b, l, atScore(b, l, v, {})), element);
   });
   Value dout = grouped(op.getDout());
-  Value dv = contract(grouped(as(p, element)), dout, "km", "kn", "mn");
+  Value weights = op.getWeightMod().empty() ? as(p, element) : map(p, element, [&](OpBuilder &b, Location l, ValueRange v) {
+    return convert(b, l, weighted(b, l, v[0]), element);
+  });
+  Value dv = contract(grouped(weights), dout, "km", "kn", "mn");
   Value dq = ungrouped(contract(grouped(ds), op.getK(), "mk", "kn", "mn"));
   Value dk = contract(grouped(ds), grouped(op.getQ()), "km", "kn", "mn");
   SmallVector<Value> results;

@@ -80,22 +80,26 @@ static void printFunction(OpAsmPrinter &printer, StringRef name, Region &region)
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
-static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod) {
-  return failure(parseFunction(parser, "score_mod", scoreMod) || parseFunction(parser, "mask_mod", maskMod));
+static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod) {
+  return failure(parseFunction(parser, "score_mod", scoreMod) || parseFunction(parser, "mask_mod", maskMod) ||
+                 parseFunction(parser, "weight_mod", weightMod));
 }
 
-static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod) {
+static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod, Region &weightMod) {
   printFunction(printer, "score_mod", scoreMod);
   printFunction(printer, "mask_mod", maskMod);
+  printFunction(printer, "weight_mod", weightMod);
 }
 
-static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &scoreGrad) {
-  return failure(parseFunctions(parser, scoreMod, maskMod) || parseFunction(parser, "score_grad", scoreGrad));
+static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod,
+                                      Region &scoreGrad) {
+  return failure(parseFunctions(parser, scoreMod, maskMod, weightMod) ||
+                 parseFunction(parser, "score_grad", scoreGrad));
 }
 
 static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &scoreMod, Region &maskMod,
-                               Region &scoreGrad) {
-  printFunctions(printer, op, scoreMod, maskMod);
+                               Region &weightMod, Region &scoreGrad) {
+  printFunctions(printer, op, scoreMod, maskMod, weightMod);
   printFunction(printer, "score_grad", scoreGrad);
 }
 

@@ -86,11 +86,28 @@ void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 static constexpr int64_t wordMask = 0xffffffff;
 
 namespace {
-/// i64 arithmetic at one place.
+/// i64 arithmetic at one place, on scalars or lanes.
 struct Words {
   OpBuilder &b;
   Location loc;
-  Value constant(int64_t v) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(v)); }
+  Type type = b.getI64Type();
+  Value constant(int64_t v) {
+    TypedAttr attr = b.getI64IntegerAttr(v);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  }
+  /// Scalar or lanes of another type.
+  Type like(Type element) {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? Type(vector.clone(element)) : element;
+  }
+  Value real(Type element, double v) {
+    TypedAttr attr = b.getFloatAttr(element, v);
+    if (auto vector = dyn_cast<VectorType>(like(element)))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  }
   Value low(Value v) { return arith::AndIOp::create(b, loc, v, constant(wordMask)); }
   Value high(Value v) { return arith::ShRUIOp::create(b, loc, v, constant(32)); }
   Value mul(Value l, int64_t r) { return arith::MulIOp::create(b, loc, l, constant(r)); }
@@ -108,7 +125,7 @@ struct Words {
 } // namespace
 
 std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> c, Value key) {
-  Words w{b, loc};
+  Words w{b, loc, key.getType()};
   Value k0 = w.low(key), k1 = w.high(key);
   for (int round = 0; round < 10; ++round) {
     // 32 by 32 bits: the product needs all 64, so that it is exact.
@@ -155,32 +172,52 @@ static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatTy
     x = w.shiftRight(pick(w, block, element), 32 - mantissa);
   }
   // Exact: as many bits as the type holds.
-  Value number = arith::SIToFPOp::create(w.b, w.loc, type, x);
-  Value unit = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, std::ldexp(1.0, -int(mantissa))));
+  Value number = arith::SIToFPOp::create(w.b, w.loc, w.like(type), x);
+  Value unit = w.real(type, std::ldexp(1.0, -int(mantissa)));
   return arith::MulFOp::create(w.b, w.loc, number, unit);
 }
 
 static Value buildBernoulli(Words w, ArrayRef<Value> block, Value element, double keep, Type type) {
-  int64_t limit = std::llround(std::ldexp(keep, 32));
-  Value kept = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ult, pick(w, block, element), w.constant(limit));
+  Value kept = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ult, pick(w, block, element),
+                                     w.constant(getKeptBelow(keep)));
   if (type.isInteger(1))
     return kept;
-  Value scale = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, keep > 0 ? 1 / keep : 0));
-  Value zero = arith::ConstantOp::create(w.b, w.loc, w.b.getFloatAttr(type, 0));
-  return w.select(kept, scale, zero);
+  return w.select(kept, w.real(type, keep > 0 ? 1 / keep : 0), w.real(type, 0));
+}
+
+int64_t fsdp::getElementsPerBlock(const RandomDraw &draw) {
+  return draw.kind == RandomKind::uniform && draw.type.isF64() ? 2 : 4;
+}
+
+std::array<Value, 4> fsdp::buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place,
+                                            Value block) {
+  Words w{b, loc, block.getType()};
+  return buildPhilox(b, loc, {block, w.low(place.sample), w.low(place.step), w.constant(draw.site)}, place.seed);
+}
+
+Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place,
+                               Value element) {
+  Words w{b, loc, element.getType()};
+  Value number = w.shiftRight(element, llvm::Log2_64(getElementsPerBlock(draw)));
+  std::array<Value, 4> block = buildRandomBlock(b, loc, draw, place, number);
+  if (draw.kind == RandomKind::bernoulli)
+    return buildBernoulli(w, block, element, draw.keep, draw.type);
+  return buildUniform(w, block, element, cast<FloatType>(draw.type));
 }
 
 Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear) {
   Words w{b, loc};
-  Type type = cast<RankedTensorType>(op.getResult().getType()).getElementType();
+  RandomDraw draw{op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0, static_cast<int64_t>(op.getSite()),
+                  cast<RankedTensorType>(op.getResult().getType()).getElementType()};
   Value perSample = w.constant(std::max<int64_t>(1, op.getElementsPerSample()));
   Value element = arith::RemUIOp::create(b, loc, linear, perSample);
   Value sample = w.add(key[2], arith::DivUIOp::create(b, loc, linear, perSample));
-  int64_t shift = op.getKind() == RandomKind::uniform && type.isF64() ? 1 : 2; // log2 of elements per block
-  std::array<Value, 4> counter{w.shiftRight(element, shift), w.low(sample), w.low(key[1]),
-                               w.constant(static_cast<int64_t>(op.getSite()))};
-  std::array<Value, 4> block = buildPhilox(b, loc, counter, key[0]);
-  if (op.getKind() == RandomKind::bernoulli)
-    return buildBernoulli(w, block, element, op.getKeep()->convertToDouble(), type);
-  return buildUniform(w, block, element, cast<FloatType>(type));
+  return buildRandomElement(b, loc, draw, {key[0], key[1], sample}, element);
 }
+
+RandomDraw fsdp::getDraw(RandomElementOp op) {
+  return {op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0, static_cast<int64_t>(op.getSite()),
+          op.getResult().getType()};
+}
+
+int64_t fsdp::getKeptBelow(double keep) { return std::llround(std::ldexp(keep, 32)); }

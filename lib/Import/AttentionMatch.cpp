@@ -12,7 +12,8 @@
 //  1. From the softmax, follow the uses of its result through views, copies and casts
 //     to the one product that reads it. Its loops are the frame: every place is in their
 //     parts (LoopParts.h), from here on back to Q, K and V.
-//  2. From its operand P back to the softmax, through a guard against empty rows.
+//  2. From its operand P back to the softmax, through a guard against empty rows, and through factors
+//     (dropout).
 //  3. From the softmax's input back to the product Q·Kᵀ, along ops that hold a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A part that K
 //     and V both do not have is a row or a query head of a group (grouped heads: a
@@ -94,6 +95,8 @@ private:
   MLIRContext *context() { return m.softmax.getContext(); }
   bool readWeights();
   bool isGuard(Point condition, bool whenTrue);
+  bool holdsWeights(Point point, unsigned depth = 0);
+  bool takeFactor(Point &point);
   bool readScores(const Surroundings &around);
   std::optional<Point> findScore(Point point, Operation *product, unsigned depth);
   bool readOperands();
@@ -156,6 +159,33 @@ bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
          equal(operandOf(term, 0), {m.softmax.getInput(), weights.at});
 }
 
+/// Whether a formula has the softmax in it.
+bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
+  if (isa<BlockArgument>(point.value) && !point.isTensor())
+    point = readElement(point);
+  if (point.isTensor())
+    return fsdp::leadsTo(point.value, m.softmax);
+  Operation *op = point.value.getDefiningOp();
+  for (unsigned i = 0, e = op && depth < 64 ? op->getNumOperands() : 0; i < e; ++i)
+    if (holdsWeights(operandOf(point, i), depth + 1))
+      return true;
+  return false;
+}
+
+/// Steps over a product or quotient of the weights and something without them.
+bool AttentionMatcher::takeFactor(Point &point) {
+  bool divides = static_cast<bool>(point.op<arith::DivFOp>());
+  if (!divides && !point.op<arith::MulFOp>())
+    return false;
+  bool first = holdsWeights(operandOf(point, 0)), second = holdsWeights(operandOf(point, 1));
+  if (first == second || (divides && second))
+    return false;
+  using Factor = AttentionMatch::Factor;
+  m.factors.push_back({divides ? Factor::Divides : Factor::Multiplies, operandOf(point, first ? 1 : 0)});
+  point = operandOf(point, first ? 0 : 1);
+  return true;
+}
+
 /// From an operand of the product with V to the softmax.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
@@ -177,6 +207,8 @@ bool AttentionMatcher::readWeights() {
       point = operandOf(point, 0);
       continue;
     }
+    if (takeFactor(point))
+      continue;
     if (point.op<arith::SelectOp>()) {
       bool zeroWhenTrue = constantAt(operandOf(point, 1)) == 0.0;
       if (zeroWhenTrue || constantAt(operandOf(point, 2)) == 0.0) {
@@ -189,10 +221,15 @@ bool AttentionMatcher::readWeights() {
     return fail("the weights are changed between softmax and product", at ? at : m.mixing);
   }
   weights = point;
-  for (auto &[condition, whenTrue] : guards)
-    if (!isGuard(condition, whenTrue))
-      return fail("the weights are masked behind the softmax, not before it", m.mixing);
-  m.hasGuard = !guards.empty();
+  for (auto &[condition, whenTrue] : guards) {
+    using Factor = AttentionMatch::Factor;
+    if (isGuard(condition, whenTrue))
+      m.hasGuard = true;
+    else if (holdsWeights(condition))
+      return fail("the weights are changed between softmax and product", m.mixing);
+    else
+      m.factors.push_back({whenTrue ? Factor::Drops : Factor::Keeps, condition});
+  }
   m.formula = {m.softmax.getInput(), weights.at};
   return true;
 }

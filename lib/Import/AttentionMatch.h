@@ -17,7 +17,7 @@ struct Obstacle {
   Operation *at = nullptr;
 };
 
-/// softmax(f(scale · Q·Kᵀ)) · V, whichever way it is cut into loops, views and copies. Places are
+/// g(softmax(f(scale · Q·Kᵀ))) · V, g being factors, whichever way it is cut into loops, views and copies. Places are
 /// over parts of loops (LoopParts.h), which fall into groups.
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}
@@ -32,6 +32,14 @@ struct AttentionMatch {
   Point formula;         // what goes into the softmax
   Point score;           // where it reads the product
   bool hasGuard = false; // rows of -inf give 0
+
+  /// What the weights are changed by between softmax and product: a factor, a divisor, or a condition that
+  /// keeps them (drops them) and else gives 0.
+  struct Factor {
+    enum Kind { Multiplies, Divides, Keeps, Drops } kind;
+    Point value;
+  };
+  SmallVector<Factor> factors;
 
   /// Parts, outermost first: in everything; in Q only (query heads of a kv head); rows; keys; head dimensions.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;

@@ -60,7 +60,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
 
 /// Uses of what attention captures as operand `number`.
 static void collectCaptured(AttentionOp op, unsigned number, Uses &uses, SmallVectorImpl<Value> &further) {
-  for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u)})
+  for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
+                             std::pair(&op.getWeightMod(), 4u)})
     if (!region->empty())
       for (Operation *user : region->getArgument(own + number).getUsers())
         collectScalar(user->getResult(0), uses, further, 0);

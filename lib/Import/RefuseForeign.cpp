@@ -7,7 +7,8 @@
 // Located errors with advice, before any other pass could stumble:
 //
 //   before anything    ops of dialects nobody here lowers (torch, stablehlo,
-//                      tm_tensor, loops, memrefs), more than one block,
+//                      tm_tensor, loops, memrefs), generators of random
+//                      numbers with a state, more than one block,
 //                      arguments of dynamic shape or without elements,
 //                      complex numbers, resources of the wrong size
 //   after folding      values whose shape is still dynamic (option `shapes`)
@@ -47,6 +48,8 @@ private:
 static bool isKnown(Operation *op) {
   if (isa<cf::AssertOp, ml_program::GlobalOp, ModuleOp>(op))
     return true;
+  if (isa<linalg::FillRng2DOp>(op))
+    return false;
   return op->getDialect() && isa<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
                                  tensor::TensorDialect, tosa::TosaDialect, FSDPDialect>(op->getDialect());
 }
@@ -70,7 +73,8 @@ static LogicalResult checkBlob(Operation *op) {
 LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (!isKnown(op)) {
-    InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << name << "' is not supported";
+    StringRef what = isa<ml_program::GlobalLoadOp, ml_program::GlobalStoreOp>(op) ? " (a state from step to step) " : " ";
+    InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << name << "'" << what << "is not supported";
     if (StringRef advice = adviceForOp(name); !advice.empty())
       diag << "; " << advice;
     return diag;

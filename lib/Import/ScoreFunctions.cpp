@@ -15,7 +15,8 @@
 //  3. What is left is written into the regions. Elements of other tensors become captured
 //     operands, read where the place says; elementwise ops without the score are copied
 //     too, unless they hold a function like log: those stay outside.
-//  4. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual score for sure.
+//  4. Factors behind the softmax are weight_mod, numbers of fsdp.random elements that it draws.
+//  5. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual score for sure.
 //     (A row of them alone is a mean over V; by the log-sum-exp of such a row no gradient can be computed.)
 //
 //===----------------------------------------------------------------------===//
@@ -32,8 +33,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A score of this or less is a masked one.
-static constexpr double masked = -1e4;
 /// A lower bound of this or less holds masked scores only: the least of f16, and of wider floats.
 static constexpr double clamped = -6e4;
 
@@ -204,6 +203,7 @@ public:
   /// Null with an obstacle when it cannot be written.
   Value get(const Point &point);
   Value condition(const Mask &mask);
+  Value factor(const AttentionMatch::Factor &factor, Value product);
   void yield(Value value) { YieldOp::create(b, op.getLoc(), value); }
   OpBuilder &builder() { return b; }
 
@@ -211,6 +211,8 @@ private:
   Value make(const Point &point);
   Value extract(Value tensor, ValueRange at);
   Value copy(const Point &point);
+  Value random(RandomOp source, ArrayRef<AffineExpr> at);
+  Value whole(AffineExpr expr);
   Value index(AffineExpr expr);
   Value part(unsigned part);
   Value fail(const Twine &reason, Operation *at) {
@@ -252,12 +254,8 @@ Value ScoreFunctions::Writer::part(unsigned part) {
   return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
 }
 
-Value ScoreFunctions::Writer::index(AffineExpr expr) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constantIndex(constant.getValue());
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return part(dim.getPosition());
-  // A whole dimension.
+/// b, h, i or j, when the expression is all of it.
+Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   for (auto [dim, parts] : llvm::enumerate(f.indices)) {
     int64_t extent = 1;
     for (unsigned p : parts)
@@ -269,6 +267,16 @@ Value ScoreFunctions::Writer::index(AffineExpr expr) {
         llvm::equal(*terms, wideParts, [](const LoopParts::Term &t, unsigned p) { return t.part == p; }))
       return argument(dim + hasScore);
   }
+  return {};
+}
+
+Value ScoreFunctions::Writer::index(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constantIndex(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return part(dim.getPosition());
+  if (Value dimension = whole(expr))
+    return dimension;
   auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
   Value lhs = binary ? index(binary.getLHS()) : Value(), rhs = binary ? index(binary.getRHS()) : Value();
   if (!lhs || !rhs)
@@ -292,13 +300,63 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   unsigned own = 4 + hasScore, number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
   if (number == op.getCaptures().size()) {
     op.getCapturesMutable().append(tensor);
-    for (Region *region : {&op.getScoreMod(), &op.getMaskMod()})
+    for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()})
       if (!region->empty())
         region->front().addArgument(type, op.getLoc());
   }
   Value value = tensor::ExtractOp::create(b, op.getLoc(), argument(own + number), at);
   bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
   return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
+}
+
+/// The element of random numbers at a place: of which sample, and which one of it.
+Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(source.getResult().getType());
+  // Neighbours that are one dimension here (kv heads and the query heads of each) count as one.
+  SmallVector<std::pair<AffineExpr, int64_t>> dims;
+  for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
+    if (!expr)
+      return fail("this is not read by batch, head, row and key", source);
+    AffineExpr joined = dims.empty() ? AffineExpr() : dims.back().first * extent + expr;
+    if (joined && whole(joined))
+      dims.back() = {joined, dims.back().second * extent};
+    else
+      dims.push_back({expr, extent});
+  }
+  int64_t perSample = source.getElementsPerSample(), inner = 1;
+  unsigned first = dims.size(); // of a sample
+  while (first > 0 && inner < perSample)
+    inner *= dims[--first].second;
+  auto count = [&](unsigned from, unsigned to) {
+    Value linear;
+    for (auto [expr, extent] : ArrayRef(dims).slice(from, to - from)) {
+      Value next = index(expr);
+      if (!next)
+        return fail("this is not read by batch, head, row and key", source);
+      linear = linear ? arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, linear, constantIndex(extent)), next)
+                      : next;
+    }
+    return linear ? linear : constantIndex(0);
+  };
+  Value sample = count(0, inner == perSample ? first : dims.size()), element = sample;
+  if (inner == perSample)
+    element = count(first, dims.size());
+  if (!sample || !element)
+    return {};
+  if (inner != perSample) {
+    element = arith::RemUIOp::create(b, loc, element, constantIndex(perSample));
+    sample = arith::DivUIOp::create(b, loc, sample, constantIndex(perSample));
+  }
+  Value seed = extract(source.getSeed(), {}), step = extract(source.getStep(), {}), start = extract(source.getFirst(), {});
+  sample = arith::AddIOp::create(b, loc, start, arith::IndexCastOp::create(b, loc, b.getI64Type(), sample));
+  Type drawn = type.getElementType();
+  if (isa<FloatType>(drawn) && source.getKind() == RandomKind::bernoulli)
+    drawn = wide;
+  Value value = RandomElementOp::create(b, loc, drawn, source.getKindAttr(), source.getKeepAttr(), seed, step, sample,
+                                        element, source.getSiteAttr());
+  bool narrow = isa<FloatType>(drawn) && drawn.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  return narrow ? Value(arith::ExtFOp::create(b, loc, wide, value)) : value;
 }
 
 /// A scalar op with its operands; narrow floats are wide.
@@ -339,6 +397,8 @@ Value ScoreFunctions::Writer::make(const Point &p) {
         return fail("a mask that depends on scores", f.m.scoring);
       return argument(0);
     }
+    if (auto source = p.value.getDefiningOp<RandomOp>())
+      return random(source, p.at);
     SmallVector<Value> at;
     for (AffineExpr expr : p.at)
       at.push_back(expr ? index(expr) : Value());
@@ -392,6 +452,43 @@ Value ScoreFunctions::Writer::condition(const Mask &mask) {
   return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
 }
 
+/// `product` with a factor more.
+Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value product) {
+  using Factor = AttentionMatch::Factor;
+  Location loc = op.getLoc();
+  Value value = get(factor.value);
+  if (!value)
+    return {};
+  if (factor.kind == Factor::Divides)
+    return arith::DivFOp::create(b, loc, product, value);
+  if (factor.kind == Factor::Multiplies)
+    return arith::MulFOp::create(b, loc, product, value);
+  Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, 0));
+  bool keeps = factor.kind == Factor::Keeps;
+  return arith::SelectOp::create(b, loc, value, keeps ? product : zero, keeps ? zero : product);
+}
+
+/// The factors of the weights. They have no gradient, so nothing that might have one is read.
+bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
+  if (m.factors.empty())
+    return true;
+  Writer weight(*this, op, op.getWeightMod(), false, obstacle);
+  OpBuilder &b = weight.builder();
+  Value product =
+      arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(getElementTypeOrSelf(op.getLse().getType()), 1));
+  for (const AttentionMatch::Factor &factor : m.factors)
+    if (product = weight.factor(factor, product); !product)
+      return false;
+  weight.yield(product);
+  for (auto read : op.getWeightMod().getOps<tensor::ExtractOp>())
+    if (isa<FloatType>(read.getType())) {
+      obstacle = {"the weights are changed between softmax and product by numbers that are read from memory",
+                  m.factors.front().value.value.getDefiningOp()};
+      return false;
+    }
+  return true;
+}
+
 bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
   Writer score(*this, op, op.getScoreMod(), true, obstacle);
   Value s = score.get(m.formula);
@@ -408,84 +505,7 @@ bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
   }
   mask.yield(keep ? keep
                   : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(), mask.builder().getBoolAttr(true))));
-  return true;
-}
-
-/// Whether scores may be as low as masked ones by what score_mod adds: very negative constants, tables that
-/// hold them, and numbers that come with a batch. (-inf is no such score: it does not count anywhere.)
-static bool mayMask(AttentionOp op) {
-  auto isLow = [](const APFloat &v) {
-    return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
-  }; // or subtracted
-  for (auto constant : op.getScoreMod().getOps<arith::ConstantOp>())
-    if (auto value = dyn_cast<FloatAttr>(constant.getValue()); value && isLow(value.getValue()))
-      return true;
-  return llvm::any_of(op.getCaptures(), [&](Value capture) {
-    auto argument = dyn_cast<BlockArgument>(capture);
-    auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
-    DenseFPElementsAttr table;
-    if (matchPattern(capture, m_Constant(&table)))
-      return llvm::any_of(table.getValues<APFloat>(), isLow);
-    return isa<FloatType>(getElementTypeOrSelf(capture.getType())) &&
-           (capture.getDefiningOp<arith::ConstantOp>() ||
-            (func && !func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr)));
-  });
-}
-
-/// An element of a table of known bits, through views and slices; nothing when it is not known.
-static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
-  for (Operation *op = table.getDefiningOp(); op; op = table.getDefiningOp()) {
-    DenseIntElementsAttr bits;
-    int64_t flat = 0;
-    for (auto [coordinate, extent] : llvm::zip_equal(at, cast<RankedTensorType>(table.getType()).getShape()))
-      flat = flat * extent + coordinate;
-    if (matchPattern(op, m_Constant(&bits)))
-      return !bits.getValues<APInt>()[flat].isZero();
-    bool isView = isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-    auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-    if (!isView && (!slice || slice.getStaticOffsets().size() != static_cast<size_t>(slice.getSourceType().getRank()) ||
-                    llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
-                    llvm::any_of(slice.getStaticStrides(), ShapedType::isDynamic)))
-      return std::nullopt;
-    table = op->getOperand(0);
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
-    SmallVector<int64_t> source(shape.size());
-    if (isView)
-      for (unsigned d = shape.size(); d-- > 0; flat /= shape[d])
-        source[d] = flat % shape[d];
-    for (unsigned d = 0, next = 0; slice && d < shape.size(); ++d)
-      source[d] =
-          slice.getStaticOffsets()[d] + (slice.getDroppedDims().test(d) ? 0 : at[next++] * slice.getStaticStrides()[d]);
-    at = source;
-  }
-  return std::nullopt;
-}
-
-/// A mask that is one table of known bits, read by keys last, with a key in each of its rows.
-static bool isTableWithKeys(AttentionOp op) {
-  Block &body = op.getMaskMod().front();
-  auto extract = body.getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
-  if (!extract || extract.getIndices().empty() || extract.getIndices().back() != body.getArgument(3) ||
-      llvm::is_contained(extract.getIndices().drop_back(), body.getArgument(3)))
-    return false;
-  Value table = op.getCaptures()[cast<BlockArgument>(extract.getTensor()).getArgNumber() - 4];
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
-  SmallVector<int64_t> at(shape.size(), 0);
-  int64_t keys = shape.back(), rows = keys ? cast<RankedTensorType>(table.getType()).getNumElements() / keys : 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t rest = row;
-    for (unsigned d = shape.size() - 1; d-- > 0; rest /= shape[d])
-      at[d] = rest % shape[d];
-    bool found = false;
-    for (at.back() = 0; at.back() < keys && !found; ++at.back())
-      if (std::optional<bool> bit = bitAt(table, at))
-        found = *bit;
-      else
-        return false;
-    if (!found)
-      return false;
-  }
-  return rows > 0;
+  return writeFactors(op, obstacle);
 }
 
 AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle) {

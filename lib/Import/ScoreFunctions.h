@@ -12,7 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod.
+/// A score of this or less is a masked one.
+constexpr double masked = -1e4;
+
+/// Whether score_mod may make scores as low as masked ones.
+bool mayMask(AttentionOp op);
+/// Whether the mask is one table of known bits, with a key in each of its rows.
+bool isTableWithKeys(AttentionOp op);
+
+/// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod; and what behind it, as weight_mod.
 class ScoreFunctions {
 public:
   /// `indices`: the parts of b, h, i, j. `assumeKeys`: every row keeps a key, whatever masks it.
@@ -40,6 +48,7 @@ private:
   bool addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer, unsigned rest);
   void peelScale();
   bool write(AttentionOp op, Obstacle &obstacle);
+  bool writeFactors(AttentionOp op, Obstacle &obstacle);
 
   AttentionMatch &m;
   SmallVector<SmallVector<unsigned>> indices;

@@ -12,6 +12,7 @@
 //   top level   ops outside the vocabulary; tensors of complex or index elements
 //   lookups     ids that may leave the table or the classes
 //   bodies      anything but arith, math and linalg.index; captured tensors
+//   integers    divisors that may be 0, shifts by too many bits
 //
 // All violations are reported, the first eight of a kind.
 //
@@ -23,6 +24,7 @@
 #include "Lookups.h"
 #include "Positions.h"
 #include "Structured.h"
+#include "Traps.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -313,6 +315,7 @@ void VerifyImportedPass::runOnOperation() {
       failedAny = true;
     }
   }
+  func.walk([&](Operation *op) { failedAny |= failed(refuseTraps(op)); });
   if (failedAny)
     signalPassFailure();
 }

@@ -64,6 +64,23 @@ func.func @exponent(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
 // -----
 
 #none = affine_map<() -> ()>
+func.func @bits(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<f32>
+  %sign = arith.constant 0x80000000 : i32
+  %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.bitcast %a : f32 to i32
+    %1 = arith.xori %0, %sign : i32
+    // expected-error@+1 {{no gradient for 'arith.bitcast' of bits that come from a float; write it with ops on floats}}
+    %2 = arith.bitcast %1 : i32 to f32
+    linalg.yield %2 : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#none = affine_map<() -> ()>
 func.func @no_rule(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
   %e = tensor.empty() : tensor<f32>
   %c = arith.constant 2.0 : f32

@@ -238,3 +238,112 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   }
   return
 }
+
+// -----
+
+func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5 capture(%t : tensor<3xf32>)
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
+    // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
+    %f = tensor.extract %x[%j] : tensor<3xf32>
+    fsdp.yield %f : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @weights_are_not_of_the_score(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  // expected-error @below {{expected 'weight_mod' to end with an 'fsdp.yield' of one 'f32'}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %f = arith.constant true
+    fsdp.yield %f : i1
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @uniform_flags(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %s = arith.constant 5 : i64
+    // expected-error @below {{expected a float with uniform, found 'i1'}}
+    %f = fsdp.random_element uniform seed %s step %s sample %s element %j site 3 : i1
+    %y = arith.constant 1.0 : f32
+    fsdp.yield %y : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @far_site(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %s = arith.constant 5 : i64
+    // expected-error @below {{expected a site in [0, 2^32), found 4294967296}}
+    %f = fsdp.random_element uniform seed %s step %s sample %s element %j site 4294967296 : f32
+    %y = arith.constant 1.0 : f32
+    fsdp.yield %y : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @no_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %s = arith.constant 5 : i64
+    // expected-error @below {{expected 'keep' with bernoulli}}
+    %f = fsdp.random_element bernoulli seed %s step %s sample %s element %j site 3 : f32
+    %y = arith.constant 1.0 : f32
+    fsdp.yield %y : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @uniform_keep(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %s = arith.constant 5 : i64
+    // expected-error @below {{expected no 'keep' with uniform}}
+    %f = fsdp.random_element uniform keep 0.5 seed %s step %s sample %s element %j site 3 : f32
+    %y = arith.constant 1.0 : f32
+    fsdp.yield %y : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @keep_range(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %s = arith.constant 5 : i64
+    // expected-error @below {{expected 'keep' in [0, 1], found 1.5}}
+    %f = fsdp.random_element bernoulli keep 1.5 seed %s step %s sample %s element %j site 3 : f32
+    %y = arith.constant 1.0 : f32
+    fsdp.yield %y : f32
+  }
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @element_outside(%s: i64, %j: index) -> f32 {
+  // expected-error @below {{expects parent op to be one of 'fsdp.attention, fsdp.attention_grad'}}
+  %f = fsdp.random_element uniform seed %s step %s sample %s element %j site 3 : f32
+  return %f : f32
+}

@@ -25,6 +25,33 @@ func.func @causal(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>) -> tensor<1x
   return %o : tensor<1x2x3x4xf32>
 }
 
+// Dropout: factors of the weights, drawn by place; in the gradient, too.
+// CHECK-LABEL: func @dropout
+// CHECK: fsdp.attention {{.*}} capture(%{{.*}} : tensor<i64>) {{.*}} weight_mod(%b: index, %h: index, %i: index, %j: index, %[[KEY:.*]]: tensor<i64>) {
+// CHECK: %[[SEED:.*]] = tensor.extract %[[KEY]][]
+// CHECK: fsdp.random_element bernoulli keep 9.000000e-01 seed %[[SEED]] step %[[SEED]] sample %{{.*}} element %{{.*}} site 3 : f32
+// CHECK: fsdp.attention_grad {{.*}} weight_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<i64>) {
+// CHECK: fsdp.random_element uniform seed
+func.func @dropout(%q: tensor<1x2x3x4xf32>, %key: tensor<i64>) -> tensor<1x2x3x4xf32> {
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5 capture(%key : tensor<i64>)
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index, %k: tensor<i64>) {
+    %seed = tensor.extract %k[] : tensor<i64>
+    %n = arith.index_cast %b : index to i64
+    %f = fsdp.random_element bernoulli keep 0.9 seed %seed step %seed sample %n element %j site 3 : f32
+    fsdp.yield %f : f32
+  }
+  %dq, %dk, %dv = fsdp.attention_grad %q, %q, %q, %o, %lse, %o scale 0.5 capture(%key : tensor<i64>)
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3x4xf32>
+        -> tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>
+      weight_mod(%b: index, %h: index, %i: index, %j: index, %k: tensor<i64>) {
+    %seed = tensor.extract %k[] : tensor<i64>
+    %f = fsdp.random_element uniform seed %seed step %seed sample %seed element %j site 3 : f32
+    fsdp.yield %f : f32
+  }
+  return %dq : tensor<1x2x3x4xf32>
+}
+
 // Both, with captured tensors; and the gradient.
 // CHECK-LABEL: func @captures
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}}, %{{.*}} : tensor<4xf32>, tensor<3xi32>)

@@ -64,6 +64,7 @@ func.func @operands(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> 
 // CHECK: mask_mod(%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: tensor<2xi32>)
 // CHECK: fsdp.attention {{.*}} : tensor
 // CHECK-NOT: mask_mod
+// CHECK-NOT: weight_mod
 // CHECK: return
 func.func @attention(%q: tensor<1x1x2x4xf32>, %m: tensor<2xf32>, %d: tensor<2xi32>) -> (tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>) {
   %o, %l = fsdp.attention %q, %q, %q scale 0.5 capture(%m, %d : tensor<2xf32>, tensor<2xi32>)
@@ -82,6 +83,9 @@ func.func @attention(%q: tensor<1x1x2x4xf32>, %m: tensor<2xf32>, %d: tensor<2xi3
       mask_mod(%b: index, %h: index, %i: index, %j: index) {
     %true = arith.constant true
     fsdp.yield %true : i1
+  } weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %one = arith.constant 1.0 : f32
+    fsdp.yield %one : f32
   }
   return %o, %p : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>
 }

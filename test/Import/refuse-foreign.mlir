@@ -72,3 +72,34 @@ func.func @resource() -> tensor<4xf32> {
     }
   }
 #-}
+
+// -----
+
+// How torch-mlir writes rand and dropout: a seed that each step moves on.
+ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
+func.func @torch_random() -> tensor<i64> {
+  // expected-error @+1 {{'ml_program.global_load' (a state from step to step) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, step and sample (docs/Guide.md, chapter 20)}}
+  %seed = ml_program.global_load @global_seed : tensor<i64>
+  // expected-error @+1 {{'ml_program.global_store' (a state from step to step) is not supported; export the model without dropout}}
+  ml_program.global_store @global_seed = %seed : tensor<i64>
+  return %seed : tensor<i64>
+}
+
+// -----
+
+func.func @others(%x: tensor<2x4xf32>, %key: tensor<2xui64>) -> tensor<2x4xf32> {
+  %min = arith.constant 0.0 : f64
+  %seed = arith.constant 7 : i32
+  // expected-error @+1 {{'torch.aten.native_dropout' is not supported; export the model without dropout, or draw with 'fsdp.random'}}
+  %0:2 = "torch.aten.native_dropout"(%x) : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xi1>)
+  // expected-error @+1 {{'torch_c.get_next_seed' is not supported; export the model without dropout}}
+  %1 = "torch_c.get_next_seed"() : () -> i64
+  // expected-error @+1 {{'stablehlo.rng' is not supported; export the model without dropout, or draw with 'fsdp.random'}}
+  %2 = "stablehlo.rng"(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // expected-error @+1 {{'stablehlo.rng_bit_generator' is not supported; export the model without dropout}}
+  %3:2 = "stablehlo.rng_bit_generator"(%key) : (tensor<2xui64>) -> (tensor<2xui64>, tensor<2x4xui32>)
+  // One seed gives the same numbers in every step.
+  // expected-error @+1 {{'linalg.fill_rng_2d' is not supported; export the model without dropout, or draw with 'fsdp.random'}}
+  %4 = linalg.fill_rng_2d ins(%min, %min, %seed : f64, f64, i32) outs(%x : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %4 : tensor<2x4xf32>
+}

@@ -8,8 +8,7 @@
 // CHECK-SAME: fsdp.param = "w"
 // CHECK-SAME: {fsdp.batch = "targets", fsdp.limit = 5 : i64}
 // CHECK: fsdp.gather_rows
-// CHECK: linalg.contract
-// CHECK: linalg.softmax
+// CHECK: fsdp.attention
 // CHECK: linalg.contract
 // CHECK: fsdp.cross_entropy
 // LOWER-NOT: tosa.

@@ -252,6 +252,9 @@ static void decompose(AttentionOp op, IRRewriter &b) {
     Value row = code.at(lse, at.drop_back());
     Value sum = fold(code, keys, code.real(work, 0), [&](Code &c, Value sum, Value key) {
       Value p = math::ExpOp::create(c.b, c.loc, c.sub(score(c, at, key), row));
+      if (!op.getWeightMod().empty())
+        p = c.select(isLowest(c, score(c, at, key)), c.real(work, 0),
+                     c.mul(p, inlineFunction(c.b, op.getWeightMod(), {at[0], at[1], at[2], key}, op.getCaptures())));
       return c.add(sum, c.mul(p, c.to(c.at(op.getV(), {at[0], kvHead(c, at[1]), key, at[3]}), work)));
     });
     return code.to(code.select(isLowest(code, row), code.real(work, 0), sum), oType.getElementType());

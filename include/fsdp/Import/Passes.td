@@ -185,7 +185,7 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
     - Requires: softmax is raised; structured ops are generics or contractions.
     - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`, through views, copies and casts,
       with grouped heads where K and V are repeated; masks are in mask_mod, other functions
-      in score_mod, what they read is captured. A softmax between two products that stays gets a remark
+      in score_mod, dropout is in weight_mod, what they read is captured. A softmax between two products that stays gets a remark
       that says why, with a note at what is in the way.
     - Keeps: values up to rounding. Rows that are -inf throughout give 0, which were NaN.
   }];

@@ -33,7 +33,7 @@ struct ImportOptions {
   std::string ignoreIndex;
   /// Products around a softmax become fsdp.attention: "true"; "assume-keys": also where only finite
   /// numbers mask, and no row is provably left with a key; "false".
-  std::string raiseAttention = "false";
+  std::string raiseAttention = "true";
 };
 
 /// Foreign MLIR to the model contract of docs/Pipeline.md §1.

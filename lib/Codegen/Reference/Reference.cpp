@@ -162,7 +162,8 @@ static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   return generate;
 }
 
-/// A loop per dimension of the updates around one scalar add.
+/// A loop per dimension of the updates around one scalar add. On a buffer: as a tensor, the table would be copied for
+/// each update.
 static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -171,23 +172,24 @@ static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
     table = tensor::SplatOp::create(b, loc, zero, type);
   }
+  Value sums = bufferization::AllocTensorOp::create(b, loc, type, ValueRange(), table);
+  Value buffer = bufferization::ToBufferOp::create(b, loc, MemRefType::get(type.getShape(), type.getElementType()), sums);
   SmallVector<Value> lower, upper, step;
   for (int64_t size : cast<RankedTensorType>(op.getUpdates().getType()).getShape()) {
     lower.push_back(arith::ConstantIndexOp::create(b, loc, 0));
     upper.push_back(arith::ConstantIndexOp::create(b, loc, size));
     step.push_back(arith::ConstantIndexOp::create(b, loc, 1));
   }
-  return scf::buildLoopNest(b, loc, lower, upper, step, table,
-                            [&](OpBuilder &nested, Location loc, ValueRange at, ValueRange state) -> scf::ValueVector {
-                              Value id = tensor::ExtractOp::create(nested, loc, op.getIds(), at.drop_back());
-                              Value row = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), id);
-                              SmallVector<Value> place = {row, at.back()};
-                              Value old = tensor::ExtractOp::create(nested, loc, state[0], place);
-                              Value update = tensor::ExtractOp::create(nested, loc, op.getUpdates(), at);
-                              Value sum = arith::AddFOp::create(nested, loc, old, update);
-                              return {tensor::InsertOp::create(nested, loc, sum, state[0], place)};
-                            })
-      .results[0];
+  scf::buildLoopNest(b, loc, lower, upper, step, [&](OpBuilder &nested, Location loc, ValueRange at) {
+    Value id = tensor::ExtractOp::create(nested, loc, op.getIds(), at.drop_back());
+    Value row = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), id);
+    SmallVector<Value> place = {row, at.back()};
+    Value old = memref::LoadOp::create(nested, loc, buffer, place);
+    Value update = tensor::ExtractOp::create(nested, loc, op.getUpdates(), at);
+    Value sum = arith::AddFOp::create(nested, loc, old, update);
+    memref::StoreOp::create(nested, loc, sum, buffer, place);
+  });
+  return bufferization::ToTensorOp::create(b, loc, type, buffer, /*restrict=*/true, /*writable=*/true);
 }
 
 static LogicalResult expandOps(func::FuncOp kernel) {

@@ -154,6 +154,10 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
     known[op->getResult(0)] = emitExtract(b, op, site, known);
     return;
   }
+  if (auto random = dyn_cast<RandomElementOp>(op)) {
+    known[random] = emitRandom(b, random, site, known);
+    return;
+  }
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(emit(b, operand, site, known));

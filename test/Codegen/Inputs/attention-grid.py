@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|full both|forward|backward DTYPE...
+#   attention-grid.py small|full|owned|huge both|forward|backward DTYPE...
 import itertools
 import sys
 
@@ -10,12 +10,12 @@ WIDE = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64"}
 class Case:
     """One problem: sizes, a score function and a mask function by name."""
 
-    def __init__(self, dtype, b, h, hkv, sq, sk, d, dv, mod="none", mask="none", scale=None):
+    def __init__(self, dtype, b, h, hkv, sq, sk, d, dv, mod="none", mask="none", scale=None, weight="none", entries=0):
         self.dtype, self.wide = dtype, WIDE[dtype]
         self.b, self.h, self.hkv, self.sq, self.sk, self.d, self.dv = b, h, hkv, sq, sk, d, dv
-        self.mod, self.mask = mod, mask
+        self.mod, self.mask, self.weight, self.entries = mod, mask, weight, entries
         self.scale = scale if scale is not None else d**-0.5
-        self.name = f"{dtype}_{b}x{h}x{hkv}_{sq}x{sk}_{d}x{dv}_{mod}_{mask}"
+        self.name = f"{dtype}_{b}x{h}x{hkv}_{sq}x{sk}_{d}x{dv}_{mod}_{mask}" + ("" if weight == "none" else "_" + weight)
 
     # Captured tensors: (name, type, kernel attribute).
     def captures(self):
@@ -29,6 +29,9 @@ class Case:
             "bias": [("bias", f"tensor<{self.h}x{self.sq}x{self.sk}x{w}>", "")],
             "batchbias": [("bias", f"tensor<{self.b}x1x{self.sq}x{self.sk}x{self.dtype}>", "")],
             "relative": [("relative", f"tensor<{self.sq + self.sk}x{w}>", "")],
+            "gathered": [("table", f"tensor<{self.entries}x{w}>", ""),
+                         ("entry", f"tensor<{self.sq}x{self.sk}xi32>", f" {{fsdp.limit = {self.entries} : i64}}")],
+            "swapped": [("table", f"tensor<{self.sq}x{self.sq}x{self.sk}x{w}>", "")],
             "transposed": [("bias", f"tensor<{self.sk}x{self.sq}x{w}>", "")],
             "all": [("slope", f"tensor<{self.h}x{w}>", slow), ("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", ""),
                     ("relative", f"tensor<{self.sq + self.sk}x{self.dtype}>", ""),
@@ -40,7 +43,8 @@ class Case:
             "table": [("keep", f"tensor<{self.sq}x{self.sk}xi1>", " {fsdp.limit = 2 : i64}")],
             "lengths": [("length", f"tensor<{self.b}xi64>", f" {{fsdp.limit = {self.sk} : i64}}")],
         }.get(self.mask, [])
-        return table + masks
+        key = [(n, "tensor<i64>", " {fsdp.limit = 1000 : i64}") for n in ("seed", "step", "first")]
+        return table + masks + (key if self.weight in ("dropout", "uniform", "batches") else [])
 
     def arguments(self, leading):
         types = ["index"] * 4 + [t for _, t, _ in self.captures()]
@@ -92,6 +96,16 @@ class Case:
             load, _ = self.load("%x", name, indices)
             return (before + load + [f"    %r = arith.addf %s, %x : {w}", f"    fsdp.yield %r : {w}"],
                     before + self.contribute("%g", name, indices) + [f"    fsdp.yield %g : {w}"])
+        if self.mod == "gathered":
+            index = [f"    %e = tensor.extract %entry[%i, %j] : {self.type('entry')}", "    %at = arith.index_cast %e : i32 to index"]
+            load, _ = self.load("%x", "table", "%at")
+            return (index + load + [f"    %r = arith.addf %s, %x : {w}", f"    fsdp.yield %r : {w}"],
+                    index + self.contribute("%g", "table", "%at") + [f"    fsdp.yield %g : {w}"])
+        if self.mod == "swapped":  # the head is once the first index and once the second
+            load = self.load("%x", "table", "%h, %i, %j")[0] + self.load("%y", "table", "%i, %h, %j")[0]
+            return (load + [f"    %a = arith.addf %s, %x : {w}", f"    %r = arith.addf %a, %y : {w}", f"    fsdp.yield %r : {w}"],
+                    self.contribute("%g", "table", "%h, %i, %j") + self.contribute("%g", "table", "%i, %h, %j")
+                    + [f"    fsdp.yield %g : {w}"])
         if self.mod == "alibi":
             load, _ = self.load("%m", "slope", "%h")
             before = self.distance()
@@ -146,6 +160,29 @@ class Case:
             "nothing": ["    %keep = arith.constant false"] + end,
         }[self.mask]
 
+    def weights(self):
+        """Bodies of weight_mod: dropout row by row, numbers for other places, a function of the place."""
+        w = self.wide
+        key = [f"    %{n}0 = tensor.extract %{n}[] : tensor<i64>" for n in ("seed", "step", "first")] if self.captures() else []
+        sample = ["    %b64 = arith.index_cast %b : index to i64", "    %n = arith.addi %first0, %b64 : i64"]
+        place = [f"    %sq = arith.constant {self.sq} : index", f"    %sk = arith.constant {self.sk} : index",
+                 "    %e0 = arith.muli %h, %sq : index", "    %e1 = arith.addi %e0, %i : index",
+                 "    %e2 = arith.muli %e1, %sk : index", "    %e = arith.addi %e2, %j : index"]
+        draw = lambda kind, element: [f"    %f = fsdp.random_element {kind} seed %seed0 step %step0 sample %n element {element} site 7 : {w}"]
+        end = [f"    fsdp.yield %f : {w}"]
+        return {
+            "none": None,
+            "dropout": key + sample + place + draw("bernoulli keep 0.75", "%e") + end,
+            "uniform": key + sample + place + draw("uniform", "%e") + end,
+            # A sample per key, elements along rows.
+            "batches": key + ["    %j64 = arith.index_cast %j : index to i64", "    %n = arith.addi %first0, %j64 : i64"]
+            + draw("bernoulli keep 0.5", "%i") + end,
+            # A division by zero where the causal mask masks.
+            "place": ["    %c1 = arith.constant 1 : index", f"    %one = arith.constant 1.0 : {w}", "    %d = arith.subi %i, %j : index",
+                      "    %d1 = arith.addi %d, %c1 : index", "    %d64 = arith.index_cast %d1 : index to i64",
+                      f"    %x = arith.sitofp %d64 : i64 to {w}", f"    %f = arith.divf %one, %x : {w}"] + end,
+        }[self.weight]
+
     def functions(self, grad):
         text, w = "", self.wide
         mods, masks = self.mods(), self.masks()
@@ -153,6 +190,8 @@ class Case:
             text += f"\n      score_mod({self.arguments([f'%s: {w}'])}) {{\n" + "\n".join(mods[0]) + "\n  }"
         if masks:
             text += f"\n      mask_mod({self.arguments([])}) {{\n" + "\n".join(masks) + "\n  }"
+        if self.weights():
+            text += f"\n      weight_mod({self.arguments([])}) {{\n" + "\n".join(self.weights()) + "\n  }"
         if mods and grad:
             text += f"\n      score_grad({self.arguments([f'%g: {w}', f'%s: {w}'])}) {{\n" + "\n".join(mods[1]) + "\n  }"
         return text
@@ -206,6 +245,11 @@ def small(dtype):
         yield Case(dtype, *next(sizes), mod, mask)
     yield Case(dtype, 1, 1, 1, 1, 1, 8, 8, "all", "causal")
     yield Case(dtype, 1, 1, 1, 3, 5, 7, 11, "none", "none", -0.3)
+    yield Case(dtype, 2, 4, 2, 37, 140, 16, 24, "all", "none", None, "dropout")
+    yield Case(dtype, 2, 2, 1, 101, 53, 16, 16, "none", "window", None, "dropout")
+    yield Case(dtype, 2, 2, 2, 37, 20, 16, 16, "softcap", "none", None, "uniform")
+    yield Case(dtype, 1, 2, 2, 130, 130, 16, 16, "none", "causal", None, "place")
+    yield Case(dtype, 1, 2, 1, 37, 140, 16, 16, "rows", "lengths", None, "batches")
 
 
 def full(dtype):
@@ -217,12 +261,29 @@ def full(dtype):
     for mod, mask in itertools.product(MODS, MASKS):
         yield Case(dtype, 2, 4, 2, 113, 203, 32, 32, mod, mask)
     yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "all", "causal")
+    yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "alibi", "causal", None, "dropout")
+
+
+def owned(dtype):
+    """Gradients of tables too large for each unit to have its own: units are cut so that no two write one element."""
+    yield Case(dtype, 2, 4, 2, 530, 540, 8, 8, "bias", "causal")
+    yield Case(dtype, 2, 2, 2, 740, 750, 8, 8, "batchbias", "window")
+    yield Case(dtype, 2, 2, 1, 1040, 1050, 8, 8, "transposed", "causal")
+    yield Case(dtype, 2, 4, 2, 80, 203, 16, 16, "swapped", "none")
+    yield Case(dtype, 2, 4, 2, 113, 203, 16, 16, "gathered", "causal", entries=1200000)
+
+
+def huge(dtype):
+    """Tables of more than 32 MiB."""
+    yield Case(dtype, 1, 4, 2, 1500, 1510, 8, 8, "bias", "causal")
+    yield Case(dtype, 2, 2, 1, 2100, 2101, 8, 8, "batchbias", "prefix")
+    yield Case(dtype, 2, 2, 2, 300, 310, 8, 8, "gathered", "none", entries=9000000)
 
 
 kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
 for dtype in dtypes:
     seen = set()
-    for case in {"small": small, "full": full}[kind](dtype):
+    for case in {"small": small, "full": full, "owned": owned, "huge": huge}[kind](dtype):
         if case.name in seen:
             continue
         seen.add(case.name)

@@ -107,3 +107,41 @@ func.func @no_score(%q: tensor<1x1x2x2xf64>, %k: tensor<1x1x3x2xf64>, %v: tensor
   }
   return %o : tensor<1x1x2x2xf64>
 }
+
+// Dropout: numbers by place; and factors that are a function of it.
+func.func @dropout(%q: tensor<2x4x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x3xf64>) -> tensor<2x4x3x3xf64> {
+  %seed = arith.constant dense<11> : tensor<i64>
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.7 capture(%seed : tensor<i64>)
+      : tensor<2x4x3x5xf64>, tensor<2x2x4x5xf64>, tensor<2x2x4x3xf64> -> tensor<2x4x3x3xf64>, tensor<2x4x3xf64>
+      score_mod(%s: f64, %b: index, %h: index, %i: index, %j: index, %key: tensor<i64>) {
+    %t = math.tanh %s : f64
+    fsdp.yield %t : f64
+  } mask_mod(%b: index, %h: index, %i: index, %j: index, %key: tensor<i64>) {
+    %keep = arith.cmpi ugt, %i, %j : index
+    fsdp.yield %keep : i1
+  } weight_mod(%b: index, %h: index, %i: index, %j: index, %key: tensor<i64>) {
+    %c3 = arith.constant 3 : index
+    %c4 = arith.constant 4 : index
+    %word = tensor.extract %key[] : tensor<i64>
+    %n = arith.index_cast %b : index to i64
+    %e0 = arith.muli %h, %c3 : index
+    %e1 = arith.addi %e0, %i : index
+    %e2 = arith.muli %e1, %c4 : index
+    %e = arith.addi %e2, %j : index
+    %f = fsdp.random_element bernoulli keep 0.7 seed %word step %word sample %n element %e site 3 : f64
+    fsdp.yield %f : f64
+  }
+  return %o : tensor<2x4x3x3xf64>
+}
+
+func.func @factors(%q: tensor<1x2x3x5xf64>, %k: tensor<1x2x4x5xf64>, %v: tensor<1x2x4x3xf64>) -> tensor<1x2x3x3xf64> {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.7
+      : tensor<1x2x3x5xf64>, tensor<1x2x4x5xf64>, tensor<1x2x4x3xf64> -> tensor<1x2x3x3xf64>, tensor<1x2x3xf64>
+      weight_mod(%b: index, %h: index, %i: index, %j: index) {
+    %d = arith.subi %i, %j : index
+    %d64 = arith.index_cast %d : index to i64
+    %f = arith.sitofp %d64 : i64 to f64
+    fsdp.yield %f : f64
+  }
+  return %o : tensor<1x2x3x3xf64>
+}

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// score_mod, mask_mod and score_grad are functions of one element (b, h, q, k). What
+// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k). What
 // they compute is hoisted by what it depends on:
 //
 //   none      b, h          once per head
@@ -22,6 +22,7 @@
 
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Codegen/CodeBuilder.h"
+#include "fsdp/IR/FSDP.h"
 #include "mlir/IR/Region.h"
 
 namespace mlir::fsdp::tile {
@@ -78,6 +79,7 @@ private:
   Value emitArgument(CodeBuilder &b, BlockArgument argument, const Site &site) const;
   Value emitCast(CodeBuilder &b, Operation *op, Value operand, const Site &site) const;
   Value emitExtract(CodeBuilder &b, Operation *op, const Site &site, Values &known) const;
+  Value emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site, Values &known) const;
   void emitOp(CodeBuilder &b, Operation *op, const Site &site, Values &known) const;
   Value widened(CodeBuilder &b, Value emitted, Value original) const;
   Value emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site, Values &known, bool narrow) const;
