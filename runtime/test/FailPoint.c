@@ -6,7 +6,8 @@
 //
 // For LD_PRELOAD. Counts the calls that change what is below a folder, FAIL_IN; before the one of number FAIL_AT
 // the process is killed (FAIL_HOW=kill), or that call and all behind it that need room fail (FAIL_HOW=full: ENOSPC).
-// FAIL_LOG gets a line per call.
+// FAIL_LOG gets a line per call. FAIL_HOW=replace: what is opened to be read is FAIL_OTHER instead. With FAIL_RANK only
+// the process that fsdp-run starts for that rank fails.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -29,8 +30,30 @@ static char names[1024][256]; /* of descriptors below the folder */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
+/* By its command line. */
+static int isMeant(void) {
+  static int known; /* 1 no, 2 yes */
+  const char *rank = getenv("FAIL_RANK");
+  if (!rank || known)
+    return known != 1;
+  char line[4096], wanted[64];
+  snprintf(wanted, sizeof wanted, "--launched-rank=%s", rank);
+  int fd = NEXT(open)("/proc/self/cmdline", O_RDONLY);
+  ssize_t size = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
+  if (fd >= 0)
+    NEXT(close)(fd);
+  line[size > 0 ? size : 0] = 0;
+  known = 1;
+  for (ssize_t i = 0; i < size; i += (ssize_t)strlen(line + i) + 1)
+    if (strcmp(line + i, wanted) == 0)
+      known = 2;
+  return known == 2;
+}
+
 static int isBelow(const char *path) {
   const char *folder = getenv("FAIL_IN");
+  if (!isMeant())
+    return 0;
   return folder && path && strstr(path, folder) != NULL;
 }
 
@@ -63,6 +86,9 @@ int open(const char *path, int flags, ...) {
   va_start(arguments, flags);
   mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
+  const char *how = getenv("FAIL_HOW");
+  if (isBelow(path) && !(flags & O_CREAT) && how && strcmp(how, "replace") == 0)
+    path = getenv("FAIL_OTHER");
   if (isBelow(path) && (flags & O_CREAT) && passes("open", path, 1))
     return -1;
   int fd = NEXT(open)(path, flags, mode);

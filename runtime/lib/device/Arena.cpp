@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -25,7 +26,7 @@ using namespace fsdprt;
 
 static constexpr uint64_t hugePage = uint64_t(2) << 20;
 
-Arena::Arena(uint64_t size) {
+Arena::Arena(uint64_t size, Kind kind) {
   uint64_t page = sysconf(_SC_PAGESIZE);
   bytes = std::max(page, (size + page - 1) / page * page);
   mapped = bytes + hugePage;
@@ -34,11 +35,35 @@ Arena::Arena(uint64_t size) {
     failed("cannot reserve %s for a rank's arena: %s", bytesText(bytes).c_str(), strerror(errno));
   uint64_t address = (reinterpret_cast<uint64_t>(mapping) + hugePage - 1) / hugePage * hugePage;
   base = reinterpret_cast<std::byte *>(address);
+  if (kind == Kind::shared) {
+    file = memfd_create("fsdp-arena", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+        mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) {
+      int reason = errno;
+      munmap(mapping, mapped);
+      if (file >= 0)
+        close(file);
+      failed("cannot reserve %s of shared memory for a rank's arena: %s", bytesText(bytes).c_str(), strerror(reason));
+    }
+  }
   if (bytes >= hugePage)
     madvise(base, bytes, MADV_HUGEPAGE); // a hint: small pages do as well
 }
 
-Arena::~Arena() { munmap(mapping, mapped); }
+Arena::~Arena() {
+  munmap(mapping, mapped);
+  if (file >= 0)
+    close(file);
+}
+
+PeerArena::PeerArena(int descriptor, uint64_t bytes) : bytes(bytes) {
+  void *mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  if (mapped == MAP_FAILED)
+    failed("cannot map %s of another rank's arena: %s", bytesText(bytes).c_str(), strerror(errno));
+  base = static_cast<std::byte *>(mapped);
+}
+
+PeerArena::~PeerArena() { munmap(base, bytes); }
 
 void Arena::prefault() {
   int result;
@@ -74,4 +99,20 @@ uint64_t fsdprt::availableMemory() {
   if (readNumber("/sys/fs/cgroup/memory.max", "", value) && readNumber("/sys/fs/cgroup/memory.current", "", used))
     available = std::min(available, value > used ? value - used : 0);
   return available;
+}
+
+uint64_t fsdprt::addressSpaceLeft() {
+  rlimit limit = {};
+  uint64_t mapped;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      !readNumber("/proc/self/status", "VmSize:", mapped))
+    return UINT64_MAX;
+  mapped *= 1024;
+  return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
+}
+
+uint64_t fsdprt::threadStackBytes() {
+  rlimit limit = {};
+  bool known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? limit.rlim_cur : uint64_t(8) << 20;
 }

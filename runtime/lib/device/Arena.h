@@ -6,7 +6,8 @@
 //
 // One anonymous mapping, 2 MiB aligned, in huge pages where the system has them,
 // and touched by its own rank before the first program, so that no page is missing
-// later. Nothing else holds a rank's data.
+// later. Nothing else holds a rank's data. One that other processes map, too, has a descriptor (memfd), and no
+// name: it goes away with the last process that has it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,10 @@ namespace fsdprt {
 
 class Arena {
 public:
+  enum class Kind { own, shared };
+
   /// Reserves the range; throws Error when there is none.
-  explicit Arena(uint64_t bytes);
+  explicit Arena(uint64_t bytes, Kind kind = Kind::own);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
@@ -30,17 +33,38 @@ public:
   void prefault();
   std::byte *at(uint64_t offset) const { return base + offset; }
   uint64_t mappedBytes() const { return bytes; }
+  /// Of the memory, for other processes; -1 of an arena of its own.
+  int descriptor() const { return file; }
 
 private:
   void *mapping;
   uint64_t mapped;
   std::byte *base;
   uint64_t bytes; // a multiple of the page
+  int file = -1;
+};
+
+/// The first `bytes` of another process's arena, to be read only.
+class PeerArena {
+public:
+  PeerArena(int descriptor, uint64_t bytes);
+  ~PeerArena();
+  PeerArena(const PeerArena &) = delete;
+  PeerArena &operator=(const PeerArena &) = delete;
+  std::byte *data() const { return base; }
+
+private:
+  std::byte *base;
+  uint64_t bytes;
 };
 
 /// Bytes that the machine can still give to this process: free memory and the
 /// limits of its control group.
 uint64_t availableMemory();
+/// Bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
+uint64_t addressSpaceLeft();
+/// Bytes that a new thread takes of it.
+uint64_t threadStackBytes();
 
 } // namespace fsdprt
 

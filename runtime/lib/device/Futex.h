@@ -13,7 +13,7 @@
 //     bell.sleep(seen, at most)
 //
 // A waiter spins for a few microseconds first, unless the process has more threads
-// than the machine has cores.
+// than the machine has cores. A shared bell may lie in memory that processes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,21 +30,22 @@
 
 namespace fsdprt {
 
-class Bell {
+template <int flag>
+class BasicBell {
 public:
   uint32_t read() const { return counter.load(std::memory_order_seq_cst); }
 
   void ring() {
     counter.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_seq_cst) != 0)
-      syscall(SYS_futex, &counter, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+      syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
   /// Returns when rung since `seen` was read, after `milliseconds`, or for no reason.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
-    syscall(SYS_futex, &counter, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+    syscall(SYS_futex, &counter, FUTEX_WAIT | flag, seen, &limit, nullptr, 0);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
 
@@ -52,6 +53,8 @@ private:
   std::atomic<uint32_t> counter{0};
   std::atomic<uint32_t> sleepers{0};
 };
+using Bell = BasicBell<FUTEX_PRIVATE_FLAG>;
+using SharedBell = BasicBell<0>;
 
 inline void pauseBriefly() {
 #if defined(__x86_64__)
@@ -65,8 +68,8 @@ inline void pauseBriefly() {
 uint32_t spinsFor(uint32_t threads);
 
 /// Waits until `ready` holds; calls `idle` about every `milliseconds` meanwhile.
-template <typename Ready, typename Idle>
-void waitFor(Bell &bell, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
+template <typename AnyBell, typename Ready, typename Idle>
+void waitFor(AnyBell &bell, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {
     if (ready())
       return;

@@ -1,0 +1,269 @@
+//===- NcclRank.cpp - What one rank has of NCCL -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// An event is recorded behind a collective as soon as NCCL has put it on the stream, and not before: what is
+// recorded while a call is under way would come too early.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/NcclRank.h"
+
+using namespace fsdprt;
+
+NcclRank::NcclRank(const NcclLibrary &nccl, const CudaDriver &cuda, int device, size_t lanes)
+    : nccl(nccl), cuda(cuda), device(device), lanes(lanes) {
+  expect(cuda.primaryContextRetain(&context, device));
+}
+
+NcclRank::~NcclRank() {
+  if (!isOver)
+    abort();
+  useDevice();
+  for (Flight &flight : flights)
+    if (flight.event)
+      cuda.eventDestroy(flight.event);
+  for (CudaStream stream : streams)
+    if (stream)
+      cuda.streamDestroy(stream);
+  if (pinned)
+    cuda.memHostUnregister(pinned);
+  if (zeroMemory)
+    cuda.memFree(zeroMemory);
+  cuda.primaryContextRelease(device);
+}
+
+void NcclRank::useDevice() const { cuda.contextSetCurrent(context); }
+
+void NcclRank::expect(NcclResult result, NcclComm comm) const {
+  if (result == ncclOk || result == ncclInProgress)
+    return;
+  throw NcclFailure(result == ncclRemoteError ? FSDPRT_LOST : FSDPRT_FAILED, nccl.reason(result, comm));
+}
+
+void NcclRank::expect(CudaResult result) const {
+  if (result != cudaOk)
+    throw NcclFailure(FSDPRT_FAILED, cuda.reason(result));
+}
+
+template <typename Call>
+void NcclRank::onEveryComm(Call call) {
+  for (Lane &lane : lanes)
+    if (lane.comm)
+      call(lane.comm);
+  if (all)
+    call(all);
+}
+
+//===- Set-up and end -------------------------------------------------------===//
+
+void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank) {
+  useDevice();
+  NcclConfig config;
+  expect(nccl.commInitRankConfig(&all, static_cast<int>(ranks), id, static_cast<int>(rank), &config), nullptr);
+}
+
+void NcclRank::joinLane(size_t lane, uint32_t color, uint32_t key) {
+  useDevice();
+  expect(nccl.commSplit(all, static_cast<int>(color), static_cast<int>(key), &lanes[lane].comm, nullptr), all);
+}
+
+bool NcclRank::isSettled(NcclComm comm) const {
+  NcclResult state = ncclOk;
+  expect(nccl.commGetAsyncError(comm, &state), comm);
+  expect(state, comm);
+  return state != ncclInProgress;
+}
+
+bool NcclRank::isSettled() {
+  useDevice();
+  if (!isSettled(all)) // first: while it is under way, lanes that come from it are not written yet
+    return false;
+  for (const Lane &lane : lanes)
+    if (lane.comm && !isSettled(lane.comm))
+      return false;
+  return true;
+}
+
+void NcclRank::adopt(const ArenaMemory &memory) {
+  useDevice();
+  uint32_t type = 0;
+  bool isKnown = cuda.pointerGetAttribute(&type, cudaPointerMemoryType, reinterpret_cast<CudaPointer>(memory.base)) ==
+                 cudaOk;
+  if (!isKnown)
+    return pin(memory);
+  if (type != cudaMemoryOnDevice || !nccl.commRegister)
+    return;
+  for (Lane &lane : lanes) {
+    NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
+    if (result != ncclInvalidArgument) // has no effect: it does without
+      expect(result, lane.comm);
+  }
+}
+
+/// Of memory that CUDA does not know: the machine's, as arenas of device 'cpu' are.
+void NcclRank::pin(const ArenaMemory &memory) {
+  int canReach = 0;
+  expect(cuda.deviceGetAttribute(&canReach, cudaPageableMemoryAccess, device));
+  if (canReach)
+    return;
+  CudaPointer seen = 0;
+  CudaResult result = cuda.memHostRegister(memory.base, memory.bytes, cudaPortableMapped);
+  if (result == cudaOk) {
+    pinned = memory.base;
+    result = cuda.memHostGetDevicePointer(&seen, memory.base, 0);
+  }
+  if (result != cudaOk || seen != reinterpret_cast<CudaPointer>(memory.base))
+    badInput("backend 'nccl' moves what CUDA device %d can reach: expected arenas of device 'cpu' that it can, found %s "
+             "which it cannot (%s); use another --backend",
+             device, bytesText(memory.bytes).c_str(),
+             result != cudaOk ? cuda.reason(result).c_str() : "it has another address there");
+}
+
+void NcclRank::prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces) {
+  useDevice();
+  for (size_t i = 0; i < lanes.size(); ++i)
+    lanes[i].reduces = reduces[i];
+  for (CudaStream &stream : streams)
+    expect(cuda.streamCreate(&stream, cudaStreamNonBlocking));
+  queue.resize(calls.size() + 1);
+  flights = std::vector<Flight>(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    flights[i].call = calls[i];
+    expect(cuda.eventCreate(&flights[i].event, cudaEventNoTiming));
+  }
+}
+
+void NcclRank::finalize() {
+  std::lock_guard<std::mutex> guard(lock);
+  if (isOver)
+    return;
+  useDevice();
+  for (Lane &lane : lanes)
+    if (lane.registration)
+      nccl.commDeregister(lane.comm, lane.registration);
+  onEveryComm([&](NcclComm comm) { expect(nccl.commFinalize(comm), comm); });
+}
+
+void NcclRank::destroy() {
+  std::lock_guard<std::mutex> guard(lock);
+  if (isOver)
+    return;
+  isOver = true;
+  useDevice();
+  onEveryComm([&](NcclComm comm) { nccl.commDestroy(comm); });
+}
+
+void NcclRank::abort() noexcept {
+  std::lock_guard<std::mutex> guard(lock);
+  if (isOver)
+    return;
+  isOver = true;
+  useDevice();
+  onEveryComm([&](NcclComm comm) { nccl.commAbort(comm); });
+}
+
+//===- Collectives ----------------------------------------------------------===//
+
+void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept {
+  std::lock_guard<std::mutex> guard(lock);
+  Flight &flight = flights[collective];
+  flight.source = source;
+  flight.target = target;
+  flight.state = State::queued;
+  queue[tail++ % queue.size()] = collective;
+  flight.begun.fetch_add(1, std::memory_order_release);
+  try {
+    pump();
+  } catch (const NcclFailure &reason) {
+    failure = reason;
+  }
+}
+
+NcclResult NcclRank::issue(const Flight &flight) const {
+  const NcclCall &call = flight.call;
+  NcclComm comm = lanes[call.lane].comm;
+  CudaStream stream = streamOf(flight);
+  switch (call.kind) {
+  case fb::CollectiveKind::all_gather:
+    return nccl.allGather(flight.source, flight.target, call.count, call.type, comm, stream);
+  case fb::CollectiveKind::reduce_scatter:
+    return nccl.reduceScatter(flight.source, flight.target, call.count, call.type, call.operation, comm, stream);
+  case fb::CollectiveKind::all_reduce:
+    return nccl.allReduce(flight.source, flight.target, call.count, call.type, call.operation, comm, stream);
+  case fb::CollectiveKind::broadcast:
+    return nccl.broadcast(flight.source, flight.target, call.count, call.type, call.root, comm, stream);
+  }
+  return ncclInvalidUsage;
+}
+
+/// Goes on with what is queued, until a call is under way that has to end first.
+void NcclRank::pump() {
+  if (isOver || failure)
+    return;
+  useDevice();
+  for (; head != tail; ++head) {
+    Flight &flight = flights[queue[head % queue.size()]];
+    NcclComm comm = lanes[flight.call.lane].comm;
+    if (flight.state == State::queued) {
+      expect(issue(flight), comm);
+      flight.state = State::issuing;
+    }
+    if (!isSettled(comm))
+      return;
+    expect(cuda.eventRecord(flight.event, streamOf(flight)));
+    flight.state = State::issued;
+  }
+}
+
+void NcclRank::checkLanes() const {
+  for (const Lane &lane : lanes) {
+    NcclResult state = ncclOk;
+    expect(nccl.commGetAsyncError(lane.comm, &state), lane.comm);
+    expect(state, lane.comm);
+  }
+}
+
+void NcclRank::check() {
+  std::lock_guard<std::mutex> guard(lock);
+  if (failure)
+    throw *failure;
+  if (isOver)
+    return;
+  pump();
+  checkLanes();
+}
+
+bool NcclRank::isComplete(uint32_t collective) {
+  std::lock_guard<std::mutex> guard(lock);
+  if (failure)
+    throw *failure;
+  if (isOver)
+    throw Abandoned();
+  pump();
+  Flight &flight = flights[collective];
+  CudaResult result = flight.state == State::issued ? cuda.eventQuery(flight.event) : cudaNotReady;
+  if (result == cudaNotReady) {
+    checkLanes();
+    return false;
+  }
+  expect(result);
+  flight.state = State::idle;
+  return true;
+}
+
+const std::byte *NcclRank::zeros(size_t bytes) {
+  std::lock_guard<std::mutex> guard(lock);
+  useDevice();
+  if (bytes > zeroBytes) {
+    if (zeroMemory)
+      cuda.memFree(zeroMemory);
+    zeroMemory = 0;
+    expect(cuda.memAlloc(&zeroMemory, bytes));
+    zeroBytes = bytes;
+    expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1])); // in front of what reads it, a sum
+  }
+  return reinterpret_cast<const std::byte *>(zeroMemory);
+}

@@ -1,0 +1,44 @@
+//===- Environment.h - Which rank a launcher made this process ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Launchers say it in variables. The first of these that is there counts; a launcher that was started by another one, once per
+// machine say, is the inner one, and the outer one's variables are of machines:
+//
+//     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+//     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
+//     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
+//     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (only in a step: SLURM_STEP_ID)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_LAUNCH_ENVIRONMENT_H
+#define FSDPRT_LAUNCH_ENVIRONMENT_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace fsdprt {
+
+struct LaunchPlace {
+  uint32_t rank = 0, ranks = 1;
+  std::optional<uint32_t> localRank, localRanks; ///< on its machine
+  std::string source;                            ///< "torchrun's environment"
+  bool hasMpi = false;                           ///< the launcher is an MPI's
+  std::string address;                           ///< where ranks meet; empty: nothing was said
+  uint32_t port = 0;
+
+  /// "rank 1 of 4 from torchrun's environment".
+  std::string text() const;
+};
+
+/// Null gives the variables of the process. Throws Error when they contradict themselves. Nothing: no launcher.
+std::optional<LaunchPlace> findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_LAUNCH_ENVIRONMENT_H

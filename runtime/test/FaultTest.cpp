@@ -1,0 +1,189 @@
+//===- FaultTest.cpp - What happens when a rank is lost ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A rank is lost at a place in the program (--inject-rank-fault), never at a time; limits are generous, and what is
+// looked for is who, in which step and at which collective. All cases of a test run at once: they mostly wait.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RunFixture.h"
+#include "fsdprt/fsdprt.h"
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+class Faults : public Run {
+protected:
+  struct Case {
+    std::string fault, arguments, environment; ///< of fsdp-run
+    int code;
+    std::vector<std::string> words; ///< of its output
+  };
+
+  /// Runs all cases at once, and looks for what they leave behind.
+  void check(const std::vector<Case> &cases) {
+    std::string script;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      std::string n = std::to_string(i);
+      script += "(" + cases[i].environment + " timeout 120 " FSDP_RUN " --flight-record=flight." + n + " " +
+                cases[i].arguments + (cases[i].fault.empty() ? "" : " --inject-rank-fault=" + cases[i].fault) +
+                " >log." + n + " 2>&1; echo $? >code." + n + ") &\n";
+    }
+    bash(script + "wait\n");
+    for (size_t i = 0; i < cases.size(); ++i) {
+      std::string n = std::to_string(i), log = text("log." + n), what = cases[i].fault + " " + cases[i].arguments;
+      EXPECT_EQ(text("code." + n), std::to_string(cases[i].code) + "\n") << what << "\n" << log;
+      for (const std::string &word : cases[i].words)
+        EXPECT_NE(log.find(word), std::string::npos) << "'" << word << "' of " << what << "\n" << log;
+    }
+    EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
+  }
+
+  /// A fault of each rank in each phase.
+  std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
+                               const std::vector<std::string> &phases) {
+    std::vector<Case> cases;
+    for (const std::string &phase : phases)
+      for (int rank = 0; rank < 3; ++rank) {
+        std::string r = std::to_string(rank), saves = "saves." + kind + phase + r;
+        cases.push_back({kind + ":" + r + ":" + phase + ":2",
+                         at("toy3.fsdp") + " --steps=4 --save=" + saves + " --save-every=1 " + options, "", code,
+                         {"rank " + r, "step 2", "collective ", "the last collectives of all ranks are in flight."}});
+      }
+    return cases;
+  }
+};
+} // namespace
+
+//===- A rank that is lost ------------------------------------------------===//
+
+TEST_F(Faults, KilledInEachPhase) { // F1, F7
+  check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
+  // What was saved before is whole, and the run goes on from it.
+  for (const char *phase : {"gather", "save"}) {
+    std::string saves = std::string("saves.kill") + phase + "1";
+    expect(0, "resumed behind step 1", "toy3.fsdp --steps=4 --processes --save=" + saves + " --resume=" + saves +
+                                           " --export=resumed.st");
+    expect(0, "", "toy3.fsdp --steps=4 --export=whole.st");
+    EXPECT_EQ(bash("cmp resumed.st whole.st"), 0);
+  }
+}
+
+TEST_F(Faults, StoppedInEachPhase) { // F2
+  check(everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce", "save"}));
+}
+
+TEST_F(Faults, HangsInEachPhase) { // F2: the process lives, its rank does not go on
+  check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
+}
+
+TEST_F(Faults, ThreadHangsInEachPhase) {
+  check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
+}
+
+TEST_F(Faults, EndsEarly) { // F4, F15
+  std::string toy = at("toy3.fsdp") + " --processes --timeout-seconds=8";
+  check({{"exit:1:compute:2", toy, "", FSDPRT_LOST, {"rank 1", "ended with exit code 0 before the run did", "step 2"}},
+         {"exit:0:start:0", toy, "", FSDPRT_LOST, {"rank 0", "ended with exit code 0 before the run did"}},
+         {"kill:2:start:0", toy, "", FSDPRT_LOST, {"rank 2", "was killed by signal 9 (Killed)"}},
+         {"stop:1:start:0", toy, "", FSDPRT_HUNG, {"rank 1 did not arrive within 8 s"}}});
+}
+
+TEST_F(Faults, FlightRecordHasAllRanks) {
+  check({{"kill:1:reduce:3", at("toy3.fsdp") + " --processes --steps=5", "", FSDPRT_LOST, {"rank 1"}}});
+  std::string record = text("flight.0");
+  for (const char *words : {"\"reason\": \"rank 1", "\"rank\": 0", "\"rank\": 1", "\"rank\": 2", "reduce_scatter",
+                            "\"run\": \"step 3\"", "\"took_ms\""})
+    EXPECT_NE(record.find(words), std::string::npos) << words << "\n" << record;
+  EXPECT_EQ(bash("python3 -m json.tool flight.0 >/dev/null"), 0) << record;
+}
+
+//===- Signals to the one that starts them --------------------------------===//
+
+TEST_F(Faults, RanksDieWithTheirLauncher) { // F3
+  EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") +
+                 " --processes --steps=100000000 >log 2>&1 & run=$!\n"
+                 "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                 "kill -KILL $run; wait $run\n"
+                 "for i in $(seq 600); do pgrep -f " +
+                 folder + "/toy >/dev/null || exit 7; sleep 0.1; done\n"),
+            7);
+}
+
+//===- Restarting ---------------------------------------------------------===//
+
+TEST_F(Faults, RestartsFromTheLastSave) {
+  std::string common = at("toy3.fsdp") + " --processes --steps=6 --on-failure=restart --heartbeat-seconds=6 ";
+  check({{"kill:1:reduce:5", common + "--save=a --save-every=2 --export=a.st", "", 0,
+          {"restarting from the last save in a (1 of at most 3)", "resumed behind step 4", "step 6/6"}},
+         {"stop:0:gather:3", common + "--save=b --save-every=2 --export=b.st", "", 0,
+          {"restarting from the last save in b", "resumed behind step 2", "step 6/6"}},
+         {"kill:2:compute:1", common + "--save=c --save-every=2 --export=c.st --max-restarts=1", "", FSDPRT_LOST,
+          {"restarting from the beginning (1 of at most 1)", "rank 2", "was killed by signal 9"}}});
+  expect(0, "", "toy3.fsdp --steps=6 --export=whole.st");
+  EXPECT_EQ(bash("cmp a.st whole.st && cmp b.st whole.st"), 0);
+  expect(2, "expected --save=DIR", "toy3.fsdp --processes --on-failure=restart");
+  expect(2, "--on-failure is for the processes", "toy3.fsdp --on-failure=restart --save=d");
+}
+
+//===- What ranks start with ----------------------------------------------===//
+
+TEST_F(Faults, OtherArtifactOnOneRank) { // F5, F6
+  ToyOptions options;
+  options.shards = 3;
+  options.replicas = 1;
+  auto manifest = toyManifest(options);
+  manifest.seed = 99;
+  auto other = pack(manifest), damaged = pack(toyManifest(options));
+  damaged[damaged.size() / 2] ^= std::byte{4};
+  writeFile(at("other.fsdp"), other.data(), other.size());
+  writeFile(at("damaged.fsdp"), damaged.data(), damaged.size());
+  std::string toy = at("toy3.fsdp") + " --processes --steps=2";
+  auto on = [&](const std::string &file) {
+    return "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=replace FAIL_RANK=1 FAIL_IN=toy3.fsdp FAIL_OTHER=" + at(file);
+  };
+  check({{"", toy, on("other.fsdp"), FSDPRT_BAD_INPUT, {"ranks have different artifacts: rank 0 SHA-256 ", "rank 1 "}},
+         {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
+         {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found one that says rank 1 of 2"}}});
+}
+
+TEST_F(Faults, FullDiskDuringASave) { // F8; behind the first save, which takes a process fewer calls than that
+  std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
+  std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
+  std::vector<std::string> words = {"could not be saved", "No space left on device", "saves from before are untouched"};
+  check({{"", toy + "--save=full.a", full + "full.a FAIL_AT=60", FSDPRT_FAILED, words},
+         {"", toy + "--processes --save=full.b", full + "full.b FAIL_AT=20 FAIL_RANK=1", FSDPRT_FAILED, words},
+         {"", toy + "--processes --save=full.c", full + "full.c FAIL_AT=20 FAIL_RANK=0", FSDPRT_FAILED, words}});
+  for (std::string saves : {"full.a", "full.b", "full.c"}) {
+    expect(0, "resumed behind step", "toy3.fsdp --steps=4 --resume=" + saves);
+    EXPECT_EQ(bash("test -z \"$(find " + saves + " -name '*.tmp')\""), 0);
+  }
+}
+
+TEST_F(Faults, MemoryLimitBelowThePlan) { // F14
+  ToyOptions options;
+  options.shards = 2;
+  auto manifest = toyManifest(options);
+  manifest.layouts[0]->arena_bytes = uint64_t(1) << 31;
+  auto file = pack(manifest);
+  writeFile(at("toylarge.fsdp"), file.data(), file.size());
+  std::string limited = "ulimit -v 3000000;", large = at("toylarge.fsdp") + " --steps=2";
+  check({{"", large, limited, FSDPRT_FAILED, {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}},
+         {"", large + " --processes", limited, FSDPRT_FAILED,
+          {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
+}
+
+TEST_F(Faults, InstructionsThatTheProcessorLacks) { // F16: refused by its feature bits, by all
+  ToyOptions options;
+  options.shards = 3;
+  auto manifest = toyManifest(options);
+  manifest.isa = {"amx_fp8_of_tomorrow"};
+  auto file = pack(manifest);
+  writeFile(at("toyisa.fsdp"), file.data(), file.size());
+  check({{"", at("toyisa.fsdp"), "", FSDPRT_BAD_INPUT, {"amx_fp8_of_tomorrow"}},
+         {"", at("toyisa.fsdp") + " --processes", "", FSDPRT_BAD_INPUT, {"amx_fp8_of_tomorrow"}}});
+}

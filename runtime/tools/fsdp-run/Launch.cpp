@@ -1,0 +1,84 @@
+//===- Launch.cpp - Which ranks this process has -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. A process that fsdp-run --processes started knows its rank.
+//  2. A launcher's environment of more than one process: each has the rank that it says, and --backend=local, --processes
+//     or another --ranks contradict it.
+//  3. Else this process has all ranks, or starts a process for each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Launch.h"
+#include "collectives/Agreement.h"
+#include "core/Error.h"
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static void refuseContradictions(const Options &options) {
+  std::string place = options.place->text();
+  if (options.processes)
+    badInput("--processes starts all ranks, but this process is %s; leave --processes out, or start it alone",
+             place.c_str());
+  if (options.backendGiven && (options.backend == "local" || options.backend == "nccl"))
+    badInput("all ranks are in one process with --backend=%s, but this one is %s; leave --backend out, or start it alone",
+             options.backend.c_str(), place.c_str());
+  if (options.ranks && options.ranks != options.place->ranks)
+    badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out", (ull)options.ranks,
+             place.c_str());
+}
+
+void fsdprt::placeProcess(Options &options) {
+  if (options.launchedRank || options.dump)
+    return;
+  std::optional<LaunchPlace> place = findLaunchPlace();
+  if (place && place->ranks > 1) {
+    options.place = place;
+    refuseContradictions(options);
+    options.launchedRank = place->rank;
+    if (!options.backendGiven)
+      options.backend = place->hasMpi ? "mpi" : "shm";
+    if (options.backend == "shm")
+      badInput("%s, which brings no MPI: start with mpirun, or alone with --processes", place->text().c_str());
+    return;
+  }
+  if (options.backend == "mpi")
+    options.launchedRank = 0;
+}
+
+void fsdprt::checkPlaceOf(const Options &options, uint64_t ranks) {
+  if (options.place && options.place->ranks != ranks)
+    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many, or compile with another --mesh",
+             options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s", options.place->text().c_str());
+}
+
+std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore) {
+  Agreement agreement;
+  auto add = [&](const char *name, const std::string &value) { agreement.add(name, value); };
+  auto number = [](auto value) { return std::to_string(value); };
+  add("--steps", number(options.steps));
+  add("the number of tokens", number(tokens));
+  add("the step to go on from", number(stepsBefore));
+  add("--lr", format("%.17g", lr));
+  add("--min-lr", options.minimumLr ? format("%.17g", *options.minimumLr) : "");
+  add("--warmup", number(options.warmupSteps));
+  add("--lr-decay-steps", number(options.decaySteps));
+  add("--seed", options.seed ? number(*options.seed) : "");
+  add("--overfit", number(options.overfit));
+  add("--on-nonfinite", options.nonfiniteSteps ? number(*options.nonfiniteSteps) : "");
+  add("--val-every", number(options.validateEvery));
+  add("--val-batches", options.validationBatches ? number(*options.validationBatches) : "");
+  add("--val-fraction", format("%.17g", options.validationFraction));
+  add("--save", options.save);
+  add("--save-every", number(options.saveEvery));
+  add("--init", options.init.empty() ? "" : "given");
+  add("--export", options.exportTo.empty() ? "" : "given");
+  add("--trace", options.trace.empty() ? "" : "given");
+  add("--check-against", options.check ? "unsharded" : "");
+  add("--only-kinds", options.onlyKinds);
+  add("--mpi-reduce", options.mpiReduce);
+  return agreement.text();
+}

@@ -1,0 +1,61 @@
+# Of two-hosts.test: two_hosts.sh SCRATCH SOURCE
+set -e
+. "$2/Inputs/models.sh"
+scratch=$1 a=fsdp$$a b=fsdp$$b
+
+# Ends what was started in the namespaces, and removes them.
+clean() {
+  for host in $a $b; do
+    ip netns pids $host 2>/dev/null | xargs -r kill -9 || true
+    ip netns del $host 2>/dev/null || true
+  done
+}
+trap clean EXIT
+for host in $a $b; do
+  ip netns add $host
+  ip -n $host link set lo up
+done
+ip -n $a link add eth0 type veth peer name eth0 netns $b
+ip -n $a addr add 10.77.0.1/24 dev eth0
+ip -n $b addr add 10.77.0.2/24 dev eth0
+for host in $a $b; do
+  ip -n $host link set eth0 up
+  tc -n $host qdisc add dev eth0 root tbf rate 1gbit burst 256k latency 50ms
+done
+
+# What mpirun uses to start processes on another host: in its namespace, under a name of its own.
+printf '%s\n' '#!/bin/sh' 'shift' \
+  "exec ip netns exec $b unshare -u sh -c 'hostname fsdp-b; exec sh -c \"\$0\"' \"\$*\"" >"$scratch.agent"
+# Rank 1's words go to a file of its host, too, since nothing comes back over a cut link.
+printf '%s\n' '#!/bin/sh' "[ \$OMPI_COMM_WORLD_RANK = 1 ] && exec 2>>$scratch.rank1" \
+  "exec $(command -v fsdp-run) \"\$@\"" >"$scratch.rank"
+chmod +x "$scratch.agent" "$scratch.rank"
+across() {
+  ip netns exec $a unshare -u sh -c 'hostname fsdp-a; exec "$@"' sh timeout -k 10 240 mpirun --allow-run-as-root \
+    --bind-to none -H 10.77.0.1:1,10.77.0.2:1 -n 2 --mca plm_rsh_agent "$scratch.agent" --mca pml ob1 --mca btl tcp,self \
+    --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 "$scratch.rank" "$@"
+}
+
+rm -f "$scratch.rank1" "$scratch.metrics"
+llama "$scratch.mlir"
+fsdp-compile "$scratch.mlir" --mesh=shard=2 -o "$scratch.fsdp"
+fsdp-run "$scratch.fsdp" --steps=5 --export="$scratch.threads" >/dev/null
+across "$scratch.fsdp" --steps=5 --export="$scratch.across" --check-against=unsharded --timeout-seconds=120
+cmp "$scratch.threads" "$scratch.across" && echo "same bits"
+
+across "$scratch.fsdp" --steps=100000000 --timeout-seconds=5 --metrics="$scratch.metrics" >"$scratch.cut" 2>&1 &
+lines() { cat "$scratch.metrics" "$scratch.metrics.tmp" 2>/dev/null | wc -l; }
+for i in $(seq 600); do
+  [ "$(lines)" -ge 20 ] && break
+  sleep 0.2
+done
+sleep 1
+echo "the link is cut"
+ip -n $a link set eth0 down
+told=no
+for i in $(seq 450); do
+  grep -q "waited 5 s" "$scratch.cut" && grep -q "waited 5 s" "$scratch.rank1" && told=yes && break
+  sleep 0.2
+done
+cat "$scratch.cut" "$scratch.rank1"
+[ $told = yes ] && echo "told within the limit"
