@@ -118,3 +118,21 @@ llvm::MapVector<StringAttr, Lifetime> fsdp::getLifetimes(ProgramOp program, Symb
     lifetimes.insert({buffer, usage.loop < 0 ? usage.outer : usage.exact});
   return lifetimes;
 }
+
+void fsdp::setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables) {
+  auto lifetimes = getLifetimes(program, tables);
+  Builder builder(program.getContext());
+  std::string prefix = (program.getSymName() + ".").str();
+  for (auto buffer : llvm::make_early_inc_range(layout.getOps<BufferOp>())) {
+    if (!buffer.getSymName().starts_with(prefix))
+      continue;
+    auto lifetime = lifetimes.find(buffer.getSymNameAttr());
+    if (lifetime == lifetimes.end()) {
+      buffer.erase();
+      continue;
+    }
+    buffer.setProgramAttr(FlatSymbolRefAttr::get(program.getSymNameAttr()));
+    buffer.setFirstAttr(builder.getI64IntegerAttr(lifetime->second.first));
+    buffer.setLastAttr(builder.getI64IntegerAttr(lifetime->second.last));
+  }
+}

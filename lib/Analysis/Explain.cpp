@@ -7,6 +7,7 @@
 #include "fsdp/Analysis/Explain.h"
 #include "ExplainUnits.h"
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Schedule.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
@@ -131,24 +132,28 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
   });
 }
 
+void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json, ArrayRef<ChoiceReport> accumulation,
+                            ArrayRef<DtypeRow> dtypes) {
+  if (MeshOp mesh = getMesh(module))
+    json.attributeObject("mesh", [&] {
+      for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
+        json.attribute(axis.getName(), axis.getSize());
+    });
+  writeMemory(measureMemory(module), json);
+  writeUnits(measureUnits(module), json);
+  writeCommunication(measureCommunication(module), json);
+  writeSchedule(measureSchedule(module), json);
+  if (!accumulation.empty())
+    writeChoices(accumulation, json);
+  if (!dtypes.empty())
+    writeDtypes(dtypes, json);
+  writePrograms(module, json);
+}
+
 static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
                         ArrayRef<DtypeRow> dtypes) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] {
-    if (MeshOp mesh = getMesh(module))
-      json.attributeObject("mesh", [&] {
-        for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
-          json.attribute(axis.getName(), axis.getSize());
-      });
-    writeMemory(measureMemory(module), json);
-    writeUnits(measureUnits(module), json);
-    writeCommunication(measureCommunication(module), json);
-    if (!accumulation.empty())
-      writeChoices(accumulation, json);
-    if (!dtypes.empty())
-      writeDtypes(dtypes, json);
-    writePrograms(module, json);
-  });
+  json.object([&] { writeExplanation(module, json, accumulation, dtypes); });
   os << "\n";
 }
 
@@ -258,6 +263,7 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   }
   writeMemory(measureMemory(module), os);
   writeCommunication(measureCommunication(module), os);
+  writeSchedule(measureSchedule(module), os);
   if (!accumulation.empty())
     writeChoices(accumulation, os);
   writeUnits(measureUnits(module), os);

@@ -17,8 +17,6 @@ void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
 /// The tree of names; neighbours that differ in their number alone are one line.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
-/// "1.5 MiB"
-std::string formatSize(int64_t bytes);
 std::string printType(Type type);
 
 } // namespace mlir::fsdp

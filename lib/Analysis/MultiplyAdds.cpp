@@ -4,12 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The product of a contraction's loop ranges, times the trips of the loops around it.
-// Not counted: what is done to each element once, and contractions in loops whose trips are not known.
+// Of a contraction: the product of its loop ranges. Of attention: two products per score forward, five backward, of
+// the scores that its mask leaves. Each times the trips of the loops around it.
+// Not counted: what is done to each element once, and products in loops whose trips are not known.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/MultiplyAdds.h"
+#include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -24,6 +27,33 @@ static uint64_t countTrips(Operation *op) {
     trips *= count ? count->getZExtValue() : 0;
   }
   return trips;
+}
+
+/// The part of rows × keys that is visited, in 32 × 32 tiles. What follows from data is taken as visited.
+template <typename Op>
+static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
+  static constexpr int64_t tiles = 32;
+  AttentionTiles visits(op);
+  if (visits.isUnmasked())
+    return 1;
+  int64_t rowStep = llvm::divideCeil(rows, tiles), keyStep = llvm::divideCeil(keys, tiles), visited = 0, all = 0;
+  auto scalar = [](Value) { return int64_t(0); };
+  for (int64_t q = 0; q < rows; q += rowStep)
+    for (int64_t k = 0; k < keys; k += keyStep) {
+      TileSymbols<int64_t> symbols{q, std::min(q + rowStep, rows), 0, 0, scalar};
+      visited += visits.classify(symbols, k, std::min(k + keyStep, keys)) != TileState::Masked;
+      ++all;
+    }
+  return all ? static_cast<double>(visited) / all : 0;
+}
+
+/// Products of one attention: two of them per score forward, five backward.
+template <typename Op>
+static uint64_t countProducts(Op op, unsigned products) {
+  ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),
+                    v = op.getV().getType().getShape();
+  double scores = static_cast<double>(q[0] * q[1]) * static_cast<double>(q[2] * k[2]);
+  return static_cast<uint64_t>(scores * products * (q[3] + v[3]) / 2 * getVisitedPart(op, q[2], k[2]));
 }
 
 MultiplyAdds fsdp::countMultiplyAdds(Operation *kernel) {
@@ -42,5 +72,12 @@ MultiplyAdds fsdp::countMultiplyAdds(Operation *kernel) {
     else
       counts.wide += products * (isOf([](Type type) { return type.isF64(); }) ? 2 : 1);
   });
+  auto add = [&](auto op, unsigned products) {
+    Type type = op.getQ().getType().getElementType();
+    uint64_t count = countTrips(op) * countProducts(op, products);
+    (type.isBF16() ? counts.bf16 : counts.wide) += count * (type.isF64() ? 2 : 1);
+  };
+  kernel->walk([&](AttentionOp op) { add(op, 2); });
+  kernel->walk([&](AttentionGradOp op) { add(op, 5); });
   return counts;
 }

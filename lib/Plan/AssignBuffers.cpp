@@ -43,25 +43,6 @@ using namespace mlir::fsdp;
 static constexpr StringLiteral mainLayout = "arena", referenceLayout = "reference_arena",
                                referenceProgram = "reference";
 
-/// Step 5. A buffer that no command uses is dropped.
-static void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables) {
-  auto lifetimes = getLifetimes(program, tables);
-  Builder builder(program.getContext());
-  std::string prefix = (program.getSymName() + ".").str();
-  for (auto buffer : llvm::make_early_inc_range(layout.getOps<BufferOp>())) {
-    if (!buffer.getSymName().starts_with(prefix))
-      continue;
-    auto lifetime = lifetimes.find(buffer.getSymNameAttr());
-    if (lifetime == lifetimes.end()) {
-      buffer.erase();
-      continue;
-    }
-    buffer.setProgramAttr(FlatSymbolRefAttr::get(program.getSymNameAttr()));
-    buffer.setFirstAttr(builder.getI64IntegerAttr(lifetime->second.first));
-    buffer.setLastAttr(builder.getI64IntegerAttr(lifetime->second.last));
-  }
-}
-
 /// Kernels that no launch uses: fills became commands.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;

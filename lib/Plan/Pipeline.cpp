@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
+void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   // Conversions become dispatches, so they come before the kernels.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
@@ -19,8 +19,16 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &) {
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Before lifetimes are looked at.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
+  if (options.checkpointing != "none") {
+    pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
+                                           options.backwardPrefetch, options.cluster}));
+    pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
+  }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
   pm.addPass(createAssignBuffersPass());
+  if (options.overlap)
+    pm.addPass(createScheduleCollectivesPass(
+        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster}));
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());

@@ -43,6 +43,9 @@ struct Lifetime {
 };
 llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program, SymbolTableCollection &tables);
 
+/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`; erases those that no command uses.
+void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_ANALYSIS_COMMANDS_H

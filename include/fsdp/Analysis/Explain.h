@@ -67,6 +67,9 @@ struct UnitReport {
   bool isLike(const UnitReport &other) const;
 };
 
+/// "3.5 MiB".
+std::string formatSize(int64_t bytes);
+
 /// Of the layout of `step`.
 MemoryReport measureMemory(ModuleOp planned);
 /// Of the units of `step`, in their order.
@@ -83,6 +86,10 @@ struct ChoiceReport {
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);
+
+/// The members of the JSON object below.
+void writeExplanation(ModuleOp planned, llvm::json::OStream &json, ArrayRef<ChoiceReport> accumulation,
+                      ArrayRef<DtypeRow> dtypes);
 
 /// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
 /// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.

@@ -76,6 +76,31 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numMoved", "num-moved", "Kernel calls and gathers moved">];
 }
 
+def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
+  let summary = "Compute activations again in the backward";
+  let description = [{
+    - Requires: kernel calls (`fsdp-outline-kernels`), in the order that `fsdp-sink-to-uses` leaves.
+    - Ensures: in the program `step`, calls of the forward whose results wait for the backward are there a second time,
+      before their first reader in it, and read the parameters that are gathered for the backward. With `full` these are all
+      calls of a unit but those whose results other units read; `selective` keeps the results of some kinds of kernels
+      (`contract`, `attention`, `row`, `map`, `column`, `scatter`, `copy`). The last unit of the forward, whose backward begins at
+      once, is left alone. With `auto` they are what fits into the limit at the least estimated time, found by packing one plan after
+      the other.
+    - Keeps: values.
+  }];
+  let options = [Option<"policy", "policy", "std::string", "\"none\"",
+                        "none, full, selective=KIND+KIND (what is kept), or auto.">,
+                 Option<"memoryLimit", "memory-limit", "int64_t", "0", "auto: bytes of the arena, without workspace.">,
+                 Option<"schedule", "schedule", "bool", "false", "auto: plans are scheduled before they are packed.">,
+                 Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
+                 Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same.">,
+                 Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, for estimates of time; none: CPU ranks.">];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
+                    Statistic<"numPlans", "num-plans", "Plans that were packed to choose">,
+                    Statistic<"savedBytes", "saved-bytes", "Bytes that no longer wait for the backward">];
+}
+
 def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Turn functions on tensors into programs on buffers";
   let description = [{
@@ -93,6 +118,27 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numBuffers", "num-buffers", "Buffers">,
                     Statistic<"numCopies", "num-copies", "Copies that no alias could avoid">,
                     Statistic<"numFills", "num-fills", "Fills of gaps and sums">];
+}
+
+def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleOp"> {
+  let summary = "Start collectives early and wait for them late";
+  let description = [{
+    - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives are done when their command is.
+    - Ensures: every collective of a program is a start on channel 1 (gathers) or 2 (reductions) and an
+      `fsdp.wait`: gathers start as late as hides them by estimated time, reductions are waited for as early as they
+      are done. What only prepares a gather, or takes up a reduction, moves along. Lifetimes are those of the new order.
+      `fsdp.limit` on a collective that is not hidden says what stopped it: its source, the first use of its result,
+      the beginning, the prefetch depth, or memory.
+    - Keeps: values; the order of all other commands; one order of collectives for all ranks.
+  }];
+  let options = [
+    Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1",
+           "Gathers of the forward started before an earlier one is waited for; -1: as many as hide them.">,
+    Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same of the backward.">,
+    Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of an arena that no start may pass; 0: no limit.">,
+    Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, for estimates of time; none: CPU ranks.">];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">];
 }
 
 def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {

@@ -7,12 +7,26 @@
 #ifndef FSDP_PLAN_PIPELINE_H
 #define FSDP_PLAN_PIPELINE_H
 
+#include <cstdint>
+#include <string>
+
 namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
-/// Nothing to choose yet: the plan follows from the step.
-struct PlanOptions {};
+struct PlanOptions {
+  /// What of the forward is computed again in the backward: none, full, or selective=KIND+KIND (what is kept), or auto:
+  /// what fits into memoryLimit at the least time.
+  std::string checkpointing = "none";
+  /// Collectives run beside compute: gathers are started ahead, reductions waited for later.
+  bool overlap = false;
+  /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as hide them.
+  int64_t forwardPrefetch = -1, backwardPrefetch = -1;
+  /// Bytes of the arena that nothing may pass for it; 0: no limit.
+  int64_t memoryLimit = 0;
+  /// File of a cluster that times are estimated for; empty: CPU ranks.
+  std::string cluster;
+};
 
 /// Dispatches to kernels and programs over packed arenas; ends in fsdp-verify-planned.
 void buildPlanPipeline(OpPassManager &pm, const PlanOptions &options);

@@ -1,0 +1,31 @@
+//===- CommandGraph.h - Which command must follow which ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_COMMANDGRAPH_H
+#define FSDP_ANALYSIS_COMMANDGRAPH_H
+
+#include "fsdp/IR/FSDP.h"
+
+namespace mlir::fsdp {
+
+/// The commands of one block of a program, and which of them touch what another one writes. A loop is one command.
+class CommandGraph {
+public:
+  CommandGraph(Block &block, SymbolTableCollection &tables);
+
+  ArrayRef<Operation *> getCommands() const { return commands; }
+  /// Commands that have to be done before command `index`, and those that have to wait for it, ascending.
+  ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
+  ArrayRef<unsigned> getBehind(unsigned index) const { return behind[index]; }
+
+private:
+  SmallVector<Operation *> commands;
+  SmallVector<SmallVector<unsigned, 4>> before, behind;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_COMMANDGRAPH_H

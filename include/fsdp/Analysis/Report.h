@@ -1,0 +1,22 @@
+//===- Report.h - A plan as a page ------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_REPORT_H
+#define FSDP_ANALYSIS_REPORT_H
+
+#include "fsdp/Analysis/Cluster.h"
+#include "fsdp/Analysis/DtypeFlow.h"
+
+namespace mlir::fsdp {
+
+/// Writes the program `step` of a planned module, its workspace included, as one page of HTML that needs nothing else:
+/// the arena over the step with the buffers under the pointer, lanes of compute and communication by the times that are
+/// estimated for `cluster`, units, bytes sent, and the flow of types. `title`: what is planned.
+void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title, raw_ostream &os);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_REPORT_H

@@ -1,0 +1,47 @@
+//===- Schedule.h - What a schedule hides -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_SCHEDULE_H
+#define FSDP_ANALYSIS_SCHEDULE_H
+
+#include "fsdp/IR/FSDP.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+
+/// Of a scheduled collective: its estimated seconds alone, those that a wait for it stalls, and what stopped it from
+/// starting earlier or ending later: "source", "first use", "beginning", "prefetch" or "memory".
+inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed", limitAttr = "fsdp.limit";
+/// Of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds of one run.
+inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
+
+/// A collective that is not hidden.
+struct ExposedReport {
+  CollectiveOp op;
+  double seconds = 0, exposed = 0; // of all iterations
+  StringRef limit;
+};
+
+struct ScheduleReport {
+  bool isScheduled = false;
+  StringRef cluster;
+  /// Estimated seconds: of the compute; of all commands one behind the other; as scheduled; of what no schedule can beat.
+  double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
+  /// Collectives in the step, and those that stall it, longest first.
+  int64_t collectives = 0;
+  SmallVector<ExposedReport> exposed;
+
+  double getExposed() const { return scheduled - compute; }
+};
+
+/// Of the program `step`.
+ScheduleReport measureSchedule(ModuleOp planned);
+void writeSchedule(const ScheduleReport &report, raw_ostream &os);
+void writeSchedule(const ScheduleReport &report, llvm::json::OStream &json);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_SCHEDULE_H

@@ -1,0 +1,66 @@
+//===- CommandGraph.cpp - Which command must follow which -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   0 gather  @p -> @w      before: -      behind: 1 (reads @w), 2 (writes @p)
+//   1 launch  k(@w, @y)     before: 0
+//   2 launch  u(@p)         before: 0
+//
+//  1. The ranges that a command reads and writes: for a loop those of all its commands, in all
+//     iterations; for a piece, those of all ranks.
+//  2. Two commands that touch the same bytes, at least one of them writing, keep their order.
+//
+// O(accesses to one buffer, squared), over all buffers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/CommandGraph.h"
+#include "fsdp/Analysis/Commands.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct Touch {
+  unsigned command;
+  int64_t begin, end;
+  bool writes;
+};
+} // namespace
+
+CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
+  DenseMap<Attribute, SmallVector<Touch>> ranges;
+  auto add = [&](Operation *command, unsigned number) {
+    for (const Access &access : getAccesses(command, tables)) {
+      bool isSpread = access.slice.getStride() || access.slice.getPiece();
+      int64_t begin = access.slice.getOffset(), end = begin + access.slice.getBytes();
+      ranges[access.slice.getBuffer()].push_back(
+          {number, begin, isSpread ? std::numeric_limits<int64_t>::max() : end, access.writes});
+    }
+  };
+  for (Operation &command : block) {
+    unsigned number = commands.size();
+    commands.push_back(&command);
+    add(&command, number);
+    if (auto loop = dyn_cast<LoopOp>(command))
+      for (Operation &inner : loop.getBody().front())
+        add(&inner, number);
+  }
+  before.resize(commands.size());
+  behind.resize(commands.size());
+  for (auto &[buffer, uses] : ranges)
+    for (auto [index, later] : llvm::enumerate(uses))
+      for (const Touch &earlier : ArrayRef(uses).take_front(index))
+        if (earlier.command != later.command && (earlier.writes || later.writes) && earlier.begin < later.end &&
+            later.begin < earlier.end)
+          before[later.command].push_back(earlier.command);
+  for (auto [index, list] : llvm::enumerate(before)) {
+    llvm::sort(list);
+    list.erase(llvm::unique(list), list.end());
+    for (unsigned earlier : list)
+      behind[earlier].push_back(index);
+  }
+}

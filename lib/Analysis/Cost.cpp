@@ -1,0 +1,81 @@
+//===- Cost.cpp - Estimated time of commands --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/MultiplyAdds.h"
+#include "fsdp/IR/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
+  if (path.empty())
+    return getCpuCluster();
+  JsonProblem problem;
+  if (std::optional<Cluster> cluster = readCluster(path, problem))
+    return *cluster;
+  Location loc = problem.line ? Location(FileLineColLoc::get(context, path, problem.line, problem.column))
+                              : UnknownLoc::get(context);
+  emitError(loc) << (problem.line ? "" : "'" + path.str() + "': ") << problem.message;
+  return failure();
+}
+
+double CostModel::getKernelSeconds(func::FuncOp kernel) {
+  auto [entry, isFresh] = kernels.try_emplace(kernel.getSymNameAttr());
+  if (!isFresh)
+    return entry->second;
+  double bytes = 0;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    bool out = kernel.getArgAttr(index, outAttr) != nullptr, inout = kernel.getArgAttr(index, inoutAttr) != nullptr;
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      bytes += static_cast<double>(getStorageBytes(shaped)) * (!out + (out || inout));
+  }
+  MultiplyAdds work = countMultiplyAdds(kernel);
+  double products = static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
+                    static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds;
+  return entry->second = cluster.launchSeconds + std::max(products, bytes / cluster.memoryBytesPerSecond);
+}
+
+double CostModel::getCollectiveSeconds(CollectiveOp collective) {
+  auto program = collective->getParentOfType<ProgramOp>();
+  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  if (!mesh)
+    return 0;
+  // Ranks are numbered row-major, the last axis fastest: the stride of an axis is what the axes behind it hold.
+  int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
+  for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
+    ranks *= mesh.getAxisSize(name);
+    int64_t behind = 1;
+    for (auto axis : llvm::reverse(mesh.getAxes().getAsRange<AxisAttr>())) {
+      if (axis.getName() == name.split(':').first)
+        break;
+      behind *= axis.getSize();
+    }
+    stride = std::min(stride, behind);
+  }
+  double bytes = std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
+  unsigned rounds = collective.getKind() == CollectiveKind::all_reduce ? 2 : 1;
+  return getRingSeconds(cluster, bytes, ranks, stride, rounds);
+}
+
+double CostModel::getSeconds(Operation *command) {
+  if (auto loop = dyn_cast<LoopOp>(command)) {
+    double once = 0;
+    for (Operation &inner : loop.getBody().front())
+      once += getSeconds(&inner);
+    return once * static_cast<double>(loop.getCount());
+  }
+  if (auto launch = dyn_cast<LaunchOp>(command))
+    return getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
+  if (auto collective = dyn_cast<CollectiveOp>(command))
+    return getCollectiveSeconds(collective);
+  double bytes = 0;
+  for (const Access &access : getAccesses(command, tables)) // copies and fills
+    bytes += static_cast<double>(access.slice.getBytes());
+  return bytes / cluster.memoryBytesPerSecond;
+}

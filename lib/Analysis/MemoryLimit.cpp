@@ -1,0 +1,107 @@
+//===- MemoryLimit.cpp - Does the plan fit ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..: most is alive at ..
+//   model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; a smaller batch ..
+//   note: optimizer: 1.0 GiB in 26 buffers ..
+//
+// A layer's buffers are many and alike, so that the largest three of them would say little: what is told is by
+// category, at the moment at which most is alive.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/MemoryLimit.h"
+#include "ExplainUnits.h"
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Explain.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// How many categories are told of.
+static constexpr unsigned maxCategories = 3;
+
+static constexpr unsigned numCategories = std::extent_v<decltype(MemoryReport::bytes)>;
+
+/// What makes a category smaller.
+static StringRef advise(Category category, bool severalRanks) {
+  switch (category) {
+  case Category::parameters:
+    return "more ranks on the shard axis (--mesh=shard=N) each keep less";
+  case Category::optimizer:
+    return "more ranks on the shard axis (--mesh=shard=N) each keep less; --optimizer-state-dtype=bf16 or "
+           "--optimizer=sgd needs less";
+  case Category::gradients:
+    return severalRanks ? "more ranks on the shard axis each keep less, and --grad-sync=each reduces them with every "
+                          "micro-batch"
+                        : "more ranks on the shard axis (--mesh=shard=N) each keep less";
+  case Category::activations:
+    return "--activation-checkpointing=full computes them again; a smaller batch in the model, with --grad-accum=N for as many "
+           "tokens per step; --param-dtype=bf16 halves them";
+  case Category::gathered:
+  case Category::staging:
+    return "smaller units (--auto-wrap-policy) and --reshard-after-forward=true gather less at a time";
+  case Category::workspace:
+    return "fewer --threads-per-rank need less scratch";
+  case Category::inputs:
+    return "a smaller batch in the model";
+  case Category::control:
+    return "it steers the step";
+  }
+  llvm_unreachable("a category without advice");
+}
+
+static bool isInFile(Location loc) {
+  bool found = false;
+  loc->walk([&](Location part) {
+    auto file = dyn_cast<FileLineColLoc>(part);
+    found |= file && file.getLine() > 0;
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+/// One category: how much, the largest of it, and what helps.
+static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Category category, bool severalRanks) {
+  BufferOp largest;
+  int64_t number = 0;
+  for (BufferOp buffer : memory.peakBuffers)
+    if (buffer.getCategory() == category) {
+      largest = largest ? largest : buffer;
+      ++number;
+    }
+  std::string text = (stringifyCategory(category) + ": " + formatSize(memory.getAtPeak(category))).str();
+  std::optional<Location> place;
+  if (largest) {
+    bool located = isInFile(largest.getLoc());
+    if (located && category == Category::activations)
+      place = largest.getLoc();
+    text += (number == 1 ? " in one buffer, " : " in " + std::to_string(number) + " buffers, the largest ") +
+            (number == 1 ? "" : formatSize(largest.getBytes()) + " of ") + "'" + largest.getLabel().str() + "'" + (place ? " here" : "");
+  }
+  diag.attachNote(place) << text << "; " << advise(category, severalRanks);
+}
+
+LogicalResult fsdp::checkMemoryLimit(ModuleOp planned, int64_t limit) {
+  MemoryReport memory = measureMemory(planned);
+  if (memory.peak <= limit)
+    return success();
+  bool severalRanks = llvm::any_of(planned.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.getNumRanks() > 1; });
+  InFlightDiagnostic diag = planned.emitError("a rank's arena takes ");
+  diag << memory.peak << " bytes (" << formatSize(memory.peak) << "), --memory-limit allows " << limit << " ("
+       << formatSize(limit) << ")";
+  if (memory.peakCommand)
+    diag << "; most is alive at command " << memory.peakNumber << " of @"
+         << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand) << ")";
+  SmallVector<Category> order;
+  for (unsigned category = 0; category < numCategories; ++category)
+    if (memory.atPeak[category] > 0)
+      order.push_back(static_cast<Category>(category));
+  llvm::stable_sort(order, [&](Category a, Category b) { return memory.getAtPeak(a) > memory.getAtPeak(b); });
+  for (Category category : ArrayRef(order).take_front(maxCategories))
+    addNote(diag, memory, category, severalRanks);
+  return failure();
+}

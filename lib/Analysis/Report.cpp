@@ -1,0 +1,172 @@
+//===- Report.cpp - A plan as a page ----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The page (ReportPage.html) has one place for data, a JSON object:
+//
+//   title, mesh, cluster
+//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json has them
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers, 2 reductions
+//   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
+//   moments      when each command begins; one more for the end
+//
+// A loop is shown once, with how often it runs. O(commands + buffers).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Report.h"
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/Timeline.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static const char page[] =
+#include "fsdp/Analysis/ReportPage.inc"
+    ;
+/// Where the data goes.
+static constexpr StringLiteral mark = "\"@data@\"";
+
+namespace {
+
+/// The step on lanes, loops once.
+class Lanes {
+public:
+  Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
+    SmallVector<unsigned> eventOf;
+    for (const NumberedCommand &command : commands) {
+      eventOf.push_back(events.size());
+      add(command.op, isa<LoopOp>(command.op) ? 0 : costs.getSeconds(command.op));
+    }
+    line = simulate(events, collectives.size());
+    for (unsigned event : eventOf)
+      moments.push_back(event < line.moments.size() ? line.moments[event] : line.seconds);
+    moments.push_back(line.seconds);
+  }
+
+  void write(llvm::json::OStream &json) const {
+    json.attributeArray("commands", [&] {
+      for (size_t index = 0; index < commands.size(); ++index) {
+        const NumberedCommand &command = commands[index];
+        if (isa<LoopOp, WaitOp>(command.op))
+          continue;
+        auto collective = collectiveOf.find(command.op);
+        bool isCollective = collective != collectiveOf.end();
+        json.array([&] {
+          json.value(command.number);
+          json.value(isCollective ? getLane(cast<CollectiveOp>(command.op)) : 0);
+          json.value(describeCommand(command.op));
+          json.value(isCollective ? line.begin[collective->second] : moments[index]);
+          json.value(isCollective ? line.end[collective->second] : moments[index + 1]);
+          json.value(command.turns);
+        });
+      }
+    });
+    json.attributeArray("stalls", [&] { // what waits cost, by the number of the wait's command
+      for (size_t index = 0; index < commands.size(); ++index)
+        if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
+          json.array([&] {
+            json.value(commands[index].number);
+            json.value(moments[index]);
+            json.value(moments[index + 1]);
+          });
+    });
+    json.attributeArray("moments", [&] {
+      for (double moment : moments)
+        json.value(moment);
+    });
+  }
+
+private:
+  static int64_t getLane(CollectiveOp op) {
+    return op.getKind() == CollectiveKind::all_gather || op.getKind() == CollectiveKind::broadcast ? 1 : 2;
+  }
+
+  void add(Operation *op, double seconds) {
+    if (auto collective = dyn_cast<CollectiveOp>(op)) {
+      unsigned number = collectives.size();
+      collectives.push_back(op);
+      collectiveOf[op] = number;
+      byId[collective.getId()] = number;
+      events.push_back({TimelineEvent::Kind::start, seconds, number, static_cast<unsigned>(collective.getChannel())});
+      if (collective.getChannel() == 0)
+        events.push_back({TimelineEvent::Kind::wait, 0, number});
+    } else if (auto wait = dyn_cast<WaitOp>(op)) {
+      events.push_back({TimelineEvent::Kind::wait, 0, byId.lookup(wait.getId())});
+    } else {
+      events.push_back({TimelineEvent::Kind::compute, seconds});
+    }
+  }
+
+  SmallVector<NumberedCommand> commands;
+  SmallVector<TimelineEvent> events;
+  SmallVector<Operation *> collectives;
+  DenseMap<Operation *, unsigned> collectiveOf;
+  DenseMap<int64_t, unsigned> byId;
+  SmallVector<double> moments;
+  Timeline line;
+};
+
+} // namespace
+
+static void writeBuffers(LayoutOp layout, ProgramOp step, llvm::json::OStream &json) {
+  json.attributeArray("buffers", [&] {
+    for (auto buffer : layout.getOps<BufferOp>()) {
+      if (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr())
+        continue;
+      json.array([&] {
+        json.value(buffer.getLabel());
+        json.value(stringifyCategory(buffer.getCategory()));
+        json.value(static_cast<int64_t>(buffer.getBytes()));
+        json.value(static_cast<int64_t>(buffer.getOffset().value_or(0)));
+        json.value(buffer.isPersistent() ? -1 : static_cast<int64_t>(*buffer.getFirst()));
+        json.value(buffer.isPersistent() ? -1 : static_cast<int64_t>(*buffer.getLast()));
+      });
+    }
+    if (int64_t bytes = layout.getWorkspaceBytes())
+      json.array([&] {
+        json.value("workspace of kernels");
+        json.value(stringifyCategory(Category::workspace));
+        json.value(bytes);
+        json.value(static_cast<int64_t>(layout.getWorkspaceOffset()));
+        json.value(-1);
+        json.value(-1);
+      });
+  });
+}
+
+static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  auto layout = SymbolTable::lookupNearestSymbolFrom<LayoutOp>(step, step.getLayoutAttr());
+  CostModel costs(cluster);
+  json.object([&] {
+    json.attribute("title", title);
+    json.attribute("cluster", cluster.name);
+    writeExplanation(planned, json, {}, dtypes);
+    Lanes(step, costs).write(json);
+    writeBuffers(layout, step, json);
+  });
+  os.flush();
+  // Nothing of the data may end the page's script.
+  std::string safe;
+  for (char c : text)
+    safe += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return safe;
+}
+
+void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title,
+                       raw_ostream &os) {
+  ProgramOp step;
+  for (auto program : planned.getOps<ProgramOp>())
+    if (!step || program.getSymName() == "step")
+      step = program;
+  auto [before, behind] = StringRef(page).split(mark);
+  os << before << (step ? makeData(planned, step, cluster, dtypes, title) : "null") << behind;
+}

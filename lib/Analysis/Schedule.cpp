@@ -1,0 +1,103 @@
+//===- Schedule.cpp - What a schedule hides ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Schedule.h"
+#include "fsdp/Analysis/Commands.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// How many of the exposed collectives are listed as text.
+static constexpr unsigned maxRows = 8;
+
+static double getNumber(DictionaryAttr numbers, StringRef name) {
+  auto number = numbers.getAs<FloatAttr>(name);
+  return number ? number.getValueAsDouble() : 0;
+}
+
+static double getSeconds(Operation *op, StringRef name) {
+  auto number = op->getAttrOfType<FloatAttr>(name);
+  return number ? number.getValueAsDouble() : 0;
+}
+
+ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
+  ScheduleReport report;
+  for (auto program : planned.getOps<ProgramOp>()) {
+    auto numbers = program->getAttrOfType<DictionaryAttr>(scheduleAttr);
+    if (program.getSymName() != "step" || !numbers)
+      continue;
+    report.isScheduled = true;
+    if (auto name = numbers.getAs<StringAttr>("cluster"))
+      report.cluster = name.getValue();
+    report.compute = getNumber(numbers, "compute");
+    report.unscheduled = getNumber(numbers, "unscheduled");
+    report.scheduled = getNumber(numbers, "scheduled");
+    report.bound = getNumber(numbers, "bound");
+    for (const NumberedCommand &command : numberCommands(program)) {
+      auto op = dyn_cast<CollectiveOp>(command.op);
+      if (!op)
+        continue;
+      report.collectives += command.turns;
+      double seconds = getSeconds(op, secondsAttr), exposed = getSeconds(op, exposedAttr);
+      auto limit = op->getAttrOfType<StringAttr>(limitAttr);
+      if (exposed > 0.01 * seconds)
+        report.exposed.push_back({op, seconds * command.turns, exposed * command.turns, limit ? limit.getValue() : "the links"});
+    }
+    llvm::sort(report.exposed, [](const ExposedReport &a, const ExposedReport &b) {
+      return std::make_pair(-a.exposed, CollectiveOp(a.op).getId()) < std::make_pair(-b.exposed, CollectiveOp(b.op).getId());
+    });
+  }
+  return report;
+}
+
+static std::string formatSeconds(double seconds) {
+  std::string text;
+  const char *unit = seconds >= 1 ? "s" : seconds >= 1e-3 ? "ms" : "us";
+  double scale = seconds >= 1 ? 1 : seconds >= 1e-3 ? 1e3 : 1e6;
+  llvm::raw_string_ostream(text) << llvm::format("%.3g %s", seconds * scale, unit);
+  return text;
+}
+
+void fsdp::writeSchedule(const ScheduleReport &report, raw_ostream &os) {
+  if (!report.isScheduled)
+    return;
+  os << "\nSchedule, by estimates for '" << report.cluster << "'\n  " << formatSeconds(report.compute) << " compute + "
+     << formatSeconds(report.getExposed()) << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
+     << " without a schedule, at least " << formatSeconds(report.bound - report.compute) << " with any\n";
+  for (const ExposedReport &row : ArrayRef(report.exposed).take_front(maxRows)) {
+    CollectiveOp op = row.op;
+    os << "  " << llvm::left_justify(describeCommand(op), 40) << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
+       << llvm::left_justify(formatSeconds(row.seconds), 10) << " exposed: " << row.limit << "\n";
+  }
+  if (report.exposed.size() > maxRows)
+    os << "  and " << report.exposed.size() - maxRows << " shorter ones\n";
+}
+
+void fsdp::writeSchedule(const ScheduleReport &report, llvm::json::OStream &json) {
+  if (!report.isScheduled)
+    return;
+  json.attributeObject("schedule", [&] {
+    json.attribute("cluster", report.cluster);
+    json.attribute("compute_seconds", report.compute);
+    json.attribute("unscheduled_seconds", report.unscheduled);
+    json.attribute("scheduled_seconds", report.scheduled);
+    json.attribute("bound_seconds", report.bound);
+    json.attribute("exposed_seconds", report.getExposed());
+    json.attribute("collectives", report.collectives);
+    json.attributeArray("exposed", [&] {
+      for (const ExposedReport &row : report.exposed)
+        json.object([&] {
+          CollectiveOp op = row.op;
+          json.attribute("id", static_cast<int64_t>(op.getId()));
+          json.attribute("label", describeCommand(op));
+          json.attribute("seconds", row.seconds);
+          json.attribute("exposed_seconds", row.exposed);
+          json.attribute("limit", row.limit);
+        });
+    });
+  });
+}

@@ -1,0 +1,139 @@
+//===- Timeline.cpp - What overlaps with what -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. The links serve the first collective of each channel, each with an equal part.
+//  2. A compute lets them run on for its time; a wait lets them run until its collective is done.
+//
+// O(events + collectives * channels).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Timeline.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <queue>
+
+using namespace mlir::fsdp;
+
+namespace {
+
+class Links {
+public:
+  explicit Links(Timeline &line) : line(line), left(line.end.size(), 0), done(line.end.size(), false) {}
+
+  void start(unsigned collective, unsigned channel, double seconds) {
+    left[collective] = seconds;
+    if (channels[channel].empty())
+      line.begin[collective] = now;
+    channels[channel].push_back(collective);
+  }
+
+  void runUntil(double time) {
+    while (step(time))
+      ;
+    now = time;
+  }
+
+  /// Runs until it is done; returns when that was, or the time now when it was done before.
+  double runThrough(unsigned collective) {
+    while (!done[collective] && step(std::numeric_limits<double>::infinity()))
+      ;
+    return now;
+  }
+
+  double now = 0;
+
+private:
+  /// Up to the next end of a collective, when that is not after `time`. False: nothing ends until then.
+  bool step(double time) {
+    unsigned active = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (auto &[channel, queue] : channels)
+      if (!queue.empty()) {
+        ++active;
+        least = std::min(least, left[queue.front()]);
+      }
+    if (active == 0)
+      return false;
+    double end = now + least * active, until = std::min(end, time);
+    for (auto &[channel, queue] : channels) {
+      if (queue.empty())
+        continue;
+      unsigned head = queue.front();
+      left[head] -= end <= time ? least : (until - now) / active;
+      if (end > time || left[head] > 0)
+        continue;
+      queue.pop_front();
+      done[head] = true;
+      line.end[head] = end;
+      if (!queue.empty())
+        line.begin[queue.front()] = end;
+    }
+    now = until;
+    return end <= time;
+  }
+
+  Timeline &line;
+  llvm::SmallVector<double> left;
+  llvm::SmallVector<bool> done;
+  std::map<unsigned, std::deque<unsigned>> channels;
+};
+
+} // namespace
+
+Timeline mlir::fsdp::simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives) {
+  Timeline line;
+  line.exposed.assign(collectives, 0);
+  line.begin.assign(collectives, 0);
+  line.end.assign(collectives, 0);
+  Links links(line);
+  for (const TimelineEvent &event : events) {
+    line.moments.push_back(links.now);
+    switch (event.kind) {
+    case TimelineEvent::Kind::compute:
+      line.computeSeconds += event.seconds;
+      links.runUntil(links.now + event.seconds);
+      break;
+    case TimelineEvent::Kind::start:
+      links.start(event.collective, event.channel, event.seconds);
+      break;
+    case TimelineEvent::Kind::wait: {
+      double before = links.now;
+      line.exposed[event.collective] += links.runThrough(event.collective) - before;
+      break;
+    }
+    }
+  }
+  line.seconds = links.now;
+  return line;
+}
+
+double mlir::fsdp::getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs) {
+  llvm::SmallVector<LinkJob> sorted(jobs);
+  llvm::sort(sorted, [](const LinkJob &a, const LinkJob &b) { return a.head < b.head; });
+  auto less = [&](unsigned a, unsigned b) { return sorted[a].tail < sorted[b].tail; };
+  std::priority_queue<unsigned, std::vector<unsigned>, decltype(less)> ready(less);
+  double now = 0, bound = computeSeconds;
+  for (unsigned next = 0; next < sorted.size() || !ready.empty();) {
+    if (ready.empty())
+      now = std::max(now, sorted[next].head);
+    while (next < sorted.size() && sorted[next].head <= now)
+      ready.push(next++);
+    unsigned job = ready.top();
+    double until = next < sorted.size() ? sorted[next].head : std::numeric_limits<double>::infinity();
+    double run = std::min(sorted[job].seconds, until - now);
+    now += run;
+    sorted[job].seconds -= run;
+    if (sorted[job].seconds > 0)
+      continue;
+    bound = std::max(bound, now + sorted[job].tail);
+    ready.pop();
+  }
+  return bound;
+}

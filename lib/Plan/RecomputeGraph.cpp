@@ -1,0 +1,285 @@
+//===- RecomputeGraph.cpp - What the backward may compute again -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %w = unshard @h.0 site 0         %w = unshard @h.0 site 0
+//   %a = call @k(%x, %w)             %a = call @k(%x, %w)
+//   %y = call @l(%a, %w)             %y = call @l(%a, %w)
+//   ...                         =>   ...                              <- the moment
+//   %v = unshard @h.0 site 1         %v = unshard @h.0 site 1
+//   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
+//                                    %g = call @l.grad(%b, %v)
+//
+//  1. The moment: the op behind which the results of kernel calls that a later op reads have most bytes. (Gradients,
+//     which wait for their reduction, do not count.) Calls up to there are the forward.
+//  2. Segments: calls that read parameters of one unit, and those behind them that read none.
+//  3. A call whose result another segment reads is a boundary.
+//  4. Apply: each op behind the moment that reads a result of a recomputed call reads that of a copy
+//     instead, and so do copies. A copy stands before the first such reader of its segment, and reads the
+//     parameters that are gathered for the backward.
+//
+// The copies are the same kernels on the same values, so no bit changes. O(uses). Not done here: the last place that is early
+// enough (SinkToUses.cpp, which runs behind this).
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecomputeGraph.h"
+#include "fsdp/IR/Kernels.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static int64_t getBytes(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? getStorageBytes(type) : 0;
+}
+
+RecomputeGraph::RecomputeGraph(Block &block, Aliasing &aliasing) : block(block), aliasing(aliasing) {
+  for (Operation &op : block) {
+    positions[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  findMoment();
+  findCalls();
+  findSegments();
+  findUses();
+}
+
+template <typename Visitor>
+void RecomputeGraph::visitUses(Value base, Visitor visit) {
+  for (Operation *user : base.getUsers()) {
+    Operation *here = block.findAncestorOpInBlock(*user);
+    if (!here)
+      continue;
+    if (aliasing.getViewSource(user) == base && here == user)
+      for (Value view : user->getResults())
+        visitUses(view, visit);
+    else
+      visit(here);
+  }
+}
+
+/// What is reduced over ranks, whether or not there are several.
+bool RecomputeGraph::isGradient(Value base) {
+  bool isReduced = false;
+  SmallVector<Value> values{base};
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      isReduced |= isa<ReduceScatterOp>(user);
+      if (aliasing.getViewSource(user) == value)
+        values.append(user->result_begin(), user->result_end());
+    }
+  }
+  return isReduced;
+}
+
+void RecomputeGraph::findMoment() {
+  SmallVector<int64_t> changes(ops.size() + 1, 0);
+  for (Operation *op : ops) {
+    auto call = dyn_cast<KernelCallOp>(op);
+    for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {
+      unsigned last = positions[op];
+      visitUses(result, [&](Operation *user) { last = std::max(last, positions[user]); });
+      if (isGradient(result))
+        continue;
+      changes[positions[op]] += getBytes(result);
+      changes[last] -= getBytes(result);
+    }
+  }
+  int64_t live = 0, most = 0;
+  for (unsigned position = 0; position < ops.size(); ++position) {
+    live += changes[position];
+    if (live <= most)
+      continue;
+    most = live;
+    moment = position;
+  }
+}
+
+void RecomputeGraph::findCalls() {
+  for (Operation *op : ArrayRef(ops).take_front(std::min<size_t>(moment + 1, ops.size())))
+    if (auto call = dyn_cast<KernelCallOp>(op)) {
+      numbers[op] = calls.size();
+      calls.emplace_back();
+      calls.back().op = call;
+    }
+}
+
+/// The unit whose gathered parameters a call reads; of several, the one that is gathered last.
+StringRef RecomputeGraph::getUnit(KernelCallOp call) {
+  UnshardOp last;
+  for (Value operand : call.getInputs())
+    if (auto unshard = aliasing.getBase(operand).getDefiningOp<UnshardOp>())
+      if (!last || (unshard->getBlock() == &block && last->getBlock() == &block && last->isBeforeInBlock(unshard)))
+        last = unshard;
+  return last ? last.getUnit() : StringRef();
+}
+
+/// A unit and its parts of another type (`h.0` and `h.0.frozen`).
+static bool isPartOf(StringRef a, StringRef b) {
+  if (a.size() < b.size())
+    std::swap(a, b);
+  return a == b || (a.starts_with(b) && a[b.size()] == '.');
+}
+
+void RecomputeGraph::findSegments() {
+  StringRef current;
+  for (Call &call : calls) {
+    StringRef unit = getUnit(call.op);
+    if (!unit.empty() && (segments == 0 || !isPartOf(unit, current))) {
+      current = unit;
+      ++segments;
+    }
+    call.segment = segments ? segments - 1 : 0;
+  }
+}
+
+void RecomputeGraph::findUses() {
+  for (unsigned number = 0; number < calls.size(); ++number) {
+    Call &call = calls[number];
+    for (Value result : call.op.getResults()) {
+      bool isSaved = false;
+      visitUses(result, [&](Operation *user) {
+        isSaved |= positions[user] > moment;
+        auto reader = numbers.find(user);
+        if (reader == numbers.end()) { // a loop or a collective of the forward
+          call.isBoundary |= positions[user] <= moment;
+          return;
+        }
+        calls[reader->second].producers.push_back(number);
+        call.isBoundary |= calls[reader->second].segment != call.segment;
+      });
+      call.isSaved |= isSaved;
+      call.bytes += getBytes(result);
+      call.savedBytes += isSaved ? getBytes(result) : 0;
+    }
+  }
+  for (Call &call : calls) {
+    llvm::sort(call.producers);
+    call.producers.erase(llvm::unique(call.producers), call.producers.end());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+llvm::BitVector RecomputeGraph::getNeeded(const llvm::BitVector &recomputed) const {
+  llvm::BitVector needed(calls.size());
+  for (unsigned number = calls.size(); number-- > 0;) {
+    if (!recomputed[number])
+      continue;
+    needed[number] = needed[number] || calls[number].isSaved;
+    if (needed[number])
+      for (unsigned producer : calls[number].producers)
+        needed[producer] = needed[producer] || recomputed[producer];
+  }
+  return needed;
+}
+
+int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
+  llvm::BitVector needed = getNeeded(recomputed), kept(calls.size());
+  int64_t bytes = 0;
+  auto keep = [&](unsigned number, int64_t size) {
+    if (!kept[number])
+      bytes += size;
+    kept.set(number);
+  };
+  for (unsigned number = 0; number < calls.size(); ++number) {
+    if (calls[number].isSaved && !recomputed[number])
+      keep(number, calls[number].savedBytes);
+    if (needed[number])
+      for (unsigned producer : calls[number].producers)
+        if (!recomputed[producer])
+          keep(producer, calls[producer].bytes);
+  }
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Step 4
+//===----------------------------------------------------------------------===//
+
+/// Moves `op` and what it reads in front of `place`, which is before it.
+void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
+  if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
+    return;
+  for (Value operand : op->getOperands())
+    if (Operation *source = operand.getDefiningOp())
+      moveBefore(source, place);
+  op->moveBefore(place);
+}
+
+/// The parameter as the backward gathers it, where it does.
+Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
+  for (auto other : block.getOps<UnshardOp>())
+    if (other != unshard && other.getUnit() == unshard.getUnit() && other.getSite() > unshard.getSite()) {
+      moveBefore(other, place);
+      return other->getResult(result);
+    }
+  return unshard->getResult(result);
+}
+
+Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
+  auto known = remapped.find(value);
+  if (known != remapped.end())
+    return known->second;
+  auto result = dyn_cast<OpResult>(value);
+  Operation *op = result ? result.getOwner() : nullptr;
+  if (!op || op->getBlock() != &block)
+    return value;
+  unsigned index = result.getResultNumber();
+  if (auto unshard = dyn_cast<UnshardOp>(op))
+    return remapped[value] = remapParameter(unshard, index);
+  auto number = numbers.find(op);
+  bool isCopied = number != numbers.end() && recomputed[number->second];
+  if (!isCopied && !aliasing.getViewSource(op))
+    return value;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(remap(operand, recomputed));
+  if (!isCopied && operands == SmallVector<Value>(op->getOperands()))
+    return remapped[value] = value;
+  OpBuilder builder(place);
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(operands);
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
+    remapped[from] = to;
+  return remapped[value];
+}
+
+void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
+  // The first reader of each segment, in the order of the block.
+  SmallVector<std::pair<Operation *, unsigned>> readers; // (op of this block, segment)
+  for (unsigned segment = 0; segment < segments; ++segment) {
+    Operation *first = nullptr;
+    for (unsigned number = 0; number < calls.size(); ++number)
+      if (recomputed[number] && calls[number].segment == segment)
+        for (Value value : calls[number].op.getResults())
+          visitUses(value, [&](Operation *user) {
+            if (positions[user] > moment && (!first || positions[user] < positions[first]))
+              first = user;
+          });
+    if (first)
+      readers.push_back({first, segment});
+  }
+  for (auto [first, segment] : readers) {
+    place = first;
+    remapped.clear();
+    llvm::BitVector here(calls.size());
+    for (unsigned number = 0; number < calls.size(); ++number)
+      here[number] = recomputed[number] && calls[number].segment == segment;
+    for (Operation *op : ArrayRef(ops).drop_front(moment + 1))
+      op->walk([&](Operation *inner) {
+        for (OpOperand &use : inner->getOpOperands()) {
+          Value base = aliasing.getBase(use.get());
+          auto number = numbers.find(base.getDefiningOp());
+          if (base.getDefiningOp() && number != numbers.end() && here[number->second])
+            use.set(remap(use.get(), here));
+        }
+      });
+  }
+}

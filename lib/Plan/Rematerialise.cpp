@@ -1,0 +1,102 @@
+//===- Rematerialise.cpp - Compute activations again ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Activation checkpointing: what the forward computed is computed again in the backward, rather than
+// kept (RecomputeGraph.cpp shows how).
+//
+//   none                  nothing
+//   full                  all of a unit but what it hands on
+//   selective=KINDS       the same, but results of these kinds of kernels are kept
+//
+//  1. Each block of the program `step`: its forward, and what of it waits for the backward.
+//  2. The calls of the policy are computed again.
+//
+// O(uses).
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecomputeGraph.h"
+#include "RecomputeSearch.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/Plan/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_REMATERIALISEPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static StringRef getKind(KernelCallOp call, SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
+  auto kind = kernel ? kernel->getAttrOfType<StringAttr>(kindAttr) : StringAttr();
+  return kind ? kind.getValue() : StringRef();
+}
+
+namespace {
+
+class RematerialisePass : public fsdp::impl::RematerialisePassBase<RematerialisePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<StringRef> kept;
+    StringRef name = StringRef(policy).split('=').first;
+    if (name == "selective")
+      StringRef(policy).split('=').second.split(kept, '+');
+    if (name == "none")
+      return;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      auto program = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+      if (program && program.getValue() == "step" && failed(name == "auto" ? chooseAndApply(function) : apply(function, kept)))
+        return signalPassFailure();
+    }
+  }
+
+  LogicalResult apply(func::FuncOp function, ArrayRef<StringRef> kept) {
+    SymbolTableCollection tables;
+    for (Block *block : getStepBlocks(function)) {
+      Aliasing aliasing(function);
+      RecomputeGraph graph(*block, aliasing);
+      llvm::BitVector recomputed(graph.getCalls().size());
+      for (auto [number, call] : llvm::enumerate(graph.getCalls()))
+        if (graph.isCandidate(number) && !llvm::is_contained(kept, getKind(call.op, tables)))
+          recomputed.set(number);
+      apply(graph, graph.getNeeded(recomputed));
+    }
+    return success();
+  }
+
+  LogicalResult chooseAndApply(func::FuncOp function) {
+    FailureOr<Cluster> machines = loadCluster(&getContext(), cluster);
+    if (failed(machines))
+      return failure();
+    CostModel costs(*machines);
+    auto addSchedule = [&](OpPassManager &pm) {
+      if (schedule)
+        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster}));
+    };
+    FailureOr<RecomputeChoice> choice = searchRecompute(function, costs, memoryLimit, addSchedule);
+    if (failed(choice))
+      return failure();
+    Aliasing aliasing(function);
+    RecomputeGraph graph(*getStepBlocks(function)[choice->block], aliasing);
+    apply(graph, choice->calls);
+    numPlans += choice->plans;
+    function.emitRemark("activations of ") << choice->calls.count() << " kernel calls are computed again, of "
+                                           << graph.getCalls().size() << " in the forward, so that the arena takes "
+                                           << choice->bytes << " bytes without workspace (" << choice->plans << " plans)";
+    return success();
+  }
+
+  void apply(RecomputeGraph &graph, const llvm::BitVector &recomputed) {
+    numRecomputed += recomputed.count();
+    savedBytes += graph.getSavedBytes(llvm::BitVector(recomputed.size())) - graph.getSavedBytes(recomputed);
+    graph.apply(recomputed);
+  }
+};
+
+} // namespace

@@ -1,0 +1,153 @@
+//===- ScheduleCollectives.cpp - Collectives beside compute -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   launch a                             collective 0 all_gather channel 1
+//   collective 0 all_gather @h.1   =>    launch a
+//   launch b (reads it)                  wait 0
+//                                        launch b
+//
+//  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the bytes
+//     alive at each command.
+//  2. Places for starts and waits (BlockSchedule.cpp), for a few ideas of how much longer collectives take
+//     than estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as they are said
+//     to be, none beats by a two-hundredth: an estimate that is off should not undo a schedule.
+//  3. Lifetimes anew.
+//
+// A program that has waits already is left alone. Not done here: starts across iterations of a loop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockSchedule.h"
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Packing.h"
+#include "fsdp/Plan/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_SCHEDULECOLLECTIVESPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Bytes alive at each command of a program, by its number.
+static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
+  SmallVector<int64_t> live(commands + 1, 0);
+  int64_t always = 0;
+  for (auto buffer : layout.getOps<BufferOp>()) {
+    int64_t bytes = llvm::alignTo(buffer.getBytes(), bufferAlignment);
+    if (buffer.isPersistent())
+      always += bytes;
+    else if (buffer.getProgramAttr().getAttr() == program.getSymNameAttr()) {
+      live[*buffer.getFirst()] += bytes;
+      live[*buffer.getLast() + 1] -= bytes;
+    }
+  }
+  int64_t sum = always;
+  for (int64_t &bytes : live)
+    bytes = sum += bytes;
+  return live;
+}
+
+namespace {
+
+/// Seconds of a block, or of all iterations of a loop.
+struct Times {
+  double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
+
+  Times(const BlockSchedule &schedule, double turns) {
+    Timeline line = schedule.simulate();
+    compute = turns * line.computeSeconds;
+    scheduled = turns * line.seconds;
+    unscheduled = turns * schedule.getUnscheduled();
+    bound = turns * schedule.getLowerBound();
+  }
+
+  /// Of the block around a loop, which was taken to compute for as long as it is scheduled for.
+  void refine(const Times &loop) {
+    compute += loop.compute - loop.scheduled;
+    unscheduled += loop.unscheduled - loop.scheduled;
+    bound += loop.bound - loop.scheduled;
+  }
+
+  DictionaryAttr getAttr(MLIRContext *context, StringRef cluster) const {
+    Builder b(context);
+    auto number = [&](StringRef name, double value) { return b.getNamedAttr(name, b.getF64FloatAttr(value)); };
+    return b.getDictionaryAttr({b.getNamedAttr("cluster", b.getStringAttr(cluster)), number("compute", compute),
+                                number("unscheduled", unscheduled), number("scheduled", scheduled), number("bound", bound)});
+  }
+};
+
+class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<ScheduleCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<Cluster> costs = loadCluster(&getContext(), cluster);
+    if (failed(costs))
+      return signalPassFailure();
+    CostModel model(*costs);
+    SymbolTableCollection tables;
+    for (auto program : getOperation().getOps<ProgramOp>())
+      schedule(program, model, costs->name, tables);
+  }
+
+  void schedule(ProgramOp program, CostModel &model, StringRef name, SymbolTableCollection &tables) {
+    bool isScheduled = false;
+    program.walk([&](WaitOp) { isScheduled = true; });
+    if (isScheduled || !program.getMeshAttr())
+      return;
+    auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+    SmallVector<NumberedCommand> commands = numberCommands(program);
+    SmallVector<int64_t> live = countLiveBytes(layout, program, commands.size());
+    // By block, inner ones first: costs of a loop are of its commands, wherever these stand.
+    llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
+    for (const NumberedCommand &command : commands)
+      blocks[command.op->getBlock()].push_back(live[command.number]);
+    llvm::MapVector<Operation *, Times> loops;
+    auto place = [&](Block &block) {
+      CommandGraph graph(block, tables);
+      auto getSeconds = [&](Operation *command) {
+        auto loop = loops.find(command);
+        return loop != loops.end() ? loop->second.scheduled : model.getSeconds(command);
+      };
+      BlockSchedule schedule(graph, getSeconds, blocks[&block]);
+      choose(schedule);
+      auto loop = dyn_cast<LoopOp>(block.getParentOp());
+      Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1);
+      schedule.apply(block);
+      return times;
+    };
+    for (auto loop : program.getBody().front().getOps<LoopOp>())
+      loops.insert({loop, place(loop.getBody().front())});
+    Times times = place(program.getBody().front());
+    for (auto &[loop, inner] : loops)
+      times.refine(inner);
+    program.walk([&](CollectiveOp) { ++numCollectives; });
+    program->setAttr(scheduleAttr, times.getAttr(program.getContext(), name));
+    setLifetimes(program, layout, tables);
+  }
+
+  /// Step 2.
+  void choose(BlockSchedule &schedule) {
+    static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
+    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, memoryLimit};
+    double best = 0, least = 0;
+    for (double slack : slacks) {
+      limits.slack = slack;
+      schedule.place(limits);
+      double time = schedule.simulate(doubt).seconds;
+      if (best == 0 || time < least * 0.995) {
+        best = slack;
+        least = time;
+      }
+    }
+    limits.slack = best;
+    schedule.place(limits);
+  }
+};
+
+} // namespace

@@ -1,0 +1,76 @@
+//===- Links.cpp - Collectives in flight, chunk by chunk --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. A collective at the head of its channel is ready for its first chunk behind its latency.
+//  2. Of all that are ready, the first goes: its chunk takes each level of links as soon as that is free.
+//  3. When all levels have carried the chunk, and the gap behind it has passed, the collective is ready for the next.
+//
+// Chunks of collectives in flight alternate, so that each gets an equal part. O(chunks * (levels + log channels)).
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulate/Links.h"
+#include <algorithm>
+
+using namespace fsdprt;
+
+size_t Links::start(const Transfer &transfer, uint32_t channel, double time, double delay) {
+  while (!ready.empty() && ready.top().time <= time)
+    moveChunk(ready.top());
+  size_t number = flights.size();
+  flights.push_back({{}, transfer, channel, transfer.chunks, time + delay});
+  std::deque<size_t> &queue = queues[channel];
+  queue.push_back(number);
+  if (queue.size() == 1)
+    begin(number, std::max(flights[number].earliest, freeFrom[channel]));
+  return number;
+}
+
+void Links::begin(size_t number, double time) {
+  State &state = flights[number];
+  state.flight.begin = time;
+  ready.push({time + state.transfer.headSeconds, number});
+}
+
+void Links::moveChunk(Ready next) {
+  ready.pop();
+  State &state = flights[next.flight];
+  double done = next.time;
+  if (state.left > 0) {
+    for (size_t level = 0; level < freeAt.size(); ++level) {
+      double seconds = state.transfer.chunkSeconds[level];
+      if (seconds <= 0)
+        continue;
+      freeAt[level] = std::max(freeAt[level], next.time) + seconds;
+      busy[level] += seconds;
+      done = std::max(done, freeAt[level]);
+    }
+    ++chunks;
+    --state.left;
+    done += state.transfer.gapSeconds;
+  }
+  if (state.left > 0)
+    ready.push({done, next.flight});
+  else
+    end(next.flight, done);
+}
+
+void Links::end(size_t number, double time) {
+  State &state = flights[number];
+  state.flight.end = time;
+  state.flight.done = true;
+  std::deque<size_t> &queue = queues[state.channel];
+  queue.pop_front();
+  freeFrom[state.channel] = time;
+  if (!queue.empty())
+    begin(queue.front(), std::max(time, flights[queue.front()].earliest));
+}
+
+double Links::finish(size_t flight) {
+  while (!flights[flight].flight.done)
+    moveChunk(ready.top());
+  return flights[flight].flight.end;
+}

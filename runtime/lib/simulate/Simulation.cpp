@@ -1,0 +1,244 @@
+//===- Simulation.cpp - A step on a cluster that is not there ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Every group of ranks that a collective of the program has must lie on the levels of links as all others of its
+//     kind do: whole groups in a level, or whole levels in a group.
+//  2. Launches, copies and fills take the rank's time, one after the other (Cluster::kernelSeconds).
+//  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it has ended.
+//  4. What a wait took is exposed, and added up by kind and unit.
+//
+// O(commands + chunks): the number of ranks only changes numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulate/Simulation.h"
+#include "core/Error.h"
+#include "execute/Instruction.h"
+#include "simulate/Links.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
+static uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(std::llround(seconds * 1e9)); }
+
+namespace {
+
+class Simulator {
+public:
+  Simulator(const Artifact &artifact, const Cluster &cluster)
+      : artifact(artifact), manifest(artifact.manifest()), cluster(cluster), links(cluster.links.size()) {}
+
+  Simulation run();
+
+private:
+  /// A collective between its start and its wait.
+  struct Started {
+    const fb::Collective *collective;
+    const char *label;
+    size_t flight;
+    uint64_t launches;
+  };
+  using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
+
+  void checkRanks() const;
+  RankGroup groupOf(const fb::Collective &collective);
+  void walk(const Commands &commands);
+  void runLaunch(const fb::Launch &launch, const char *label);
+  void runMemory(const char *name, uint64_t bytes, const char *label);
+  void compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes);
+  void start(const fb::Collective &collective, const char *label);
+  void finish(const Started &started);
+  SimulatedCollective &rowOf(const fb::Collective &collective);
+
+  const Artifact &artifact;
+  const fb::Manifest &manifest;
+  const Cluster &cluster;
+  Links links;
+  Simulation result;
+  double now = 0;
+  uint64_t launches = 0;
+  std::map<uint32_t, Started> started; // by the collective's id
+  std::map<std::vector<uint32_t>, RankGroup> groups;
+  std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
+};
+
+} // namespace
+
+void Simulator::checkRanks() const {
+  uint64_t ranks = artifact.getMesh().ranks();
+  if (ranks > cluster.ranks())
+    badInput("%s: expected links that join the %llu ranks that %s was compiled for (mesh %s), found links of %llu; take "
+             "a larger cluster, or leave out \"ranks\" of the last link",
+             cluster.file.c_str(), (ull)ranks, artifact.getFile().c_str(), artifact.getMesh().text().c_str(),
+             (ull)cluster.ranks());
+}
+
+/// Ranks are alike when what a group spans, and the distance of its members, divide each level or are divided by it.
+RankGroup Simulator::groupOf(const fb::Collective &collective) {
+  std::vector<uint32_t> axes;
+  if (collective.axes())
+    axes.assign(collective.axes()->begin(), collective.axes()->end());
+  auto [entry, isNew] = groups.emplace(axes, RankGroup());
+  if (!isNew)
+    return entry->second;
+  std::vector<uint32_t> members = artifact.getMesh().group(0, axes);
+  RankGroup group{members.size(), members.size() > 1 ? members[1] - members[0] : 1};
+  uint64_t span = members.back() - members.front() + group.stride;
+  for (const ClusterLink &link : cluster.links)
+    for (uint64_t size : {span, group.stride})
+      if (group.ranks > 1 && link.ranks < artifact.getMesh().ranks() && link.ranks % size != 0 && size % link.ranks != 0)
+        badInput("%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: they lie differently on it, "
+                 "and ranks are not alike, as a simulation expects; take a mesh or a cluster where one divides the other",
+                 cluster.file.c_str(), link.name.c_str(), (ull)link.ranks, artifact.getMesh().text().c_str(), (ull)size);
+  return entry->second = group;
+}
+
+void Simulator::compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes) {
+  fsdprt_trace_event event = {};
+  event.struct_size = sizeof event;
+  event.lane = FSDPRT_LANE_COMPUTE;
+  event.run = 1;
+  event.name = name;
+  event.kind = kind;
+  event.label = label;
+  event.unit = "";
+  event.bytes = bytes;
+  event.begin = nanoseconds(now);
+  now += seconds;
+  event.end = nanoseconds(now);
+  result.compute += seconds;
+  result.events.push_back(event);
+}
+
+void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
+  const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; launch.bindings() && i < launch.bindings()->size(); ++i)
+    bytes += launch.bindings()->Get(i)->bytes();
+  ++launches;
+  compute(cluster.kernelSeconds(orEmpty(kernel.kind()), kernel.multiply_adds(), kernel.bf16_multiply_adds(), bytes),
+          orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
+}
+
+void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {
+  compute(cluster.kernelSeconds("memory", 0, 0, bytes), name, "memory", label, bytes);
+}
+
+SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
+  auto [entry, isNew] = rows.emplace(std::pair(collective.kind(), collective.unit()), result.collectives.size());
+  if (isNew) {
+    SimulatedCollective row;
+    row.kind = fb::EnumNameCollectiveKind(collective.kind());
+    row.unit = collective.unit() >= 0 ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name()) : "";
+    result.collectives.push_back(row);
+  }
+  return result.collectives[entry->second];
+}
+
+void Simulator::start(const fb::Collective &collective, const char *label) {
+  uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
+  Transfer transfer = planTransfer(cluster, collective.kind(), static_cast<double>(bytes), groupOf(collective));
+  SimulatedCollective &row = rowOf(collective);
+  ++row.runs;
+  row.bytes += bytes;
+  row.alone += transfer.aloneSeconds();
+  row.protocol = transfer.protocol;
+  Started one{&collective, label, 0, launches};
+  one.flight = links.start(transfer, collective.channel(), now, transfer.chunks ? cluster.collectiveSeconds : 0);
+  if (collective.channel() == 0)
+    finish(one);
+  else
+    started[collective.id()] = one;
+}
+
+void Simulator::finish(const Started &one) {
+  const fb::Collective &collective = *one.collective;
+  double before = now;
+  now = std::max(now, links.finish(one.flight));
+  const Links::Flight &flight = links.flight(one.flight);
+  SimulatedCollective &row = rowOf(collective);
+  row.inFlight += flight.end - flight.begin;
+  row.exposed += now - before;
+  result.exposed += now - before;
+  bool gathers = collective.kind() == fb::CollectiveKind::all_gather || collective.kind() == fb::CollectiveKind::broadcast;
+  fsdprt_trace_event event = {};
+  event.struct_size = sizeof event;
+  event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
+  event.run = 1;
+  event.name = fb::EnumNameCollectiveKind(collective.kind());
+  event.kind = "collective";
+  event.label = one.label;
+  event.unit = collective.unit() >= 0 ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name()) : "";
+  event.bytes = collective.source()->bytes() + collective.target()->bytes();
+  event.begin = nanoseconds(flight.begin);
+  event.end = nanoseconds(flight.end);
+  event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
+  event.ahead = static_cast<uint32_t>(launches - one.launches);
+  result.events.push_back(event);
+  event.lane = FSDPRT_LANE_COMPUTE;
+  event.begin = nanoseconds(before);
+  event.end = nanoseconds(now);
+  event.bytes = 0;
+  event.ahead = 0;
+  result.events.push_back(event);
+}
+
+void Simulator::walk(const Commands &commands) {
+  for (const fb::Command *command : commands) {
+    const char *label = orEmpty(command->label());
+    switch (command->body_type()) {
+    case fb::Body::Launch:
+      runLaunch(*command->body_as_Launch(), label);
+      break;
+    case fb::Body::Collective:
+      start(*command->body_as_Collective(), label);
+      break;
+    case fb::Body::Wait: {
+      auto one = started.find(command->body_as_Wait()->id());
+      finish(one->second);
+      started.erase(one);
+      break;
+    }
+    case fb::Body::Copy:
+      runMemory("copy", 2 * command->body_as_Copy()->source()->bytes(), label);
+      break;
+    case fb::Body::Fill:
+      runMemory("fill", command->body_as_Fill()->target()->bytes(), label);
+      break;
+    case fb::Body::Loop:
+      for (uint32_t i = 0; i < command->body_as_Loop()->count(); ++i)
+        if (command->body_as_Loop()->body())
+          walk(*command->body_as_Loop()->body());
+      break;
+    default: // initial values are not part of a step
+      break;
+    }
+  }
+}
+
+Simulation Simulator::run() {
+  const fb::Program *program = artifact.program("step");
+  if (!program)
+    badInput("%s: expected a program 'step' to simulate, found none", artifact.getFile().c_str());
+  checkRanks();
+  if (program->commands())
+    walk(*program->commands());
+  result.seconds = now;
+  result.ranks = artifact.getMesh().ranks();
+  result.tokens = manifest.tokens_per_rank() * result.ranks;
+  result.arenaBytes = manifest.layouts()->Get(program->layout())->arena_bytes();
+  result.chunks = links.chunksMoved();
+  for (size_t level = 0; level < cluster.links.size(); ++level)
+    result.busy.push_back(links.busySeconds(level));
+  std::stable_sort(result.collectives.begin(), result.collectives.end(),
+                   [](const auto &a, const auto &b) { return a.exposed > b.exposed; });
+  return std::move(result);
+}
+
+Simulation fsdprt::simulate(const Artifact &artifact, const Cluster &cluster) { return Simulator(artifact, cluster).run(); }

@@ -1,0 +1,24 @@
+//===- Simulate.h - A step on a cluster that is not there -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// As a table, and as lanes with --trace.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUN_SIMULATE_H
+#define FSDP_RUN_SIMULATE_H
+
+#include "Options.h"
+#include "Printer.h"
+#include "fsdprt/fsdprt.h"
+
+namespace fsdprt {
+
+void simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer);
+
+} // namespace fsdprt
+
+#endif // FSDP_RUN_SIMULATE_H

@@ -1,0 +1,87 @@
+"""Trains with and without activations that are computed again, and compares everything."""
+import json
+import subprocess
+import sys
+
+
+def run(*words):
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def weights(model, ranks, options):
+    out = run("fsdp-compile", model + ".mlir", *options, "-o", "m.fsdp")
+    if out.returncode:
+        sys.exit(f"{options}: {out.stderr}")
+    out = run("fsdp-run", "m.fsdp", f"--ranks={ranks}", "--overfit", "--steps=3", "--export=w.safetensors",
+              "--assert-no-allocations", "--check-against=unsharded")
+    if out.returncode:
+        sys.exit(f"{options}: {out.stderr}")
+    return open("w.safetensors", "rb").read()
+
+
+CASES = [
+    ("gpt", 2, ["--mesh=shard=2"]),
+    ("gpt", 2, ["--mesh=shard=2", "--param-dtype=bf16", "--reduce-dtype=bf16", "--overlap"]),
+    ("gpt", 2, ["--mesh=shard=2", "--grad-accum=2", "--overlap"]),
+    ("gpt", 4, ["--mesh=replicate=2,shard=2", "--sharding-strategy=hybrid_shard_zero2"]),
+    ("dropout", 2, ["--mesh=shard=2"]),
+    ("llama", 4, ["--mesh=shard=4", "--reshard-after-forward=2"]),
+    ("llama", 2, ["--mesh=shard=2", "--sharding-strategy=no_shard", "--fuse-attention=false"]),
+    ("llama", 1, ["--mesh=shard=1", "--auto-wrap-policy=none"]),
+]
+trainings = 0
+for model, ranks, options in CASES:
+    plain = weights(model, ranks, options)
+    for policy in ("full", "selective=contract+attention"):
+        if weights(model, ranks, options + ["--activation-checkpointing=" + policy]) != plain:
+            sys.exit(f"{model} {options} {policy}: other weights")
+        trainings += 1
+print(f"{trainings} trainings, bit for bit as without")
+
+
+def explain(policy):
+    out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--activation-checkpointing=" + policy, "--explain=json")
+    plan = json.loads(out.stdout)
+    return plan["memory"], plan["communication"]
+
+
+memory, communication = explain("none")
+for policy, most in (("full", 0.75), ("selective=contract+attention", 1)):
+    less, sent = explain(policy)
+    part = less["peak"] / memory["peak"]
+    if part > most or less["activations"] >= memory["activations"] or sent != communication:
+        sys.exit(f"{policy}: {part}, {less['activations']} of {memory['activations']}, {sent}")
+    print(f"{policy}: {part:.2f} of the arena, the same bytes sent")
+
+
+# auto: under every limit that can be met the arena keeps to it, and less memory never takes less time.
+def auto(limit):
+    out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--overlap", "--activation-checkpointing=auto",
+              f"--memory-limit={limit}", "--explain=json")
+    if out.returncode:
+        return None, out.stderr
+    plan = json.loads(out.stdout)
+    return plan["memory"]["peak"], plan["schedule"]["compute_seconds"]
+
+
+low, high = explain("full")[0]["peak"], memory["peak"]
+times = []
+for step in range(7):
+    limit = low + (high - low) * step // 6
+    peak, seconds = auto(limit)
+    if step > 0 and (peak is None or peak > limit):
+        sys.exit(f"auto: {peak} above {limit}: {seconds}")
+    if peak is not None:
+        times.append(seconds)
+if any(more > less * 1.0001 for less, more in zip(times, times[1:])) or times[-1] >= times[0]:
+    sys.exit(f"auto: not monotone: {times}")
+print(f"auto: {len(times)} limits kept, from {times[0] / times[-1]:.2f} of the time at the tightest")
+peak, error = auto(low // 2)
+print(error, end="")
+plain = weights(*CASES[0])
+limit = (low + high) // 2
+if weights(*CASES[0][:2], CASES[0][2] + ["--activation-checkpointing=auto", f"--memory-limit={limit}"]) != plain:
+    sys.exit("auto: other weights")
+print("auto: bit for bit as without")
+for policy in ("some", "selective=", "selective=contract+gemm"):
+    print(run("fsdp-compile", "gpt.mlir", "--activation-checkpointing=" + policy, "-o", "m.fsdp").stderr, end="")

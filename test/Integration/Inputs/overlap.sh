@@ -1,0 +1,32 @@
+set -u
+while read -r model ranks options; do
+  fsdp-compile $model.mlir --overlap $options -o m.fsdp 2>/dev/null &&
+    fsdp-run m.fsdp --ranks=$ranks --overfit --steps=3 --assert-no-allocations --check-against=unsharded 2>&1 | grep -o "check against unsharded passed" || echo "error: $model $options"
+done <<LIST
+gpt 2 --mesh=shard=2
+gpt 3 --mesh=shard=3 --clip-grad-norm=0.1
+gpt 2 --mesh=shard=2 --param-dtype=bf16
+gpt 2 --mesh=shard=2 --param-dtype=bf16 --reduce-dtype=bf16 --grad-accum=3
+gpt 2 --mesh=shard=2 --grad-accum=2 --grad-sync=last
+gpt 4 --mesh=replicate=2,shard=2
+gpt 4 --mesh=replicate=2,shard=2 --sharding-strategy=hfsdp
+llama 2 --mesh=shard=2 --sharding-strategy=zero1
+llama 2 --mesh=shard=2 --sharding-strategy=zero2 --param-dtype=bf16 --param-storage=both
+llama 2 --mesh=shard=2 --sharding-strategy=no_shard
+llama 4 --mesh=shard=4 --reshard-after-forward=2
+llama 2 --mesh=shard=2 --loss-scale=dynamic --param-dtype=f16
+llama 2 --mesh=shard=2 --auto-wrap-policy=none --optimizer=sgd
+llama 1 --mesh=shard=1
+LIST
+for options in "" "--overlap" "--overlap --forward-prefetch=0 --backward-prefetch=3" "--overlap --forward-prefetch=2 --backward-prefetch=1" \
+  "--overlap --cluster=$1/8xH100.json"; do
+  fsdp-compile gpt.mlir --mesh=shard=2 $options -o p.fsdp 2>/dev/null && fsdp-run p.fsdp --ranks=2 --overfit --steps=3 --export=w.safetensors >/dev/null 2>&1
+  sha256sum <w.safetensors
+done | sort -u | wc -l | sed 's/^1$/the same weights with any prefetch/'
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --compile-to=plan -o p.mlir
+awk '/fsdp.program @step/{on=1} /fsdp.program @eval/{on=0} on && /collective/{c=NR} on && /fsdp.wait/{n += NR > c + 1} END {print "starts ahead: " n}' p.mlir
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --forward-prefetch=many -o p.fsdp
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --cluster=none.json -o p.fsdp
+echo '[]' >bad.json
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --cluster=bad.json -o p.fsdp
+true

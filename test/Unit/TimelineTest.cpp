@@ -1,0 +1,146 @@
+//===- TimelineTest.cpp - Overlap, bounds and rings -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Cluster.h"
+#include "fsdp/Analysis/Timeline.h"
+#include "gtest/gtest.h"
+#include <fstream>
+#include <random>
+
+using namespace mlir::fsdp;
+
+static TimelineEvent compute(double seconds) { return {TimelineEvent::Kind::compute, seconds}; }
+static TimelineEvent start(unsigned id, unsigned channel, double seconds) {
+  return {TimelineEvent::Kind::start, seconds, id, channel};
+}
+static TimelineEvent await(unsigned id) { return {TimelineEvent::Kind::wait, 0, id}; }
+
+TEST(TimelineTest, HidesWhatIsStartedEarlyEnough) {
+  Timeline line = simulate({start(0, 1, 2), compute(3), await(0), compute(1)}, 1);
+  EXPECT_DOUBLE_EQ(line.seconds, 4);
+  EXPECT_DOUBLE_EQ(line.exposed[0], 0);
+  EXPECT_DOUBLE_EQ(line.end[0], 2);
+}
+
+TEST(TimelineTest, StallsForTheRest) {
+  Timeline line = simulate({start(0, 1, 2), compute(0.5), await(0), compute(1)}, 1);
+  EXPECT_DOUBLE_EQ(line.seconds, 3);
+  EXPECT_DOUBLE_EQ(line.exposed[0], 1.5);
+}
+
+TEST(TimelineTest, OneChannelIsAQueueTwoShareTheLinks) {
+  Timeline queue = simulate({start(0, 1, 2), start(1, 1, 2), await(1), await(0)}, 2);
+  EXPECT_DOUBLE_EQ(queue.end[0], 2);
+  EXPECT_DOUBLE_EQ(queue.end[1], 4);
+  Timeline shared = simulate({start(0, 1, 2), start(1, 2, 1), await(1), await(0)}, 2);
+  EXPECT_DOUBLE_EQ(shared.end[1], 2);
+  EXPECT_DOUBLE_EQ(shared.end[0], 3);
+}
+
+TEST(TimelineTest, BoundOfFirstAndLastWork) {
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {}), 10);
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);         // before everything
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);         // behind everything
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 5}, {3, 2, 4}}), 10); // both can hide
+  EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8); // the links are the limit
+}
+
+/// A line of computes with one collective before each; starts `ahead` computes earlier.
+static std::vector<TimelineEvent> makeLine(const std::vector<double> &computes, const std::vector<double> &transfers,
+                                           unsigned ahead) {
+  std::vector<TimelineEvent> events;
+  unsigned started = 0;
+  for (unsigned i = 0; i < computes.size(); ++i) {
+    for (; started < computes.size() && started <= i + ahead; ++started)
+      events.push_back(start(started, 1, transfers[started]));
+    events.push_back(await(i));
+    events.push_back(compute(computes[i]));
+  }
+  return events;
+}
+
+TEST(TimelineTest, NoScheduleBeatsTheBound) {
+  std::mt19937 random(7);
+  for (unsigned round = 0; round < 200; ++round) {
+    std::vector<double> computes, transfers;
+    double all = 0;
+    for (unsigned i = 0; i < 1 + round % 12; ++i) {
+      computes.push_back(1 + random() % 10);
+      transfers.push_back(random() % 12);
+      all += computes.back();
+    }
+    std::vector<LinkJob> jobs;
+    double done = 0;
+    for (unsigned i = 0; i < computes.size(); ++i) {
+      jobs.push_back({0, transfers[i], all - done});
+      done += computes[i];
+    }
+    double bound = getLowerBound(all, jobs), last = 1e30;
+    for (unsigned ahead = 0; ahead < computes.size(); ++ahead) {
+      double seconds = simulate(makeLine(computes, transfers, ahead), computes.size()).seconds;
+      EXPECT_GE(seconds, bound - 1e-9);
+      EXPECT_LE(seconds, last + 1e-9);
+      last = seconds;
+    }
+    EXPECT_NEAR(last, bound, 1e-9); // gathers in their order, all started at once, are optimal
+  }
+}
+
+TEST(ClusterTest, RingsWithinAndAcrossNodes) {
+  Cluster cluster{"c", 1, 1, 1, 0, {{"in", 8, 100, 0}, {"out", Link().ranks, 10, 0}}};
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 1, 1), 0);
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1), 7);         // 700 bytes at 100
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 1600, 16, 1), 18.75);   // 1500 at 8 ways out of 10 each
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 2, 8), 40);        // one rank of each node: its own way out
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1, 2), 14);     // there and back
+}
+
+TEST(ClusterTest, LatencyOfEachHop) {
+  Cluster cluster{"c", 1, 1, 1, 0, {{"in", 8, 1, 1}, {"out", Link().ranks, 1, 100}}};
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 0, 8, 1), 7);
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 0, 16, 1), 14 + 100);
+}
+
+static std::string write(const std::string &text) {
+  std::string path = testing::TempDir() + "cluster.json";
+  std::ofstream(path) << text;
+  return path;
+}
+
+static std::string device = R"("device": {"f32_multiply_adds_per_second": 1e9, "bf16_multiply_adds_per_second": 2e9,
+                                          "bytes_per_second": 1e9, "launch_seconds": 0})";
+
+TEST(ClusterTest, ReadsAFile) {
+  JsonProblem problem;
+  std::optional<Cluster> cluster = readCluster(
+      write("{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e9, \"seconds\": 1e-6}], " + device + "}"), problem);
+  ASSERT_TRUE(cluster) << problem.message;
+  EXPECT_EQ(cluster->links.size(), 1u);
+  EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
+}
+
+TEST(ClusterTest, SaysWhatIsWrong) {
+  std::pair<std::string, std::string> bad[] = {
+      {"[]", "a cluster: expected an object, found a list"},
+      {"{\"name\": 1, \"links\": [], " + device + "}", "\"name\": expected a string, found the number 1"},
+      {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a list of at least one link"},
+      {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}", "unknown member \"speed\""},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": 0}], " + device + "}",
+       "\"bytes_per_second\": expected a number above 0, found the number 0"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": -1}], " + device + "}",
+       "\"seconds\": expected a number of at least 0"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 1, \"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}",
+       "\"ranks\": expected a multiple of 1 above it"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, {\"name\": \"b\", "
+       "\"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}", "only the last link may be without"},
+  };
+  for (auto &[text, expected] : bad) {
+    JsonProblem problem;
+    EXPECT_FALSE(readCluster(write(text), problem)) << text;
+    EXPECT_NE(problem.message.find(expected), std::string::npos) << problem.message << " for " << text;
+    EXPECT_GE(problem.line, 1u);
+  }
+}

@@ -1,0 +1,176 @@
+//===- WhatIf.cpp - The same step otherwise ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. "mesh=replicate=2,shard=8,param-dtype=bf16" is a list of options; what begins with an axis belongs to the mesh
+//     before it. `model=FILE` takes another file, for another batch or length, which are part of a model.
+//  2. The command line without what asks, writes or explains, and without what a question sets; then
+//     the question's options, and --overlap --explain=json.
+//  3. What each plan says, one row each; what it said instead, where there is none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WhatIf.h"
+#include "CommandLine.h"
+#include "fsdp/Analysis/Explain.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include <optional>
+
+using namespace mlir::fsdp;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+static constexpr unsigned mostSeconds = 600;
+
+namespace {
+/// What a question changes.
+struct Question {
+  std::string text, model;
+  std::vector<std::string> options; // --mesh=shard=64
+};
+
+/// One plan.
+struct Answer {
+  int64_t arena = 0, owned = 0, sent = 0;
+  double compute = 0, exposed = 0;
+  std::string problem;
+};
+} // namespace
+
+static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
+
+/// Step 1.
+static std::optional<Question> readQuestion(StringRef text) {
+  Question question{text.str(), "", {}};
+  auto fail = [&](const llvm::Twine &message) {
+    llvm::errs() << "fsdp-compile: --what-if=" << text << ": " << message << "\n";
+    return std::nullopt;
+  };
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    auto [name, value] = part.split('=');
+    bool isAxis = name == "shard" || name == "replicate";
+    if (isAxis && !question.options.empty() && StringRef(question.options.back()).starts_with("--mesh="))
+      question.options.back() += "," + part.str();
+    else if (isAxis)
+      question.options.push_back("--mesh=" + part.str());
+    else if (name == "batch" || name == "seq")
+      return fail("'" + name + "' is part of the model: generate it so, and give model=FILE");
+    else if (name == "model" && !value.empty())
+      question.model = value.str();
+    else if (name.empty() || value.empty() || !cl::getRegisteredOptions().count(name))
+      return fail("expected options of fsdp-compile such as mesh=shard=64, found '" + part + "'");
+    else if (llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to"}, name))
+      return fail("'" + name + "' is not part of a plan");
+    else
+      question.options.push_back("--" + part.str());
+  }
+  return question;
+}
+
+/// Step 2.
+static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input, const Question &question) {
+  static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap", "timing", "remarks", "o"};
+  std::vector<std::string> command{arguments[0]};
+  for (size_t index = 1; index < arguments.size(); ++index) {
+    StringRef argument = arguments[index], name = getOptionName(argument);
+    bool isOption = argument.starts_with("-") && argument != "-";
+    if (!isOption && (argument == input || arguments[index - 1] == "-o"))
+      continue;
+    bool isSet = llvm::any_of(question.options, [&](StringRef option) { return getOptionName(option) == name; });
+    if (isOption && (isSet || llvm::is_contained(dropped, name)))
+      continue;
+    command.push_back(argument.str());
+  }
+  command.push_back(question.model.empty() ? input.str() : question.model);
+  command.insert(command.end(), question.options.begin(), question.options.end());
+  command.insert(command.end(), {"--overlap", "--explain=json"});
+  return command;
+}
+
+static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
+  return object ? object->getInteger(name).value_or(0) : 0;
+}
+
+/// Step 3, for one plan.
+static Answer plan(StringRef program, ArrayRef<std::string> command) {
+  Answer answer;
+  llvm::SmallString<128> out, err;
+  if (llvm::sys::fs::createTemporaryFile("fsdp-what-if", "json", out) ||
+      llvm::sys::fs::createTemporaryFile("fsdp-what-if", "txt", err)) {
+    answer.problem = "no temporary file can be made";
+    return answer;
+  }
+  llvm::SmallVector<StringRef> words(command.begin(), command.end());
+  std::string problem;
+  int code = llvm::sys::ExecuteAndWait(program, words, std::nullopt, {StringRef(""), StringRef(out), StringRef(err)}, mostSeconds, 0, &problem);
+  auto text = llvm::MemoryBuffer::getFile(code == 0 ? out : err);
+  StringRef said = text ? (*text)->getBuffer() : StringRef(problem);
+  auto json = code == 0 ? llvm::json::parse(said) : llvm::Expected<llvm::json::Value>(nullptr);
+  const llvm::json::Object *root = json ? json->getAsObject() : nullptr;
+  if (!json)
+    llvm::consumeError(json.takeError());
+  if (const llvm::json::Object *memory = root ? root->getObject("memory") : nullptr) {
+    answer.arena = getInteger(memory, "peak");
+    answer.owned = getInteger(memory, "owned");
+    if (const llvm::json::Array *rows = root->getArray("communication"))
+      for (const llvm::json::Value &row : *rows)
+        answer.sent += getInteger(row.getAsObject(), "wire_bytes");
+    if (const llvm::json::Object *schedule = root->getObject("schedule")) {
+      answer.compute = schedule->getNumber("compute_seconds").value_or(0);
+      answer.exposed = schedule->getNumber("exposed_seconds").value_or(0);
+    }
+  } else {
+    auto [first, rest] = said.trim().split('\n');
+    answer.problem = first.empty() ? problem : first.str();
+  }
+  llvm::sys::fs::remove(out);
+  llvm::sys::fs::remove(err);
+  return answer;
+}
+
+static void print(const Question &question, const Answer &answer, size_t width) {
+  llvm::outs() << "  " << llvm::left_justify(question.text, width);
+  if (!answer.problem.empty()) {
+    llvm::outs() << "  " << answer.problem << "\n";
+    return;
+  }
+  for (int64_t bytes : {answer.arena, answer.owned, answer.sent})
+    llvm::outs() << llvm::right_justify(formatSize(bytes), 13);
+  llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms\n", 1e3 * answer.compute, 1e3 * answer.exposed,
+                               1e3 * (answer.compute + answer.exposed));
+}
+
+int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input, ArrayRef<std::string> asked) {
+  std::vector<Question> questions{{"(as given)", "", {}}};
+  for (StringRef text : asked) {
+    std::optional<Question> question = readQuestion(text);
+    if (!question)
+      return 2;
+    questions.push_back(*question);
+  }
+  if (input == "-") {
+    llvm::errs() << "fsdp-compile: --what-if reads the model again and again: give a file, not stdin\n";
+    return 2;
+  }
+  size_t width = 12;
+  for (const Question &question : questions)
+    width = std::max(width, question.text.size());
+  std::string program = llvm::sys::fs::getMainExecutable(arguments[0].c_str(), reinterpret_cast<void *>(&answerWhatIf));
+  llvm::outs() << "What if: per rank and step, collectives scheduled (--overlap); times are estimates\n  " << llvm::left_justify("", width)
+               << "        arena        owned         sent        compute        exposed           step\n";
+  bool failed = false;
+  for (const Question &question : questions) {
+    Answer answer = plan(program, makeCommand(arguments, input, question));
+    print(question, answer, width);
+    failed |= !answer.problem.empty();
+  }
+  return failed ? 1 : 0;
+}
