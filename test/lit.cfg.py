@@ -1,4 +1,6 @@
 import os
+import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -21,6 +23,12 @@ models = os.environ.get("FSDP_MODELS", os.path.join(config.fsdp_src_root, "..", 
 if os.path.isdir(models):
     config.available_features.add("third-party-models")
     config.substitutions.append(("%models", os.path.abspath(models)))
+# Ranks that mpirun starts, and hosts as network namespaces (for root only).
+if shutil.which("mpirun") and os.path.exists(os.path.join(config.fsdp_obj_root, "lib", "fsdprt_mpi.so")):
+    config.available_features.add("mpi")
+probe = ["unshare", "-n", "-u", "true"]
+if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=subprocess.DEVNULL) == 0:
+    config.available_features.add("network-namespaces")
 # Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
 if lit_config.params.get("long") or lit_config.params.get("all"):
     config.available_features.add("long")

@@ -49,7 +49,7 @@ TEST(Trace, CollectivesInFlight) {
       instructions.push_back(wait);
   ASSERT_EQ(instructions.size(), 4u);
   Trace trace(artifact->manifest(), instructions, 5, 2, 3);
-  EXPECT_EQ(trace.bytes(), 2u * 3 * 4 * 24);
+  EXPECT_EQ(trace.bytes(), 2u * 3 * 4 * 40);
   for (uint64_t run = 0; run < 4; ++run) {
     trace.begin(5);
     for (size_t i = 0; i < 4; ++i)

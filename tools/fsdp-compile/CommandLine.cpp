@@ -9,6 +9,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -59,7 +60,8 @@ THE MODEL
 
   --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
 
-Exit codes: 0 compiled, 1 a kernel could not be compiled or the output not be written, 2 bad usage or model.
+Exit codes: 0 compiled, 1 a kernel could not be compiled, the plan is above --memory-limit, or the output could not be
+written, 2 bad usage or model.
 )";
 
 /// `true`, `false` or a number of ranks, however they are written.
@@ -72,6 +74,47 @@ static std::optional<std::string> spellReshard(StringRef text) {
   if (text.getAsInteger(10, ranks) || ranks < 1)
     return std::nullopt;
   return std::to_string(ranks);
+}
+
+/// `auto` or a number of gathers.
+static std::optional<int64_t> readPrefetch(StringRef text) {
+  int64_t gathers;
+  if (text == "auto")
+    return -1;
+  if (text.getAsInteger(10, gathers) || gathers < 0)
+    return std::nullopt;
+  return gathers;
+}
+
+/// What is wrong with --activation-checkpointing.
+static std::optional<std::string> checkCheckpointing(StringRef text) {
+  static constexpr StringRef kinds[] = {"contract", "attention", "row", "map", "column", "scatter", "copy"};
+  auto [policy, list] = text.split('=');
+  if ((policy == "none" || policy == "full" || policy == "auto") && policy == text)
+    return std::nullopt;
+  if (policy != "selective" || list.empty())
+    return "--activation-checkpointing=" + text.str() + ": expected none, full, auto, or selective=KINDS such as selective=contract+attention";
+  SmallVector<StringRef> parts;
+  list.split(parts, '+');
+  for (StringRef part : parts)
+    if (!llvm::is_contained(kinds, part))
+      return "--activation-checkpointing=" + text.str() + ": expected kinds of kernels (" + llvm::join(ArrayRef(kinds), ", ") + "), found '" +
+             part.str() + "'";
+  return std::nullopt;
+}
+
+/// A number of bytes of at least 1, as `900000`, `512k`, `64M` or `2G`.
+static std::optional<int64_t> parseBytes(StringRef text) {
+  int64_t number, unit = 1;
+  if (text.consume_back_insensitive("k"))
+    unit = int64_t(1) << 10;
+  else if (text.consume_back_insensitive("M"))
+    unit = int64_t(1) << 20;
+  else if (text.consume_back_insensitive("G"))
+    unit = int64_t(1) << 30;
+  if (text.getAsInteger(10, number) || number < 1 || number > std::numeric_limits<int64_t>::max() / unit)
+    return std::nullopt;
+  return number * unit;
 }
 
 CompileOptions fsdp::fill(const CommandLine &line) {
@@ -124,6 +167,13 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.update.clipGradNorm = line.clip;
   options.fuse.maxChunkBytes = line.maxChunkBytes;
   options.fuse.remarks = line.remarks;
+  options.plan.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
+  options.plan.checkpointing = line.checkpointing;
+  options.plan.overlap = line.overlap;
+  options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
+  options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
+  options.plan.cluster = line.cluster;
+  options.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.target = line.target;
   options.targetCpu = line.targetCpu;
   options.threadsPerRank = line.threads;
@@ -212,10 +262,21 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   if (!spellReshard(line.reshard))
     return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
            line.reshard;
+  if (std::optional<std::string> problem = checkCheckpointing(line.checkpointing))
+    return problem;
+  if (line.checkpointing == "auto" && line.memoryLimit.empty())
+    return std::string("--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
+  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch})
+    if (!readPrefetch(*option))
+      return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of gathers of at least 0";
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)
     return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
+  if (!line.memoryLimit.empty() && !parseBytes(line.memoryLimit))
+    return "--memory-limit=" + line.memoryLimit + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
+  if (!line.memoryLimit.empty() && !line.compileTo.empty())
+    return std::string("--memory-limit is held against the whole plan: leave out --compile-to");
   if (double scale; !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&
                     !(llvm::to_float(line.lossScale, scale) && scale >= smallestNumber && scale <= largestNumber))
     return "--loss-scale=" + line.lossScale + ": expected dynamic, none or a number from 1e-30 to 1e30";
@@ -223,12 +284,27 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())
     return "--explain needs the whole way: leave out --compile-to";
-  if (line.outFile.empty() && (!line.explain.getNumOccurrences() || !line.compileTo.empty()))
-    return "no output: give -o OUT.fsdp, or --explain for the plan alone" +
+  if (!line.report.empty() && !line.compileTo.empty())
+    return "--report needs the whole way: leave out --compile-to";
+  if (!line.whatIf.empty() && (!line.outFile.empty() || !line.compileTo.empty() || !line.report.empty()))
+    return std::string("--what-if compares plans and writes none: leave out -o, --report and --compile-to");
+  if (!line.whatIf.empty() && line.explain.getNumOccurrences())
+    return std::string("--what-if prints a table of its own: leave out --explain");
+  bool tells = line.explain.getNumOccurrences() || !line.report.empty() || !line.whatIf.empty();
+  if (line.outFile.empty() && (!tells || !line.compileTo.empty()))
+    return "no output: give -o OUT.fsdp, or --explain or --report for the plan alone" +
            (line.input == "-" ? std::string("; the model comes from stdin when no IN.mlir is given, see --help") : std::string());
+  if (line.noCode && (line.outFile.empty() || !line.compileTo.empty()))
+    return std::string("--no-code is about the artifact of -o OUT.fsdp, which is not asked for");
+  if (line.noCode && line.target == "reference")
+    return std::string("--no-code leaves out what --target=reference asks for: give one of them");
   if (line.outFile == "-" && line.explain.getNumOccurrences())
     return "-o - and --explain both write to stdout: give -o OUT.fsdp";
   if (std::optional<std::string> problem = checkOptimizer(line))
+    return problem;
+  if (!line.report.empty() && line.report == line.outFile)
+    return "--report=" + line.report + ": is what -o names, too";
+  if (std::optional<std::string> problem = line.report.empty() ? std::nullopt : whyNotWritable(line.report, line.input))
     return problem;
   return line.outFile.empty() ? std::nullopt : whyNotWritable(line.outFile, line.input);
 }

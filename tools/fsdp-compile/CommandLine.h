@@ -102,7 +102,7 @@ struct CommandLine {
       cl::value_desc("N"), cl::cat(model)};
   cl::opt<std::string> raiseAttention{
       "raise-attention",
-      cl::desc("Products around a softmax become one op, masks and score functions its regions: true, false (default), or "
+      cl::desc("Products around a softmax become one op, masks and score functions its regions: true (default), false, or "
                "assume-keys: also where finite numbers mask and a row might keep no key"),
       cl::value_desc("HOW"), cl::init(ImportOptions().raiseAttention), cl::cat(model)};
 
@@ -202,11 +202,33 @@ struct CommandLine {
                                  cl::desc("Largest part of logits, and of what else is used up row by row, that is in memory"
                                           " at a time, in bytes (default 33554432; 0: all)"),
                                  cl::init(32 << 20), cl::value_desc("BYTES"), cl::cat(output)};
+  cl::opt<std::string> memoryLimit{"memory-limit",
+                                   cl::desc("Fail when a rank's arena would be larger: bytes, or with k, M or G for 1024,"
+                                            " its square, its cube"),
+                                   cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
                                cl::value_desc("OUT.fsdp"), cl::cat(output)};
+  cl::opt<bool> noCode{"no-code", cl::desc("Leave the machine code out of the artifact: for fsdp-run --simulate and --dump, "
+                                           "in a fraction of the time"),
+                       cl::init(false), cl::cat(output)};
   cl::opt<bool> fuseAttention{"fuse-attention",
                               cl::desc("Attention as one kernel, tile by tile (default); =false: its scores whole in memory"),
                               cl::init(true), cl::cat(output)};
+  cl::opt<std::string> checkpointing{
+      "activation-checkpointing",
+      cl::desc("What of a unit's forward the backward computes again, instead of keeping it: none (default), full (all but what "
+               "units hand on), selective=KINDS (keeps results of these kinds of kernels: contract, attention, row, map, "
+               "column, scatter, copy; several with +), auto (what fits into --memory-limit at the least estimated time)"),
+      cl::init("none"), cl::cat(sharding)};
+  cl::opt<bool> overlap{"overlap", cl::desc("Collectives run beside compute: gathers start ahead, reductions are waited for late"),
+                        cl::init(false), cl::cat(sharding)};
+  cl::opt<std::string> forwardPrefetch{
+      "forward-prefetch", cl::desc("Gathers of the forward started ahead of the one in use: auto (default: as hides them) or N"),
+      cl::init("auto"), cl::cat(sharding)};
+  cl::opt<std::string> backwardPrefetch{"backward-prefetch", cl::desc("The same in the backward"), cl::init("auto"),
+                                        cl::cat(sharding)};
+  cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
+                               cl::value_desc("FILE.json"), cl::cat(sharding)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
                               cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
@@ -216,6 +238,14 @@ struct CommandLine {
   cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json; dtypes:"
                                                   " in which types each part of the step computes"),
                                cl::ValueOptional, cl::init(""), cl::cat(output)};
+  cl::list<std::string> whatIf{
+      "what-if",
+      cl::desc("Compare this plan with others, all with --overlap and without code: options that are other there, such as mesh=shard=64,param-dtype=bf16; "
+               "model=FILE for another batch. As often as there are questions"),
+      cl::value_desc("OPTION=VALUE,.."), cl::cat(output)};
+  cl::opt<std::string> report{"report",
+                              cl::desc("Write the plan as one page for a browser: the arena over the step, lanes, units, traffic, types"),
+                              cl::value_desc("FILE.html"), cl::cat(output)};
   cl::opt<std::string> compileTo{"compile-to", cl::desc("Stop behind a phase and write its IR:"
                                                         " import|shard|differentiate|update|fuse|plan|codegen"),
                                  cl::value_desc("PHASE"), cl::cat(output)};

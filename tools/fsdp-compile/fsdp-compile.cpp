@@ -6,7 +6,11 @@
 
 #include "CommandLine.h"
 #include "FileOptions.h"
+#include "WhatIf.h"
+#include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/MemoryLimit.h"
+#include "fsdp/Analysis/Report.h"
 #include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Package/Package.h"
 #include "fsdp/Pipelines/Registration.h"
@@ -14,6 +18,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include <csignal>
 
@@ -71,6 +76,26 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return success();
 }
 
+/// Writes the page of --report.
+static LogicalResult writePage(ModuleOp planned, const CompileOptions &options, ArrayRef<DtypeRow> dtypes, StringRef path) {
+  FailureOr<Cluster> cluster = loadCluster(planned.getContext(), options.plan.cluster);
+  if (failed(cluster))
+    return failure();
+  std::error_code ec;
+  llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
+  if (!ec) {
+    std::string title = "Training step of " + llvm::sys::path::filename(options.source).str();
+    writeReport(planned, *cluster, dtypes, title, out.os());
+    out.os().flush();
+    ec = out.os().error();
+    out.os().clear_error();
+  }
+  if (ec)
+    return emitError(UnknownLoc::get(planned.getContext())) << "cannot write '" << path << "': " << ec.message();
+  out.keep();
+  return success();
+}
+
 /// The model planned once more, with gradients that cross ranks at another time.
 static FailureOr<ChoiceReport> planOtherwise(StringRef input, CompileOptions options, StringRef sync,
                                              MLIRContext &context) {
@@ -105,6 +130,47 @@ static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef
   return choices;
 }
 
+/// From the plan to the artifact, if there is to be one. What is above the limit is found before the kernels are
+/// compiled, the long part, and explained all the same.
+static int finish(ModuleOp planned, const CompileOptions &options, StringRef outFile, bool code,
+                  llvm::function_ref<LogicalResult()> explain) {
+  bool limited = options.memoryLimit > 0, writes = !outFile.empty();
+  FailureOr<Image> image = compileKernels(planned, options, /*code=*/writes && code && !limited);
+  if (failed(image))
+    return 1;
+  if (failed(explain()))
+    return 1;
+  if (limited && failed(checkMemoryLimit(planned, options.memoryLimit)))
+    return 1;
+  if (limited && writes && code && failed(image = compileKernels(planned, options)))
+    return 1;
+  return !writes || succeeded(writeArtifact(planned, *image, options, outFile)) ? 0 : 1;
+}
+
+/// What a choice under a limit cannot know is the workspace of the kernels: planned once more with what they leave.
+static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options, StringRef last,
+                                     SmallVectorImpl<DtypeRow> *dtypes) {
+  if (options.plan.checkpointing != "auto" || !last.empty())
+    return runPhases(*module, options, last, dtypes);
+  static constexpr unsigned mostTries = 3;
+  for (unsigned attempt = 1;; ++attempt) {
+    OwningOpRef<ModuleOp> planned = module->clone();
+    if (failed(runPhases(*planned, options, last, dtypes)))
+      return failure();
+    OwningOpRef<ModuleOp> measured = planned->clone();
+    if (failed(compileKernels(*measured, options, /*code=*/false)))
+      return failure();
+    int64_t peak = measureMemory(*measured).peak, left = options.memoryLimit - (peak - measureMemory(*planned).peak);
+    if (peak <= options.memoryLimit || attempt == mostTries || left <= 0) {
+      module = std::move(planned);
+      return success();
+    }
+    options.plan.memoryLimit = left;
+    if (dtypes)
+      dtypes->clear();
+  }
+}
+
 static int compile(const CommandLine &line, const FileOptions &file) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -120,8 +186,9 @@ static int compile(const CommandLine &line, const FileOptions &file) {
     return badUsage;
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
-  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo;
-  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes";
+  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo, report = line.report;
+  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes",
+             noCode = line.noCode;
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
   if (!line.config.empty())
@@ -129,7 +196,7 @@ static int compile(const CommandLine &line, const FileOptions &file) {
       return file.checkBatch(imported, options, given);
     };
   SmallVector<DtypeRow> dtypes;
-  if (failed(runPhases(*module, options, compileTo, explains ? &dtypes : nullptr)))
+  if (failed(runPhasesWithin(module, options, compileTo, explains || !report.empty() ? &dtypes : nullptr)))
     return badUsage;
   if (!compileTo.empty() && compileTo != "codegen") // IR
     return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
@@ -137,13 +204,12 @@ static int compile(const CommandLine &line, const FileOptions &file) {
     return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? 1 : 0;
   if (!outFile.empty() && failed(verifyRanks(*module)))
     return badUsage;
-  FailureOr<Image> image = compileKernels(*module, options, /*code=*/!outFile.empty());
-  if (failed(image))
-    return 1;
-  if (explains)
-    onlyDtypes ? writeDtypes(dtypes, /*all=*/true, llvm::outs())
-               : explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context), dtypes);
-  return outFile.empty() || succeeded(writeArtifact(*module, *image, options, outFile)) ? 0 : 1;
+  return finish(*module, options, outFile, /*code=*/!noCode, [&] {
+    if (explains)
+      onlyDtypes ? writeDtypes(dtypes, /*all=*/true, llvm::outs())
+                 : explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context), dtypes);
+    return report.empty() ? success() : writePage(*module, options, dtypes, report);
+  });
 }
 
 int main(int argc, char **argv) {
@@ -177,5 +243,9 @@ int main(int argc, char **argv) {
   std::optional<std::string> problem = checkUsage(line);
   if (!problem)
     problem = checkUnread(line, [&](StringRef option) { return file.gives(option); });
-  return problem ? usageError(*problem, file) : compile(line, file);
+  if (problem)
+    return usageError(*problem, file);
+  if (!line.whatIf.empty())
+    return answerWhatIf(std::vector<std::string>(argv, argv + argc), line.input, std::vector<std::string>(line.whatIf.begin(), line.whatIf.end()));
+  return compile(line, file);
 }

@@ -30,7 +30,7 @@ struct PackageOptions {
 };
 
 /// Ranks of the largest mesh that the runtime accepts.
-inline constexpr int64_t maxRuntimeRanks = 4096;
+inline constexpr int64_t maxRuntimeRanks = 16384;
 
 /// Refuses a module whose programs are for more ranks than an artifact can have.
 LogicalResult verifyRanks(ModuleOp module);

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 3
+#define FSDPRT_ABI_MINOR 5
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -47,8 +47,11 @@ extern "C" {
 /* The numbers are fsdp-run's exit codes. */
 typedef enum fsdprt_status {
   FSDPRT_OK = 0,
-  FSDPRT_FAILED = 1,   /* the run failed: a rank is missing, no memory, a full disk */
-  FSDPRT_BAD_INPUT = 2 /* an argument or a file is not what it has to be */
+  FSDPRT_FAILED = 1,   /* the run failed: no memory, a full disk, numbers that are not finite */
+  FSDPRT_BAD_INPUT = 2, /* an argument or a file is not what it has to be */
+  FSDPRT_LOST = 3,     /* a rank died, or ended before the run did */
+  FSDPRT_HUNG = 4,     /* a rank made no progress within the time limit */
+  FSDPRT_ABANDONED = 5 /* stopped because another rank failed, which knows why */
 } fsdprt_status;
 
 /* As in the manifest. */
@@ -216,7 +219,8 @@ typedef struct fsdprt_session_options {
   uint32_t threads_per_rank; /* 0: what the artifact was compiled for */
   uint32_t with_reference;   /* 1: the reference's arena too */
   const char *device;        /* NULL or "cpu" */
-  const char *backend;       /* NULL or "local" */
+  const char *backend;       /* NULL or "local": all ranks are here. "shm", "mpi": this process has `rank`.
+                                "nccl": as local, over NCCL */
   double timeout_seconds;    /* of a wait, from a peer's last sign of progress; 0: 60 */
   uint64_t seed;             /* of initial values */
   /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
@@ -227,6 +231,16 @@ typedef struct fsdprt_session_options {
    * these kinds are run, and no collective, copy or fill: what is computed then means nothing. NULL: all. */
   const char *only_kinds;
   uint32_t trace_runs; /* keep when each command ran, for this many last runs of the program `step`; 0: none */
+  double link_bytes_per_second; /* collectives take as long as a ring of such links would, or longer; 0: as fast as it goes */
+  uint32_t rank;         /* of this process, where each has one */
+  int32_t channel;       /* shm: the descriptor that the process which starts the ranks has given; it is taken */
+  uint64_t steps_before; /* of the run, before the first that is run here: for messages */
+  double meeting_seconds; /* mpi: how long the others are waited for; 0: 60 */
+  const char *agreement;  /* mpi: lines of "name=value" that have to be the same in all processes; or NULL */
+  uint32_t own_sums;      /* mpi: 1: the library's own sums, in its own order */
+  /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit or hang
+   * (its thread); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
+  const char *rank_fault;
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
@@ -236,8 +250,11 @@ typedef struct fsdprt_session_info {
   uint64_t arena_bytes;           /* mapped per rank (rounded up to the page) */
   uint64_t reference_arena_bytes; /* mapped; 0: none */
   uint64_t peak_bytes;            /* the end of the highest range used so far on a rank */
-  uint64_t collective_bytes[4];   /* that rank 0 has exchanged so far: the larger of source and target of each all-gather,
+  uint64_t collective_bytes[4];   /* that the first rank here has exchanged so far: the larger of source and target of each all-gather,
                                      reduce-scatter, all-reduce and broadcast */
+  uint32_t first_rank, local_ranks; /* those of this process; all, unless it is one of several */
+  uint32_t processes;
+  const char *meeting; /* how ranks meet: "local", "shm", or a library with its version; lives as long as the session */
 } fsdprt_session_info;
 
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
@@ -246,10 +263,28 @@ FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, 
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
 
-/* Runs a program on all its ranks and returns when all have ended: init, step and
+/* With several processes, each with some ranks: inputs, blocks and memory are those of the ranks here. run, read_param,
+ * compare, visit_trace, exchange, collect and leave are called by all processes, in the same order; what
+ * read_param, compare, visit_trace and collect bring together is there in the process of rank 0, the others get
+ * nothing to use. The reference is where it was asked for: in the process of rank 0, if anywhere. */
+
+/* Runs a program on all its ranks and returns when all here have ended: init, step and
  * eval on every rank, reference_init and reference on the reference. After a
  * failure a session can only be destroyed. */
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program, fsdprt_error *error);
+
+/* Every process's `mine`, of at most 8192 bytes, one behind another in the order of ranks. Allocates nothing. */
+FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine, size_t size, void *all,
+                                                 fsdprt_error *error);
+/* `size` bytes at `data`, in the process of `rank`, come to `into` in the process of rank 0. */
+FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank, const void *data, size_t size,
+                                                void *into, fsdprt_error *error);
+/* The run is over as planned: waits for all processes; that one ends is no failure then. */
+FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
+
+/* The last collectives of all ranks that this process knows of, as JSON, into a file. */
+FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session, const char *path,
+                                                            const char *reason, fsdprt_error *error);
 
 /* One micro-batch of input `index` of a rank (or FSDPRT_REFERENCE). `size` is that of
  * one micro-batch. Ids out of [0, limit) are refused. */
@@ -356,6 +391,47 @@ typedef struct fsdprt_trace_event {
 FSDPRT_API fsdprt_status fsdprt_session_visit_trace(const fsdprt_session *session,
                                                     int32_t (*visit)(void *user, const fsdprt_trace_event *event),
                                                     void *user, fsdprt_error *error);
+
+/*===- Simulation: a step on a cluster that is not there (docs/Simulator.md) ===*/
+
+typedef struct fsdprt_simulation {
+  size_t struct_size;
+  double step_seconds, compute_seconds;
+  double exposed_seconds; /* that the rank waits for collectives */
+  uint64_t ranks, tokens; /* tokens: of all ranks, per step */
+  uint64_t arena_bytes;   /* per rank */
+  uint64_t chunks;        /* that were moved over links */
+} fsdprt_simulation;
+
+/* All collectives of one kind and unit. Strings live as long as the call. */
+typedef struct fsdprt_simulated_collective {
+  size_t struct_size;
+  const char *kind, *unit;
+  const char *protocol; /* of the cluster's, switch, or "": a ring over links without protocols */
+  uint64_t runs, bytes; /* of the larger of source and target */
+  double in_flight_seconds, alone_seconds, exposed_seconds; /* from begin to end; with the links for itself; waited for */
+} fsdprt_simulated_collective;
+
+/* How busy one level of links was. */
+typedef struct fsdprt_simulated_link {
+  size_t struct_size;
+  const char *name;
+  double busy_seconds;
+} fsdprt_simulated_link;
+
+/* Each may be NULL. */
+typedef struct fsdprt_simulation_visitor {
+  size_t struct_size;
+  void (*collective)(void *user, const fsdprt_simulated_collective *collective); /* the most exposed first */
+  void (*link)(void *user, const fsdprt_simulated_link *link);                   /* innermost first */
+  void (*event)(void *user, const fsdprt_trace_event *event); /* of rank 0, in nanoseconds of the step; text lives as long as the artifact */
+  void *user;
+} fsdprt_simulation_visitor;
+
+/* Runs the program `step` of `artifact` on the cluster that a file describes, without its kernels. */
+FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifact, const char *cluster,
+                                                  fsdprt_simulation *result, const fsdprt_simulation_visitor *visitor,
+                                                  fsdprt_error *error);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,8 @@
 #include "abi/Guard.h"
 #include "abi/Structs.h"
 #include "artifact/Dump.h"
+#include <cerrno>
+#include <cstdio>
 
 using namespace fsdprt;
 
@@ -137,11 +139,42 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   filled.reference_arena_bytes = session.getReference() ? session.getReference()->arenaBytes() : 0;
   filled.peak_bytes = session.getRanks().peakBytes();
   std::copy_n(session.getRanks().collectiveBytes(), 4, filled.collective_bytes);
+  filled.first_rank = session.getRanks().firstRank();
+  filled.local_ranks = session.getRanks().localRanks();
+  filled.processes = session.getRanks().getCommunicator().processes();
+  filled.meeting = session.getRanks().getCommunicator().text();
   giveStruct(filled, info);
 }
 
 fsdprt_status fsdprt_session_run(fsdprt_session *handle, const char *program, fsdprt_error *error) {
   return guard(error, [&] { handle->session->run(program); });
+}
+
+fsdprt_status fsdprt_session_exchange(fsdprt_session *handle, const void *mine, size_t size, void *all,
+                                      fsdprt_error *error) {
+  return guard(error, [&] { handle->session->exchange(mine, size, all); });
+}
+
+fsdprt_status fsdprt_session_collect(fsdprt_session *handle, uint32_t rank, const void *data, size_t size, void *into,
+                                     fsdprt_error *error) {
+  return guard(error, [&] { handle->session->collect(rank, data, size, into); });
+}
+
+fsdprt_status fsdprt_session_leave(fsdprt_session *handle, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->getRanks().getCommunicator().leave(); });
+}
+
+fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, const char *path, const char *reason,
+                                                 fsdprt_error *error) {
+  return guard(error, [&] {
+    Communicator &communicator = handle->session->getRanks().getCommunicator();
+    std::string text = communicator.getWatch().record(
+        reason, [&](uint32_t collective) { return communicator.describe(collective); });
+    std::FILE *file = std::fopen(path, "we");
+    bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if ((file && std::fclose(file) != 0) || !written)
+      failed("%s: cannot write: %s", path, strerror(errno));
+  });
 }
 
 fsdprt_status fsdprt_session_write_input(fsdprt_session *handle, uint32_t rank, uint64_t index, uint32_t microBatch,

@@ -7,7 +7,7 @@
 // 1. read        the whole file, 64-byte aligned
 // 2. header      magic, version, sizes and sections in bounds, then the hash
 // 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
-// 4. image       loaded by Image.cpp; each phase's symbol is looked up
+// 4. image       loaded by Image.cpp; each phase's symbol is looked up; without one, programs can be read but not run
 //
 //===----------------------------------------------------------------------===//
 
@@ -127,14 +127,15 @@ void Artifact::checkHeader() {
 }
 
 void Artifact::resolveKernels() {
-  if (header.image_size != 0)
-    image = std::make_unique<Image>(file, bytes.get() + header.image_offset, header.image_size);
+  if (header.image_size == 0)
+    return;
+  image = std::make_unique<Image>(file, bytes.get() + header.image_offset, header.image_size);
   const auto *tables = root->kernels();
   for (uint32_t i = 0; tables && i < tables->size(); ++i) {
     const fb::Kernel &table = *tables->Get(i);
     std::vector<KernelPhase> phases;
     for (const fb::Phase *phase : *table.phases()) {
-      const void *function = image ? image->function(phase->symbol()->str()) : nullptr;
+      const void *function = image->function(phase->symbol()->str());
       if (!function)
         badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none", file.c_str(), i,
                  printable(table.name()->str()).c_str(), printable(phase->symbol()->str()).c_str());

@@ -39,7 +39,9 @@ public:
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
-  /// The phases of kernel i.
+  /// Whether its programs can run: fsdp-compile --no-code leaves the kernels' code out.
+  bool hasCode() const { return image || !root->kernels() || root->kernels()->size() == 0; }
+  /// The phases of kernel i. Needs code.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// The values of a parameter; 64-byte aligned.
   const std::byte *values(const fb::Value &value) const {

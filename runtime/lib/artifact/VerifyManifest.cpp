@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 4096 ranks; neighbours divide one
+// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 16384 ranks; neighbours divide one
 // (V2)  a unit has a dtype, 1 or S shards (S: the axis "shard"), a size without overflow
 // (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its values, where
 //       the file has them, are floats for all elements or one, aligned to 64, within the section of values
@@ -30,7 +30,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t maxRanks = 4096, maxWorkers = 4096, maxElements = uint64_t(1) << 48;
+static constexpr uint64_t maxRanks = 16384, maxWorkers = 4096, maxElements = uint64_t(1) << 48;
 
 bool fsdprt::elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements) {
   elements = 1;

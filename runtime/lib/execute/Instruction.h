@@ -15,16 +15,14 @@
 
 namespace fsdprt {
 
-class LocalSite;
-
 /// A command with what is looked up once. A loop's body follows it.
 struct Instruction {
   fb::Body kind;
   const void *body;
   const char *label;
   uint32_t number;
-  uint32_t length = 0;       // of a loop's body
-  LocalSite *site = nullptr; // of a collective and its wait
+  uint32_t length = 0;     // of a loop's body
+  uint32_t collective = 0; // the communicator's number, of a collective and its wait
 };
 
 /// Of all ranges that it names (Profile.cpp).

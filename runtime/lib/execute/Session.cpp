@@ -13,6 +13,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/Session.h"
+#include "artifact/CpuFeatures.h"
+#include "collectives/Agreement.h"
+#include "collectives/Local.h"
+#include "collectives/Mpi.h"
+#include "collectives/Nccl.h"
+#include "collectives/Shm.h"
 #include "core/Error.h"
 #include <algorithm>
 #include <cstring>
@@ -38,12 +44,20 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
+static bool isBackend(const fsdprt_session_options &options, const char *name) {
+  return std::strcmp(options.backend ? options.backend : "local", name) == 0;
+}
+
 static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
+  if (!artifact.hasCode())
+    badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
   if (options.device && std::strcmp(options.device, "cpu") != 0)
     badInput("expected device 'cpu', found '%s'", printable(options.device).c_str());
-  if (options.backend && std::strcmp(options.backend, "local") != 0)
-    badInput("expected collectives 'local' (ranks are threads of one process), found '%s'",
+  const char *const known[] = {"local", "shm", "mpi", "nccl"};
+  if (std::none_of(std::begin(known), std::end(known), [&](const char *name) { return isBackend(options, name); }))
+    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process for each), 'mpi' "
+             "(processes that mpirun starts) or 'nccl' (threads, over NCCL), found '%s'",
              printable(options.backend).c_str());
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
@@ -51,6 +65,43 @@ static void checkPlace(const Artifact &artifact, const fsdprt_session_options &o
              "another --mesh",
              file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks,
              (ull)ranks);
+}
+
+/// What processes compare when they meet, before any of them takes memory.
+static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
+  Agreement agreement;
+  std::string hash, features;
+  for (uint8_t byte : artifact.getHeader().sha256)
+    hash += format("%02x", byte);
+  for (const char *name : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "amx_bf16"})
+    if (cpuFeature(name) == Feature::present)
+      features += std::string(features.empty() ? "" : " ") + name;
+  agreement.add("the runtime's version", fsdprt_version());
+  agreement.add("the runtime's interface", format("%u.%u", fsdprt_abi_version() >> 16, fsdprt_abi_version() & 0xffff));
+  agreement.add("the mesh", artifact.getMesh().text());
+  agreement.add("the artifact's SHA-256", hash);
+  agreement.add("the list of processor features", features);
+  agreement.add("the seed", std::to_string(options.seed));
+  return agreement.text() + (options.agreement ? options.agreement : "");
+}
+
+static std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options,
+                                                      const WorldOptions &world) {
+  const Mesh &mesh = artifact.getMesh();
+  uint32_t spins = spinsFor(static_cast<uint32_t>(mesh.ranks()) * world.threadsPerRank);
+  if (isBackend(options, "local"))
+    return std::make_unique<LocalCommunicator>(mesh, world.timeoutSeconds, spins);
+  if (isBackend(options, "nccl"))
+    return std::make_unique<NcclCommunicator>(
+        std::make_unique<LocalCommunicator>(mesh, world.timeoutSeconds, spins), spins);
+  if (options.rank >= mesh.ranks())
+    badInput("expected a rank below %llu, found %u", (ull)mesh.ranks(), options.rank);
+  if (isBackend(options, "mpi"))
+    return std::make_unique<MpiCommunicator>(mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
+                                             agreementOf(artifact, options), world.timeoutSeconds,
+                                             options.meeting_seconds > 0 ? options.meeting_seconds : 60);
+  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, artifact.getHeader().sha256,
+                                           world.timeoutSeconds, spins);
 }
 
 /// The kinds of kernels in "map,row". Throws Error when one of them is not in the artifact.
@@ -76,7 +127,19 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference) {
+/// What this process maps has to fit its limit of address space, if it has one: all ranks' arenas, also where others
+/// own them, and the stacks of its threads.
+static void checkAddressSpace(const Artifact &artifact, const fb::Layout &layout, uint64_t needed, uint64_t threads) {
+  uint64_t left = addressSpaceLeft(), stacks = threads * threadStackBytes();
+  if (left != UINT64_MAX && (needed > left || stacks > left - needed))
+    failed("%s: the plan needs %s of address space (%llu ranks with %s each) and %s for the stacks of %llu threads, "
+           "the limit of this process (ulimit -v) leaves %s",
+           artifact.getFile().c_str(), bytesText(needed).c_str(), (ull)artifact.getMesh().ranks(),
+           bytesText(layout.arena_bytes()).c_str(), bytesText(stacks).c_str(), (ull)threads, bytesText(left).c_str());
+}
+
+static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
+                        uint64_t threads) {
   unsigned __int128 needed = static_cast<unsigned __int128>(layout.arena_bytes()) * artifact.getMesh().ranks();
   if (reference)
     needed += reference->arena_bytes();
@@ -86,6 +149,7 @@ static void checkMemory(const Artifact &artifact, const fb::Layout &layout, cons
            bytesText(needed > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(needed)).c_str(),
            (ull)artifact.getMesh().ranks(), bytesText(layout.arena_bytes()).c_str(),
            reference ? ", and the reference" : "", bytesText(available).c_str());
+  checkAddressSpace(artifact, layout, static_cast<uint64_t>(needed), threads);
 }
 
 Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options) : artifact(*shared) {
@@ -111,15 +175,18 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   }
   world.profile = options.profile != 0;
   world.traceRuns = options.trace_runs;
-  checkMemory(artifact, *layout, whole);
+  world.linkBytesPerSecond = options.link_bytes_per_second;
+  uint64_t localRanks = isBackend(options, "local") ? artifact.getMesh().ranks() : 1;
+  checkMemory(artifact, *layout, whole, localRanks * world.threadsPerRank);
   const fb::Program *step = artifact.program("step");
-  ranks = std::make_unique<World>(shared, artifact.getMesh(), *layout, false, world);
-  if (options.drop_gradient_of_rank) {
-    LocalSite *site = step ? ranks->gradientSite(*step) : nullptr;
-    if (!site || options.drop_gradient_of_rank > ranks->ranks())
-      badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
-    site->dropRank(options.drop_gradient_of_rank - 1);
-  }
+  world.stepsBefore = options.steps_before;
+  if (options.rank_fault)
+    world.fault = RankFault::parse(options.rank_fault);
+  const Mesh &mesh = artifact.getMesh();
+  ranks = std::make_unique<World>(shared, makeCommunicator(artifact, options, world), *layout, false, world);
+  uint32_t dropped = options.drop_gradient_of_rank;
+  if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
+    badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
   if (!whole)
     return;
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
@@ -128,7 +195,12 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
   world.profile = false;
   world.traceRuns = 0;
-  reference = std::make_unique<World>(shared, artifact.getMesh().solo(), *whole, true, world);
+  // Others may wait for this process's rank meanwhile.
+  auto watch = ranks->getCommunicator().getWatch().alone(ranks->firstRank());
+  reference = std::make_unique<World>(
+      shared,
+      std::make_unique<LocalCommunicator>(mesh.solo(), std::move(watch), spinsFor(world.threadsPerRank)), *whole,
+      true, world);
 }
 
 Session::~Session() {
@@ -157,12 +229,25 @@ Profile &Session::profile() const {
 const Trace &Session::trace() const {
   if (!ranks->getTrace())
     badInput("the session was made without a trace");
+  ranks->collectTrace();
   return *ranks->getTrace();
 }
 
 uint32_t Session::checkRank(uint32_t rank) const {
-  world(rank);
+  if (!world(rank).isLocal(rank) && rank != FSDPRT_REFERENCE)
+    badInput("rank %u is in another process; this one has rank %u", rank, ranks->firstRank());
   return rank == FSDPRT_REFERENCE ? 0 : rank;
+}
+
+void Session::exchange(const void *mine, size_t size, void *all) {
+  if (size > Communicator::exchangeLimit)
+    badInput("expected at most %zu bytes to exchange, found %zu", Communicator::exchangeLimit, size);
+  ranks->getCommunicator().exchange(mine, size, all);
+}
+
+void Session::collect(uint32_t rank, const void *data, size_t size, void *into) {
+  world(rank);
+  ranks->getCommunicator().collect(rank, data, size, into);
 }
 
 const fb::Param &Session::param(uint64_t index) const {
@@ -276,18 +361,25 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
   if (size != count * each)
     badInput("parameter '%s': expected room for %llu bytes, found %zu", printable(which.name()->str()).c_str(),
              (ull)(count * each), size);
-  for (uint32_t r = 0; r < on.ranks(); ++r) {
-    Overlap part(on, *from, r, flat, count);
-    if (part.begin < part.end)
-      std::memcpy(static_cast<std::byte *>(data) + (part.begin - flat) * each, part.memory(on, *from, r),
-                  (part.end - part.begin) * each);
+  for (uint64_t next = flat; next < flat + count;) {
+    uint32_t r = 0;
+    auto part = [&] { return Overlap(on, *from, r, next, flat + count - next); };
+    while (r < on.ranks() && (part().begin != next || part().begin >= part().end))
+      ++r;
+    if (r == on.ranks())
+      failed("parameter '%s': no rank has element %llu", printable(which.name()->str()).c_str(),
+             (ull)(next - which.offset()));
+    const std::byte *held = on.isLocal(r) ? part().memory(on, *from, r) : nullptr;
+    uint64_t end = part().end;
+    on.getCommunicator().collect(r, held, (end - next) * each, static_cast<std::byte *>(data) + (next - flat) * each);
+    next = end;
   }
 }
 
 void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first, uint64_t count,
                         const void *data, DType type) {
   uint64_t flat = which.offset() + first;
-  for (uint32_t r = 0; r < on.ranks(); ++r) {
+  for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r) {
     Overlap part(on, to, r, flat, count);
     if (part.begin >= part.end)
       continue;
@@ -359,11 +451,12 @@ void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memor
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// True when every element of every parameter in this state is the same; else fills in the first that is not.
-bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole,
+/// True when every element of every parameter in this state, of which `piece` is the rank's, is the same; else fills
+/// in the first that is not.
+bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole, const std::byte *piece,
                            fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
-  uint64_t each = sizeOf(held.dtype());
+  uint64_t each = sizeOf(held.dtype()), pieceBegin = ranks->firstElement(held, rank);
   uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements : result.optimizer_elements;
   for (uint32_t p = 0; params && p < params->size(); ++p) {
     const fb::Param &which = *params->Get(p);
@@ -372,7 +465,7 @@ bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State
     Overlap part(*ranks, held, rank, which.offset(), elementsOf(which));
     if (part.begin >= part.end)
       continue;
-    const std::byte *a = part.memory(*ranks, held, rank);
+    const std::byte *a = piece + (part.begin - pieceBegin) * each;
     const std::byte *b = reference->memory(0, whole.offset()) + part.begin * each;
     for (uint64_t i = part.begin; i < part.end; ++i, a += each, b += each) {
       if (std::memcmp(a, b, each) == 0)
@@ -391,22 +484,39 @@ bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State
   return true;
 }
 
+const fb::State *Session::wholeOf(const fb::State &held) const {
+  const auto *wholes = reference->getLayout().states();
+  for (uint32_t w = 0; wholes && w < wholes->size(); ++w)
+    if (wholes->Get(w)->unit() == held.unit() && wholes->Get(w)->role() == held.role() &&
+        wholes->Get(w)->dtype() == held.dtype())
+      return wholes->Get(w);
+  return nullptr;
+}
+
+/// Pieces of other processes are brought here one by one; all of them, for these send them in any case.
 void Session::compare(fsdprt_comparison &result) const {
-  if (!reference)
+  Communicator &communicator = ranks->getCommunicator();
+  if (!reference && communicator.isRoot())
     badInput("the session was made without the reference");
   result.equal = 1;
   result.parameter_elements = result.optimizer_elements = 0;
-  const auto *states = ranks->getLayout().states(), *wholes = reference->getLayout().states();
+  const auto *states = ranks->getLayout().states();
+  std::vector<std::byte> room;
   for (uint32_t s = 0; states && s < states->size(); ++s) {
     const fb::State &held = *states->Get(s);
-    const fb::State *whole = nullptr;
-    for (uint32_t w = 0; wholes && w < wholes->size(); ++w)
-      if (wholes->Get(w)->unit() == held.unit() && wholes->Get(w)->role() == held.role())
-        whole = wholes->Get(w);
-    if (!whole || whole->dtype() != held.dtype())
+    const fb::State *whole = reference ? wholeOf(held) : nullptr;
+    if (reference && !whole)
       badInput("%s: state %u has no counterpart of its dtype in the reference", artifact.getFile().c_str(), s);
-    for (uint32_t rank = 0; rank < ranks->ranks(); ++rank)
-      if (!compareState(rank, held, *whole, result))
-        return;
+    uint64_t bytes = held.elements() * sizeOf(held.dtype());
+    for (uint32_t rank = 0; rank < ranks->ranks(); ++rank) {
+      const std::byte *piece = ranks->isLocal(rank) ? ranks->memory(rank, held.offset()) : nullptr;
+      if (communicator.processes() > 1 && (!communicator.isRoot() || !piece)) {
+        room.resize(communicator.isRoot() ? bytes : 0);
+        communicator.collect(rank, piece, bytes, room.data());
+        piece = room.data();
+      }
+      if (reference && result.equal)
+        compareState(rank, held, *whole, piece, result);
+    }
   }
 }

@@ -33,8 +33,12 @@ public:
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
-  /// Of the program 'step' on rank 0; throws Error when the session was made without it.
+  void exchange(const void *mine, size_t size, void *all);
+  void collect(uint32_t rank, const void *data, size_t size, void *into);
+
+  /// Of the program 'step' on the first rank here; throws Error when the session was made without it.
   Profile &profile() const;
+  /// Behind this call the process of rank 0 has the events of all ranks.
   const Trace &trace() const;
 
   const World &getRanks() const { return *ranks; }
@@ -42,11 +46,13 @@ public:
 
 private:
   const World &world(uint32_t rank) const;
-  uint32_t checkRank(uint32_t rank) const;
+  uint32_t checkRank(uint32_t rank) const; // of this process
   const fb::Param &param(uint64_t index) const;
   void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count,
                  const void *data, DType type);
-  bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, fsdprt_comparison &result) const;
+  bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, const std::byte *piece,
+                    fsdprt_comparison &result) const;
+  const fb::State *wholeOf(const fb::State &held) const;
 
   const Artifact &artifact;
   std::unique_ptr<World> ranks, reference;

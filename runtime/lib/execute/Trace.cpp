@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/Trace.h"
+#include <algorithm>
 #include <unordered_map>
 
 using namespace fsdprt;
@@ -106,7 +107,10 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    return give(event, started.begin, waited.end) && give(wait, waited.begin, waited.end);
+    // What a courier moved was in flight while it did so; a wait that was longer than that stood in its queue.
+    uint64_t from = waited.movedTo ? waited.movedFrom : started.begin, to = waited.movedTo ? waited.movedTo : waited.end;
+    event.waited = std::min(event.waited, to - from);
+    return give(event, from, to) && give(wait, waited.begin, waited.end);
   };
   for (; at != end; ++at) {
     const Instruction &instruction = instructions[at->instruction];
@@ -129,6 +133,18 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
       return false;
   }
   return true;
+}
+
+void Trace::collect(Communicator &communicator) {
+  if (communicator.isRoot())
+    rings.resize(communicator.ranks());
+  for (uint32_t rank = 1; rank < communicator.ranks(); ++rank) {
+    Ring &ring = rings[communicator.isRoot() ? rank : 0];
+    ring.records.resize(rings[0].records.size());
+    for (uint64_t *each : {&ring.began, &ring.next, &ring.end})
+      communicator.collect(rank, each, sizeof *each, each);
+    communicator.collect(rank, ring.records.data(), ring.records.size() * sizeof(Record), ring.records.data());
+  }
 }
 
 void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const {

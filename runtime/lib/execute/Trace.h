@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A ring of the last runs of a program, for each rank: begin and end of every command in the order of
-// execution, 24 bytes each, all made before the first run. What they were is looked up when
+// execution, 40 bytes each, all made before the first run. What they were is looked up when
 // it is asked for.
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
@@ -16,6 +16,7 @@
 #ifndef FSDPRT_EXECUTE_TRACE_H
 #define FSDPRT_EXECUTE_TRACE_H
 
+#include "collectives/Communicator.h"
 #include "execute/Instruction.h"
 #include "fsdprt/fsdprt.h"
 #include <functional>
@@ -36,11 +37,15 @@ public:
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end) {
+  /// Of a wait for what a courier moved: when that was.
+  void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0, uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
     if (ring.next < ring.end)
-      ring.records[ring.next++] = {begin, end, static_cast<uint32_t>(instruction)};
+      ring.records[ring.next++] = {begin, end, movedFrom, movedTo, static_cast<uint32_t>(instruction)};
   }
+
+  /// All processes call it, each with one rank: that of rank 0 has the others' rings then.
+  void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
   /// Rank by rank, run by run, in the order of execution, but a collective in flight at its wait. Ends when `visit` returns false.
@@ -48,7 +53,7 @@ public:
 
 private:
   struct Record {
-    uint64_t begin, end;
+    uint64_t begin, end, movedFrom, movedTo;
     uint32_t instruction;
   };
   struct alignas(64) Ring {

@@ -25,11 +25,12 @@ using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
 
-World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Layout &layout, bool reference,
-             const WorldOptions &options)
-    : owned(std::move(shared)), artifact(*owned), mesh(std::move(newMesh)), layout(layout), options(options),
-      watch(static_cast<uint32_t>(mesh.ranks()), options.timeoutSeconds),
-      spins(spinsFor(static_cast<uint32_t>(mesh.ranks()) * options.threadsPerRank)), collectives(watch, spins) {
+World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicator> newCommunicator,
+             const fb::Layout &layout, bool reference, const WorldOptions &options)
+    : owned(std::move(shared)), artifact(*owned), mesh(newCommunicator->getMesh()), layout(layout), options(options),
+      communicator(std::move(newCommunicator)), watch(communicator->getWatch()),
+      spins(spinsFor(communicator->localRanks() * options.threadsPerRank)), first(communicator->firstRank()) {
+  watch.setWords(&artifact.manifest());
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
       decode(*program);
@@ -37,13 +38,25 @@ World::World(std::shared_ptr<const Artifact> shared, Mesh newMesh, const fb::Lay
   if (options.profile && step && !reference)
     profile = std::make_unique<Profile>(artifact.manifest(), programs.at(step).instructions);
   if (options.traceRuns && step && !reference)
-    trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, 0, ranks(), options.traceRuns);
+    trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, first,
+                                    communicator->localRanks(), options.traceRuns);
   peak = residentEnd();
   size_t bindings = mostBindings();
-  for (uint32_t rank = 0; rank < ranks(); ++rank)
-    members.push_back(std::make_unique<Rank>(layout.arena_bytes(), options.threadsPerRank, spins, bindings));
-  for (uint32_t rank = 0; rank < ranks(); ++rank)
-    members[rank]->thread = std::thread([this, rank] { serve(rank); });
+  for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
+    Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
+    members.push_back(std::make_unique<Rank>(layout.arena_bytes(), kind, options.threadsPerRank, spins, bindings));
+    const Arena &arena = members[i]->arena;
+    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
+  }
+  communicator->connect();
+  bool hasChannels = false;
+  for (const auto &[program, decoded] : programs)
+    hasChannels |= decoded.hasChannels;
+  if (hasChannels && communicator->allowsCouriers())
+    for (uint32_t i = 0; i < localRanks(); ++i)
+      members[i]->courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
+  for (uint32_t rank = first; rank < first + localRanks(); ++rank)
+    member(rank).thread = std::thread([this, rank] { serve(rank); });
   try {
     currentName = "start";
     onEveryRank(&World::prepare);
@@ -62,6 +75,9 @@ void World::stop() {
   for (auto &member : members)
     if (member->thread.joinable())
       member->thread.join();
+  for (auto &member : members)
+    member->courier.reset();
+  communicator->releaseArenas();
 }
 
 //===- Decoding -----------------------------------------------------------===//
@@ -96,7 +112,7 @@ size_t World::mostBindings() const {
 }
 
 void World::decode(const fb::Program &program) {
-  std::unordered_map<uint32_t, LocalSite *> started;
+  std::unordered_map<uint32_t, uint32_t> started;
   uint32_t number = 0;
   Decoded &into = programs[&program];
   into.all = options.onlyKinds.empty() || program.name()->str() == "init";
@@ -128,7 +144,7 @@ static uint64_t endOf(const fb::Command &command, uint64_t iterations, const Mes
 }
 
 void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                        std::unordered_map<uint32_t, LocalSite *> &started, uint32_t &number, uint64_t iterations) {
+                        std::unordered_map<uint32_t, uint32_t> &started, uint32_t &number, uint64_t iterations) {
   for (uint32_t i = 0; commands && i < commands->size(); ++i) {
     const fb::Command &command = *commands->Get(i);
     const char *label = command.label() ? command.label()->c_str() : "";
@@ -139,15 +155,10 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
     into.end = std::max(into.end, endOf(command, iterations, mesh));
     if (const fb::Collective *collective = command.body_as_Collective()) {
-      std::vector<uint32_t> axes;
-      if (collective->axes())
-        axes.assign(collective->axes()->begin(), collective->axes()->end());
-      sites.push_back(std::make_unique<LocalSite>(
-          mesh, CollectiveKey{collective->kind(), collective->reduction(), collective->dtype(), collective->count(),
-                              collective->root(), std::move(axes), collective->id(), label}));
-      into.instructions.back().site = started[collective->id()] = sites.back().get();
+      into.instructions.back().collective = started[collective->id()] = addCollective(*collective, label);
+      into.hasChannels |= collective->channel() != 0;
     } else if (const fb::Wait *wait = command.body_as_Wait()) {
-      into.instructions.back().site = started.at(wait->id());
+      into.instructions.back().collective = started.at(wait->id());
     } else if (const fb::Loop *loop = command.body_as_Loop()) {
       size_t at = into.instructions.size() - 1;
       decodeBlock(loop->body(), into, started, number, loop->count());
@@ -156,18 +167,34 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
   }
 }
 
-LocalSite *World::gradientSite(const fb::Program &program) {
-  LocalSite *largest = nullptr;
+uint32_t World::addCollective(const fb::Collective &collective, const char *label) {
+  std::vector<uint32_t> axes;
+  if (collective.axes())
+    axes.assign(collective.axes()->begin(), collective.axes()->end());
+  const auto *units = artifact.manifest().units();
+  bool known = collective.unit() >= 0 && units && static_cast<uint32_t>(collective.unit()) < units->size();
+  std::string unit = known ? units->Get(static_cast<uint32_t>(collective.unit()))->name()->str() : "";
+  return communicator->add({collective.kind(), collective.reduction(), collective.dtype(), collective.count(),
+                            collective.root(), std::move(axes), collective.id(), label, std::move(unit)});
+}
+
+bool World::dropGradient(const fb::Program &program, uint32_t rank) {
+  std::optional<uint32_t> largest;
   for (const Instruction &instruction : programs.at(&program).instructions) {
     if (instruction.kind != fb::Body::Collective)
       continue;
-    const CollectiveKey &key = instruction.site->getKey();
-    if (key.kind == fb::CollectiveKind::reduce_scatter)
-      return instruction.site;
-    if (key.kind == fb::CollectiveKind::all_reduce && (!largest || key.count > largest->getKey().count))
-      largest = instruction.site;
+    const CollectiveKey &key = communicator->getKey(instruction.collective);
+    if (key.kind == fb::CollectiveKind::reduce_scatter) {
+      largest = instruction.collective;
+      break;
+    }
+    if (key.kind == fb::CollectiveKind::all_reduce &&
+        (!largest || key.count > communicator->getKey(*largest).count))
+      largest = instruction.collective;
   }
-  return largest;
+  if (largest)
+    communicator->dropContribution(*largest, rank);
+  return largest.has_value();
 }
 
 uint64_t World::firstElement(const fb::State &state, uint32_t rank) const {
@@ -178,7 +205,7 @@ uint64_t World::firstElement(const fb::State &state, uint32_t rank) const {
 
 void World::onEveryRank(Job newJob) {
   job = newJob;
-  running.store(ranks(), std::memory_order_relaxed);
+  running.store(localRanks(), std::memory_order_relaxed);
   generation.fetch_add(1, std::memory_order_release);
   jobBell.ring();
   awaitRanks();
@@ -194,7 +221,7 @@ void World::awaitRanks() {
       doneBell, 0, sliceMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
       [&] {
         uint64_t beats = running.load(std::memory_order_relaxed);
-        for (uint32_t rank = 0; rank < ranks(); ++rank)
+        for (uint32_t rank = first; rank < first + localRanks(); ++rank)
           beats += watch.beats(rank) * 64;
         double now = monotonicSeconds();
         if (beats != lastBeats) {
@@ -207,30 +234,36 @@ void World::awaitRanks() {
         hung = true;
         if (watch.hasFailed())
           throwFirstError();
-        std::string where;
-        for (uint32_t rank = 0; rank < ranks(); ++rank)
-          where += (rank ? ", " : "") + watch.whereabouts(rank);
-        failed("run %llu of program '%s': no rank made progress for %g s: %s", (unsigned long long)currentRun,
-               currentName, now - lastChange, where.c_str());
+        std::string text;
+        for (uint32_t rank = first; rank < first + localRanks(); ++rank)
+          text += (rank > first ? ", " : "") + communicator->whereabouts(rank);
+        throw Error(FSDPRT_HUNG, format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
+                                        localRanks() < ranks() ? " of this process" : "", now - lastChange,
+                                        text.c_str()));
       });
 }
 
 void World::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
-  const Error &error = *members[rank]->error;
-  throw Error(error.status,
-              format("run %llu of program '%s': %s", (unsigned long long)currentRun, currentName, error.what()));
+  if (rank < 0) // the one that failed is in another process
+    throw Abandoned();
+  const Error &error = *member(static_cast<uint32_t>(rank)).error;
+  throw Error(error.status, where() + ": " + error.what());
 }
+
+std::string World::where() const { return currentRun ? runText(currentName, currentRun) : currentName; }
 
 void World::serve(uint32_t rank) {
   for (uint64_t seen = 0;; ++seen) {
     waitFor(jobBell, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; }, [] {});
     if (ending)
       return;
-    std::optional<Error> &error = members[rank]->error;
+    std::optional<Error> &error = member(rank).error;
     try {
       (this->*job)(rank);
-    } catch (const Abandoned &) { // another rank has the reason
+    } catch (const Abandoned &reason) { // another rank has the reason
+      if (localRanks() < ranks()) // perhaps in another process
+        error = reason;
     } catch (const Error &reason) {
       error = reason;
     } catch (const std::exception &reason) {
@@ -239,7 +272,7 @@ void World::serve(uint32_t rank) {
     int32_t none = -1;
     if (error) {
       firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank), std::memory_order_acq_rel);
-      watch.fail();
+      communicator->abort();
     }
     if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
       doneBell.ring();
@@ -248,7 +281,7 @@ void World::serve(uint32_t rank) {
 
 /// Before the first program: memory, this rank's place, and neutral values in the step block.
 void World::prepare(uint32_t rank) {
-  members[rank]->arena.prefault();
+  member(rank).arena.prefault();
   auto *block = reinterpret_cast<float *>(memory(rank, layout.block()->offset()));
   block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
   if (!layout.rank() || layout.rank()->bytes() == 0)
@@ -272,34 +305,43 @@ void World::numberStep(uint32_t rank) {
   place[5] = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
 }
 
+void World::collectTrace() {
+  if (communicator->processes() > 1)
+    trace->collect(*communicator);
+}
+
 void World::run(const fb::Program &program) {
-  const Decoded &decoded = programs.at(&program);
+  Decoded &decoded = programs.at(&program);
   current = &decoded.instructions;
   peak = std::max(peak, decoded.end);
   currentName = program.name()->c_str();
-  timed = (profile || trace) && std::strcmp(currentName, "step") == 0;
-  ++currentRun;
+  bool step = std::strcmp(currentName, "step") == 0;
+  timed = (profile || trace) && step;
+  currentRun = ++decoded.runs + (step ? options.stepsBefore : 0);
   onEveryRank(&World::execute);
 }
 
 //===- Execution ----------------------------------------------------------===//
 
 void World::execute(uint32_t rank) {
+  watch.beginRun(rank, currentName, currentRun);
   numberStep(rank);
-  if (timed && profile && rank == 0)
+  if (timed && profile && rank == first)
     profile->begin();
   if (timed && trace)
     trace->begin(rank);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
-  if (timed && profile && rank == 0)
+  if (timed && profile && rank == first)
     profile->end();
 }
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
   for (const Instruction *at = begin; at != end; ++at) {
     watch.beat(rank, at->number, at->label);
+    if (options.fault.kind != RankFault::Kind::none && at->kind == fb::Body::Launch)
+      strikeAt(rank, *at);
     if (at->kind != fb::Body::Loop) {
-      if (timed && (trace || rank == 0))
+      if (timed && (trace || rank == first))
         executeTimed(rank, *at, iteration);
       else
         executeOne(rank, *at, iteration);
@@ -312,35 +354,54 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
   }
 }
 
+/// A planted fault: of a launch before it, of a collective behind its start.
+void World::strikeAt(uint32_t rank, const Instruction &instruction) {
+  RankFault::Phase phase = RankFault::Phase::compute;
+  if (const auto *collective = instruction.kind == fb::Body::Collective
+                                   ? static_cast<const fb::Collective *>(instruction.body)
+                                   : nullptr) {
+    bool gathers =
+        collective->kind() == fb::CollectiveKind::all_gather || collective->kind() == fb::CollectiveKind::broadcast;
+    phase = gathers ? RankFault::Phase::gather : RankFault::Phase::reduce;
+  }
+  if (std::strcmp(currentName, "step") == 0 && options.fault.isAt(phase, rank, currentRun))
+    options.fault.strike();
+}
+
 void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
   uint64_t start = Profile::now();
   executeOne(rank, instruction, iteration);
   uint64_t end = Profile::now();
   size_t index = static_cast<size_t>(&instruction - current->data());
-  if (profile && rank == 0)
+  if (profile && rank == first)
     profile->add(index, end - start);
-  if (trace)
-    trace->add(rank, index, start, end);
+  if (!trace)
+    return;
+  bool isCarried = instruction.kind == fb::Body::Wait && member(rank).courier;
+  Courier::Span span = isCarried ? member(rank).courier->span(instruction.collective) : Courier::Span();
+  trace->add(rank, index, start, end, span.begin, span.end);
 }
 
 std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
   uint64_t piece = slice.piece() ? mesh.pieceOf(slice.split(), rank) * slice.piece() : 0;
-  return members[rank]->arena.at(slice.offset() + piece + iteration * slice.stride());
+  return member(rank).arena.at(slice.offset() + piece + iteration * slice.stride());
 }
 
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
-  Rank &rank = *members[index];
+  Rank &rank = member(index);
   switch (instruction.kind) {
   case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
   case fb::Body::Collective: {
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-    collectives.start(*instruction.site, index, at(index, *collective.source(), iteration),
+    communicator->start(instruction.collective, index, at(index, *collective.source(), iteration),
                       at(index, *collective.target(), iteration));
-    if (collective.channel() == 0)
-      collectives.complete(*instruction.site, index, rank.pool);
-    return;
+    if (options.fault.kind != RankFault::Kind::none)
+      strikeAt(index, instruction);
+    if (rank.courier) // all of them, so that one thread waits for peers
+      rank.courier->post(instruction.collective);
+    return collective.channel() == 0 ? wait(rank, index, instruction) : void();
   }
-  case fb::Body::Wait: return collectives.complete(*instruction.site, index, rank.pool);
+  case fb::Body::Wait: return wait(rank, index, instruction);
   case fb::Body::Copy: return copy(index, *static_cast<const fb::Copy *>(instruction.body), iteration);
   case fb::Body::Fill: {
     const fb::Slice &target = *static_cast<const fb::Fill *>(instruction.body)->target();
@@ -350,6 +411,13 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   case fb::Body::Initialise: return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
   default: return;
   }
+}
+
+void World::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
+  if (rank.courier)
+    rank.courier->await(instruction.collective);
+  else
+    finishPaced(*communicator, instruction.collective, index, rank.pool, options.linkBytesPerSecond);
 }
 
 void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index) {
@@ -378,7 +446,7 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
 }
 
 void World::copy(uint32_t index, const fb::Copy &copy, uint64_t iteration) {
-  Rank &rank = *members[index];
+  Rank &rank = member(index);
   const std::byte *from = at(index, *copy.source(), iteration);
   std::byte *to = at(index, *copy.target(), iteration);
   uint64_t bytes = copy.source()->bytes();
@@ -414,7 +482,7 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
     stored = {artifact.values(*value), value->dtype(), value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
   std::byte *to = memory(index, state.offset()) + (begin - held) * size;
-  WorkerPool &pool = members[index]->pool;
+  WorkerPool &pool = member(index).pool;
   pool.run([&](uint32_t worker) {
     uint64_t first, last;
     WorkerPool::split(end - begin, 4096, pool.size(), worker, first, last);

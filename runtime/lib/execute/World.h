@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world is a mesh of ranks in this process: each has an arena, a thread and a
-// worker pool. run() gives all of them the same program and waits for all.
+// A world is a mesh of ranks, of which this process has some or all: each of these has an arena, a
+// thread and a worker pool. run() gives all of them the same program and waits for all. The communicator
+// says which they are, and brings them together with those of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -19,10 +20,12 @@
 #define FSDPRT_EXECUTE_WORLD_H
 
 #include "artifact/Artifact.h"
-#include "collectives/Local.h"
+#include "collectives/Communicator.h"
 #include "device/Arena.h"
+#include "execute/Courier.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
+#include "execute/RankFault.h"
 #include "execute/Trace.h"
 #include <optional>
 #include <unordered_map>
@@ -35,78 +38,100 @@ struct WorldOptions {
   uint64_t seed = 0;
   bool profile = false;
   uint32_t traceRuns = 0;
+  double linkBytesPerSecond = 0; // collectives take at least as long as such links would; 0: as fast as it goes
+  RankFault fault;
+  uint64_t stepsBefore = 0; // of the run, before the first run of 'step' here: for messages
   std::vector<std::string> onlyKinds; // see fsdprt_session_options
 };
 
 class World {
 public:
-  /// `layout` is what all programs of this world run on.
-  World(std::shared_ptr<const Artifact> artifact, Mesh mesh, const fb::Layout &layout, bool reference,
-        const WorldOptions &options);
+  /// `layout` is what all programs of this world run on. Adds the programs' collectives to the communicator, and
+  /// connects it.
+  World(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator, const fb::Layout &layout,
+        bool reference, const WorldOptions &options);
   /// Not for a world that hasHung(): its threads still use it.
   ~World();
   World(const World &) = delete;
   World &operator=(const World &) = delete;
 
   uint32_t ranks() const { return static_cast<uint32_t>(mesh.ranks()); }
+  /// The ranks of this process are [firstRank(), firstRank() + localRanks()).
+  uint32_t firstRank() const { return first; }
+  uint32_t localRanks() const { return static_cast<uint32_t>(members.size()); }
+  bool isLocal(uint32_t rank) const { return rank - first < members.size(); }
+  Communicator &getCommunicator() const { return *communicator; }
   const fb::Layout &getLayout() const { return layout; }
   const Artifact &getArtifact() const { return artifact; }
   uint32_t threadsPerRank() const { return options.threadsPerRank; }
   uint64_t arenaBytes() const { return members[0]->arena.mappedBytes(); }
-  std::byte *memory(uint32_t rank, uint64_t offset) const { return members[rank]->arena.at(offset); }
+  /// Of a rank of this process.
+  std::byte *memory(uint32_t rank, uint64_t offset) const { return member(rank).arena.at(offset); }
   /// The first element of its unit's flat buffer that a rank holds of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const;
   bool hasHung() const { return hung; }
   /// The end of the highest range that what has run so far names, states and inputs included.
   uint64_t peakBytes() const { return peak; }
-  /// What rank 0 has exchanged, by the kind of the collective.
-  const uint64_t *collectiveBytes() const { return collectives.exchangedBytes(); }
+  /// What the first rank here has exchanged, by the kind of the collective.
+  const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
   /// Null without the option.
   Profile *getProfile() const { return profile.get(); }
   const Trace *getTrace() const { return trace.get(); }
+  /// Brings the other processes' traces to that of rank 0. All processes call it.
+  void collectTrace();
 
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// The first reduce-scatter of `program`, else its largest all-reduce; for planting a fault.
-  LocalSite *gradientSite(const fb::Program &program);
+  /// Plants a fault: leaves out what `rank` contributes to the first reduce-scatter of `program`, else to its largest
+  /// all-reduce. Returns false when there is neither.
+  bool dropGradient(const fb::Program &program, uint32_t rank);
 
 private:
   struct Rank {
-    Rank(uint64_t arenaBytes, uint32_t workers, uint32_t spins, size_t mostBindings)
-        : arena(arenaBytes), pool(workers, spins), bindings(mostBindings) {}
+    Rank(uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
+        : arena(arenaBytes, kind), pool(workers, spins), bindings(mostBindings) {}
     Arena arena;
     WorkerPool pool;
     std::vector<void *> bindings; // room for a launch's pointers
     std::optional<Error> error;
     std::thread thread;
+    std::unique_ptr<Courier> courier; // where a program has collectives on channels
   };
   struct Decoded {
     std::vector<Instruction> instructions;
-    uint64_t end = 0; // of the highest range
-    bool all = true;  // kinds of kernels, and other commands
+    uint64_t end = 0;  // of the highest range
+    uint64_t runs = 0; // so far
+    bool all = true;   // kinds of kernels, and other commands
+    bool hasChannels = false;
   };
   using Job = void (World::*)(uint32_t rank);
 
+  Rank &member(uint32_t rank) const { return *members[rank - first]; }
+
   void decode(const fb::Program &program);
   void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                   std::unordered_map<uint32_t, LocalSite *> &started, uint32_t &number, uint64_t iterations);
+                   std::unordered_map<uint32_t, uint32_t> &started, uint32_t &number, uint64_t iterations);
+  uint32_t addCollective(const fb::Collective &collective, const char *label);
   bool isWanted(const fb::Command &command) const;
   size_t mostBindings() const;
   uint64_t residentEnd() const;
   void stop();
   void onEveryRank(Job job);
   void awaitRanks();
-  void throwFirstError();
+  [[noreturn]] void throwFirstError();
+  std::string where() const;
   void serve(uint32_t rank);
 
   void prepare(uint32_t rank);
   void numberStep(uint32_t rank);
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
+  void strikeAt(uint32_t rank, const Instruction &instruction);
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
+  void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   void copy(uint32_t index, const fb::Copy &copy, uint64_t iteration);
   std::byte *at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
   void initialise(uint32_t rank, const fb::Initialise &initialise);
@@ -116,10 +141,9 @@ private:
   Mesh mesh;
   const fb::Layout &layout;
   WorldOptions options;
-  Watch watch;
-  uint32_t spins;
-  LocalCollectives collectives;
-  std::vector<std::unique_ptr<LocalSite>> sites;
+  std::unique_ptr<Communicator> communicator;
+  Watch &watch;
+  uint32_t spins, first;
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> members;
   std::unique_ptr<Profile> profile;

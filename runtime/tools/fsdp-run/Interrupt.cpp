@@ -24,7 +24,16 @@ static void ask(int signal) {
   errno = saved;
 }
 
-void fsdprt::catchInterrupts() {
+static void note(int signal) { asked = signal; }
+
+void fsdprt::catchInterrupts(bool launched) {
+  struct sigaction quiet = {};
+  quiet.sa_handler = note;
+  quiet.sa_flags = static_cast<int>(SA_RESTART);
+  if (launched) {
+    sigaction(SIGTERM, &quiet, nullptr);
+    return;
+  }
   for (int signal : {SIGINT, SIGTERM}) {
     struct sigaction action = {}, old = {};
     action.sa_handler = ask;

@@ -15,7 +15,8 @@
 
 namespace fsdprt {
 
-void catchInterrupts();
+/// A process that fsdp-run started for a rank hears SIGTERM from that alone, and is told once more by a SIGKILL.
+void catchInterrupts(bool launched);
 /// The signal that asked for the end, or 0.
 int interruptSignal();
 

@@ -4,15 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, artifact, then a dump or a run. Errors are one line on stderr and an exit code.
+// Options, artifact, then a dump, a simulation or a run, or a process for each rank that runs. Errors are one line on stderr
+// and an exit code.
 // A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
 // but after the current step, and with --export written.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Launch.h"
+#include "Launcher.h"
+#include "Simulate.h"
 #include "Trainer.h"
 #include <csignal>
 #include <cstdio>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -30,17 +35,30 @@ static int dump(fsdprt_artifact *artifact, Printer &printer) {
   return 0;
 }
 
-static int run(const Options &options, Printer &printer) {
+static int run(const Options &options, char **argv, Printer &printer) {
+  if (options.processes && !options.launchedRank && !options.dump && options.simulate.empty())
+    return launch(options, argv);
   fsdprt_artifact *opened = nullptr;
   call(fsdprt_artifact_open, options.artifact.c_str(), &opened);
   ArtifactHandle artifact(opened);
   if (options.dump)
     return dump(artifact.get(), printer);
+  if (!options.simulate.empty()) {
+    simulate(options, artifact.get(), printer);
+    return 0;
+  }
+  fsdprt_artifact_info info = {};
+  info.struct_size = sizeof info;
+  fsdprt_artifact_get_info(artifact.get(), &info);
+  checkPlaceOf(options, info.ranks);
   return Trainer(options, artifact.get(), printer).run();
 }
 
-static int report(fsdprt_status status, const char *message) {
-  std::fprintf(stderr, "fsdp-run: error: %s\n", message);
+static int report(int channel, fsdprt_status status, const char *message) {
+  if (channel >= 0)
+    tellLauncher(channel, status, message);
+  else
+    std::fprintf(stderr, "fsdp-run: error: %s\n", message);
   return status;
 }
 
@@ -51,14 +69,21 @@ int main(int argc, char **argv) {
   std::signal(SIGXFSZ, SIG_IGN); // and so is a file that may not grow
   if (!parseOptions(argc, argv, options, exitCode))
     return exitCode;
-  Printer printer;
   try {
-    exitCode = run(options, printer);
+    placeProcess(options);
+  } catch (const Error &error) {
+    return report(-1, error.status, error.what());
+  }
+  Printer printer(!options.isRoot(), options.place.has_value());
+  int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
+  try {
+    exitCode = run(options, argv, printer);
   } catch (const Error &error) {
     bool quiet = options.dump && printer.isUnread();
-    exitCode = quiet ? 0 : report(error.status, error.what());
+    std::string who = options.place ? format("rank %u: ", options.place->rank) : "";
+    exitCode = quiet ? 0 : report(channel, error.status, (who + error.what()).c_str());
   } catch (const std::exception &error) {
-    exitCode = report(FSDPRT_FAILED, error.what());
+    exitCode = report(channel, FSDPRT_FAILED, error.what());
   }
   if (exitCode == 0 && printer.isUnread()) {
     std::signal(SIGPIPE, SIG_DFL);

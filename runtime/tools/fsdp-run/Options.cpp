@@ -15,10 +15,12 @@
 #include <cfloat>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <unistd.h>
 
 using namespace fsdprt;
 
-static const char *const description = R"(Trains a compiled model, one thread or more per rank.
+static const char *const description = R"(Trains a compiled model, one thread or more per rank, one process or one per rank.
 
 Examples:
   fsdp-run gpt.fsdp --text=book.txt --steps=300           train on the bytes of a text
@@ -28,13 +30,18 @@ Examples:
   fsdp-run gpt.fsdp --init=model.safetensors --export=tuned.safetensors --text=book.txt
   fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100              save every 100 steps, and last
   fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100 --resume=run1  go on where that ended
+  fsdp-run gpt.fsdp --text=book.txt --processes           a process for each rank instead of threads
+  mpirun -n 2 fsdp-run gpt.fsdp --text=book.txt           ranks on one machine or several: docs/Launch.md
+  fsdp-run gpt.fsdp --text=book.txt --processes --save=run1 --save-every=100 --on-failure=restart
   fsdp-run gpt.fsdp --profile --steps=20                  where the time of a step goes, by kernel
+  fsdp-run gpt.fsdp --simulate=examples/clusters/8xH200.json  the time of a step on a cluster that is not there
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
 Without --text or --data it trains on random ids and numbers, new ones at every step: good for times and memory.
 Control-C ends the run behind the current step; --save and --export are written. A second one ends it at once.
-Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 130 ended by control-C.)";
+Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
+130 ended by control-C.)";
 
 //===- Values -------------------------------------------------------------===//
 
@@ -191,13 +198,58 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
   app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
-  app.add_option("--backend", options.backend, "How ranks meet: local (threads of this process)")
-      ->check(oneOf({"local"}))
-      ->type_name("HOW");
+  auto *backend = app.add_option("--backend", options.backend,
+                                 "How ranks meet: local (threads of this process), shm (a process for each rank; the "
+                                 "same as --processes), mpi (processes that mpirun starts), or nccl (threads, over NCCL) "
+                                 "(default: mpi under mpirun, else local)")
+                      ->check(oneOf({"local", "shm", "mpi", "nccl"}))
+                      ->type_name("HOW");
+  app.add_flag("--processes", options.processes, "Start a process for each rank on this machine: docs/Launch.md")
+      ->excludes(backend);
+  app.add_option("--launched-rank", options.launchedRank)->group("");       // of a process that fsdp-run starts
+  app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
+  app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
+  app.add_option("--link-bandwidth", options.linkBandwidth,
+                 "Let collectives take as long as links of so many bytes per second would (default: as fast as it goes)")
+      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
+      ->type_name("BYTES");
   app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress")
       ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
+}
+
+static void addProcesses(CLI::App &app, Options &options) {
+  app.add_option("--mpi-reduce", options.mpiReduce,
+                 "With MPI: sums in rank order (ordered, the bits of every other backend), or the library's own (library)")
+      ->check(oneOf({"ordered", "library"}))
+      ->capture_default_str()
+      ->type_name("HOW");
+  app.add_option("--rendezvous-timeout", options.rendezvousSeconds,
+                 "How long a process that a launcher started waits for the others to arrive")
+      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
+      ->capture_default_str()
+      ->type_name("S");
+  app.add_option("--heartbeat-seconds", options.heartbeatSeconds,
+                 "With --processes: how long a rank's process may give no sign of life")
+      ->check(number("a finite number of at least 0.5", [](double value) { return value >= 0.5 && std::isfinite(value); }))
+      ->capture_default_str()
+      ->type_name("S");
+  app.add_option_function<std::string>(
+         "--on-failure", [&](const std::string &text) { options.restart = text == "restart"; },
+         "With --processes, when a rank is lost or hangs: stop, or restart all from the last save of --save (default: "
+         "stop)")
+      ->check(oneOf({"stop", "restart"}))
+      ->type_name("stop|restart");
+  app.add_option("--max-restarts", options.mostRestarts, "Restarts before it is given up")
+      ->check(wholeNumber(1))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--flight-record", options.flightRecord,
+                 "Where the last collectives of all ranks are written when one is lost or hangs (default: "
+                 "fsdp-run-PROCESS.flight.json in $TMPDIR or /tmp)")
+      ->type_name("FILE");
+  app.add_option("--inject-rank-fault", options.rankFault)->group(""); // for tests: RankFault.h
 }
 
 static void addReports(CLI::App &app, Options &options) {
@@ -213,6 +265,10 @@ static void addReports(CLI::App &app, Options &options) {
       ->type_name("WHAT");
   app.add_flag("--profile", options.profile,
                "Print where the time of the steps after the first went, by kernel, on rank 0");
+  app.add_option("--simulate", options.simulate,
+                 "Run no kernel: print how long a step takes on the cluster that this file describes, with --trace as "
+                 "lanes: docs/Simulator.md")
+      ->type_name("CLUSTER.json");
   auto *trace = app.add_option("--trace", options.trace,
                                "Write when each command of the last steps ran, on all ranks, for ui.perfetto.dev")
                     ->type_name("FILE.json");
@@ -252,10 +308,32 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
   for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
     if (app.count(name) && options.data.empty() && options.text.empty() && app[name]->as<double>() != 0)
       return std::string(name) + ": nothing to validate on: expected --data or --text";
+  if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")
+    return "--mpi-reduce is for --backend=mpi, found --backend=" + options.backend;
+  for (const char *name : {"--heartbeat-seconds", "--on-failure", "--max-restarts"})
+    if (app.count(name) && !options.processes)
+      return std::string(name) + " is for the processes of --processes, which is not given";
+  if (app.count("--max-restarts") && !options.restart)
+    return std::string("--max-restarts is for --on-failure=restart, which is not given");
+  if (options.restart && options.save.empty())
+    return std::string("--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
+  for (const CLI::Option *option : app.get_options())
+    if (!options.simulate.empty() && option->count() && !option->get_lnames().empty() &&
+        std::set<std::string>{"simulate", "trace", "config"}.count(option->get_lnames()[0]) == 0)
+      return "--simulate trains nothing: it does not go with --" + option->get_lnames()[0];
+  if (app.count("--simulate") && options.simulate.empty())
+    return std::string("--simulate: expected a file that describes a cluster, found nothing");
   for (const char *name : {"--check-against", "--export", "--save", "--resume"})
     if (!options.onlyKinds.empty() && app.count(name))
       return "--only-kinds times kernels and computes no result: it does not go with " + std::string(name);
   return std::nullopt;
+}
+
+std::string fsdprt::flightRecordPath(const Options &options) {
+  if (!options.flightRecord.empty())
+    return options.flightRecord;
+  const char *folder = std::getenv("TMPDIR");
+  return std::string(folder && *folder ? folder : "/tmp") + "/fsdp-run-" + std::to_string(getpid()) + ".flight.json";
 }
 
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
@@ -266,6 +344,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   addTraining(app, options);
   addSaving(app, options);
   addExecution(app, options);
+  addProcesses(app, options);
   addReports(app, options);
   addConfigFile(app);
   std::optional<std::string> problem;
@@ -274,7 +353,15 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
     for (const char *name : {"--warmup", "--lr-decay-steps", "--val-fraction", "--overfit", "--random-extra-ids"})
       if (app.count(name))
         options.given.insert(name);
+    options.backendGiven = app.count("--backend") != 0;
+    if (options.processes)
+      options.backend = "shm";
+    options.processes = options.backend == "shm";
     problem = contradiction(app, options);
+    if (!options.launchedResume.empty()) {
+      options.resume = options.launchedResume;
+      options.init.clear();
+    }
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version
       exitCode = app.exit(error);

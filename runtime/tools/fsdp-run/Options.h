@@ -12,6 +12,7 @@
 #define FSDP_RUN_OPTIONS_H
 
 #include "io/TokenFile.h"
+#include "launch/Environment.h"
 #include <optional>
 #include <set>
 #include <string>
@@ -36,21 +37,39 @@ struct Options {
   std::optional<uint64_t> nonfiniteSteps;
   std::string init, exportTo, metrics, tensorboard, trace;
   uint32_t traceSteps = 4;
+  double linkBandwidth = 0;
   std::string save, resume;
   uint64_t saveEvery = 0, keep = 0; // 0: at the end only; all
   bool otherData = false;
   bool check = false, dump = false, assertNoAllocations = false, profile = false;
-  std::string onlyKinds;
+  std::string onlyKinds, simulate;
   double validationFraction = 0.1, extraIds = 0;
   uint64_t validateEvery = 0;
   std::optional<uint64_t> validationBatches;
-  double timeoutSeconds = 60;
+  double timeoutSeconds = 60, heartbeatSeconds = 2;
+  /// Ranks are processes that this one starts; or it is one of them.
+  bool processes = false;
+  std::optional<uint32_t> launchedRank;
+  int launchedChannel = -1;
+  std::optional<LaunchPlace> place; ///< what a launcher says of this process, one of several
+  bool backendGiven = false;
+  std::string mpiReduce = "ordered";
+  double rendezvousSeconds = 60;
+  std::string launchedResume;
+  std::string rankFault, flightRecord;
+  bool restart = false;
+  uint64_t mostRestarts = 3;
+  /// The process that prints, and writes what there is one of.
+  bool isRoot() const { return launchedRank.value_or(0) == 0; }
   Fault fault = Fault::none;
   std::set<std::string> given; // of the options a save has values for, those that the user gave
 };
 
 /// Returns true to go on; else the process ends with `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
+
+/// Where the flight record goes.
+std::string flightRecordPath(const Options &options);
 
 } // namespace fsdprt
 

@@ -24,10 +24,10 @@ using namespace fsdprt;
 static constexpr int barWidth = 28;
 static constexpr double secondsBetweenLines = 10;
 
-Printer::Printer() : terminal(isatty(STDOUT_FILENO) != 0) {}
+Printer::Printer(bool silent, bool plain) : terminal(!silent && !plain && isatty(STDOUT_FILENO) != 0), silent(silent) {}
 
 void Printer::raw(const char *text, size_t size) {
-  while (size > 0 && !unread) {
+  while (size > 0 && !unread && !silent) {
     ssize_t done = ::write(STDOUT_FILENO, text, size);
     if (done < 0 && errno == EINTR)
       continue;

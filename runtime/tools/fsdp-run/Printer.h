@@ -26,7 +26,9 @@ struct StepReport {
 
 class Printer {
 public:
-  Printer();
+  /// `silent`: of a process that has nothing to say.
+  /// `plain`: never draws; launchers make terminals for what they start, and write what comes there to files.
+  explicit Printer(bool silent = false, bool plain = false);
 
   /// A line on stdout, in full; clears a bar that is being drawn. Throws Error when stdout cannot be written.
   void line(const char *text, ...) __attribute__((format(printf, 2, 3)));
@@ -41,7 +43,7 @@ public:
 
 private:
   void bar(const StepReport &report);
-  bool terminal, drawn = false, unread = false;
+  bool terminal, silent, drawn = false, unread = false;
   double lastDrawn = 0, lastLine = 0;
 };
 

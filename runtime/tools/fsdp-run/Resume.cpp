@@ -108,6 +108,9 @@ void Trainer::save() {
   double start = monotonicSeconds();
   state.step = stepsDone;
   state.strikes = strikes;
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
+    if (rankFault.isAt(RankFault::Phase::save, rank, stepsDone))
+      saver.strikeWithin(rankFault);
   uint64_t bytes = saver.save(state, session.get());
   stepSaved = stepsDone;
   char text[32];

@@ -124,36 +124,114 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step, con
   file.finish(about);
 }
 
+//===- A save, by all processes -------------------------------------------===//
+
+/// What a process says behind its part of a save.
+struct Saver::Word {
+  int32_t status = FSDPRT_OK;
+  char text[1024] = {};
+  char sha256[65] = {}; // of its rank's file
+  uint64_t bytes = 0;
+};
+
 void Saver::open(const std::string &newPath, const std::string &resumed, uint64_t newKeep,
-                 const fsdprt_artifact *artifact) {
+                 const fsdprt_artifact *artifact, std::optional<uint32_t> newRank) {
   path = newPath;
   keep = newKeep;
+  rank = newRank;
   layout = describeLayout(artifact);
-  folder.open(path, resumed);
+  if (isRoot())
+    folder.open(path, resumed);
 }
 
-uint64_t Saver::save(const RunState &run, const fsdprt_session *session) {
+std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) const {
+  std::vector<Word> words(rank ? layout.files.size() : 1, mine);
+  call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
+       static_cast<void *>(words.data()));
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i].status != FSDPRT_OK)
+      throw Error(static_cast<fsdprt_status>(words[i].status),
+                  rank ? format("rank %zu: %s", i, words[i].text) : std::string(words[i].text));
+  return words;
+}
+
+/// Runs part(), and keeps what it throws in the word that all processes get.
+template <typename Word, typename Part>
+static Word tried(Part part) {
+  Word word;
   try {
-    SaveIndex index = layout;
-    index.run = run;
-    call(fsdprt_session_read_block, session, 0u, index.block.data());
-    std::string to = folder.begin(run.step);
-    onThreads(index.files.size(), [&](size_t rank) {
-      writeRank(layout, static_cast<uint32_t>(rank), run.step, to, session, index.files[rank]);
-    });
+    part(word);
+  } catch (const Error &error) {
+    word.status = error.status;
+    std::strncpy(word.text, error.what(), sizeof word.text - 1);
+  }
+  return word;
+}
+
+std::string Saver::begin(uint64_t step, fsdprt_session *session) {
+  std::string to;
+  Word mine = tried<Word>([&](Word &word) {
+    if (!isRoot())
+      return;
+    to = folder.begin(step);
+    if (to.size() >= sizeof word.text)
+      failed("%s: its name is too long to save there", to.c_str());
+    std::strncpy(word.text, to.c_str(), sizeof word.text - 1);
+  });
+  return meet(mine, session)[0].text;
+}
+
+void Saver::writeRanks(const std::string &to, uint64_t step, SaveIndex &index, fsdprt_session *session) {
+  auto write = [&](size_t of) {
+    writeRank(layout, static_cast<uint32_t>(of), step, to, session, index.files[of]);
+  };
+  Word mine = tried<Word>([&](Word &word) {
+    if (!rank)
+      return onThreads(index.files.size(), write);
+    write(*rank);
+    std::strncpy(word.sha256, index.files[*rank].sha256.c_str(), sizeof word.sha256 - 1);
+    word.bytes = index.files[*rank].bytes;
+  });
+  std::vector<Word> words = meet(mine, session);
+  for (size_t i = 0; rank && i < words.size(); ++i) {
+    index.files[i].sha256 = words[i].sha256;
+    index.files[i].bytes = words[i].bytes;
+  }
+}
+
+uint64_t Saver::commit(const std::string &to, SaveIndex &index, fsdprt_session *session) {
+  Word mine = tried<Word>([&](Word &word) {
+    if (!isRoot())
+      return;
     std::string text = writeIndex(index);
     OutputFile file(to + "/index.json", false);
     file.write(text.data(), text.size());
     file.commit();
-    folder.commit(run.step, index.sha256, keep);
-    uint64_t bytes = text.size();
+    folder.commit(index.run.step, index.sha256, keep);
+    word.bytes = text.size();
     for (const SaveIndex::File &each : index.files)
-      bytes += each.bytes;
-    return bytes;
+      word.bytes += each.bytes;
+  });
+  return meet(mine, session)[0].bytes;
+}
+
+uint64_t Saver::save(const RunState &run, fsdprt_session *session) {
+  try {
+    SaveIndex index = layout;
+    index.run = run;
+    call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session), rank.value_or(0),
+         index.block.data());
+    std::string to = begin(run.step, session);
+    fault.strike();
+    writeRanks(to, run.step, index, session);
+    return commit(to, index, session);
   } catch (const Error &error) {
     folder.abandon();
-    throw Error(FSDPRT_FAILED, format("step %llu could not be saved: %s; saves from before are untouched",
-                                      (ull)run.step, error.what()));
+    if (error.status == FSDPRT_ABANDONED)
+      throw;
+    throw Error(error.status == FSDPRT_BAD_INPUT ? FSDPRT_FAILED : error.status,
+                format("step %llu could not be saved: %s; saves from before are untouched", (ull)run.step,
+                       error.what()));
   }
 }
 
@@ -222,9 +300,10 @@ static const std::byte *tensorOf(const SafetensorsFile &file, const std::string 
   return file.data(found->second);
 }
 
-void SavedRun::verify() const {
+void SavedRun::verify(std::optional<uint32_t> only) const {
   try {
-    onThreads(index.files.size(), [&](size_t rank) {
+    onThreads(only ? 1 : index.files.size(), [&](size_t rank) {
+      rank = only.value_or(rank);
       verifyFile(index.files[rank]);
       SafetensorsFile file(pathOf(index.files[rank]));
       tensorOf(file, blockName, "F32", FSDPRT_BLOCK_SIZE);
@@ -257,7 +336,11 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
       std::memcpy(static_cast<std::byte *>(memory.data) + (begin - memory.first) * size, from + (begin - first) * size,
                   (end - begin) * size);
   };
-  onThreads(files.size(), [&](size_t rank) {
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(session, &placed);
+  onThreads(placed.local_ranks, [&](size_t rank) {
+    rank += placed.first_rank;
     loadBlock(static_cast<uint32_t>(rank), rank);
     for (uint64_t i = 0; i < index.states.size(); ++i)
       for (uint64_t piece = 0; piece < index.states[i].files.size(); ++piece)

@@ -12,8 +12,10 @@
 #define FSDP_RUN_SAVING_H
 
 #include "core/Error.h"
+#include "execute/RankFault.h"
 #include "io/SaveFolder.h"
 #include "io/SaveIndex.h"
+#include <optional>
 
 namespace fsdprt {
 
@@ -21,14 +23,28 @@ namespace fsdprt {
 class Saver {
 public:
   /// Throws Error when there can be no saves of this run in `folder`; `resumed` is the save that it goes on from, or
-  /// empty. Keeps the newest `keep` (0: all).
-  void open(const std::string &folder, const std::string &resumed, uint64_t keep, const fsdprt_artifact *artifact);
-  bool isOpen() const { return folder.isOpen(); }
+  /// empty. Keeps the newest `keep` (0: all). `rank`: of a process that has only that; the folder is rank 0's.
+  void open(const std::string &folder, const std::string &resumed, uint64_t keep, const fsdprt_artifact *artifact,
+            std::optional<uint32_t> rank);
+  bool isOpen() const { return !path.empty(); }
   const std::string &getPath() const { return path; }
-  /// Saves what the ranks hold between two steps. Throws Error, with what was there before untouched. Returns bytes.
-  uint64_t save(const RunState &run, const fsdprt_session *session);
+  /// Saves what the ranks hold between two steps. All processes call it, and each writes its ranks' files. Throws Error,
+  /// in all of them, with what was there before untouched. Returns bytes.
+  uint64_t save(const RunState &run, fsdprt_session *session);
+  /// Plants a fault in the next save: before this process's files are written.
+  void strikeWithin(const RankFault &planted) { fault = planted; }
 
 private:
+  std::string begin(uint64_t step, fsdprt_session *session);
+  void writeRanks(const std::string &to, uint64_t step, SaveIndex &index, fsdprt_session *session);
+  uint64_t commit(const std::string &to, SaveIndex &index, fsdprt_session *session);
+  /// Gives every process's word to every process, and throws Error, the first one's, when there is any.
+  struct Word;
+  std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
+  bool isRoot() const { return rank.value_or(0) == 0; }
+
+  std::optional<uint32_t> rank;
+  RankFault fault;
   SaveIndex layout;
   SaveFolder folder;
   std::string path;
@@ -43,9 +59,9 @@ public:
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Reads every file. Throws Error unless all are what the index says.
-  void verify() const;
-  /// Behind verify(): into all ranks, and the reference where there is one.
+  /// Reads every file, or that of one rank. Throws Error unless they are what the index says.
+  void verify(std::optional<uint32_t> rank) const;
+  /// Behind verify(), in all processes: into the ranks here, and the reference where there is one.
   void load(fsdprt_session *session, bool reference) const;
 
 private:

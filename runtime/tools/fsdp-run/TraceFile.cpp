@@ -172,19 +172,7 @@ void TraceWriter::write() {
   file.commit();
 }
 
-void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
-                        Printer &printer) {
-  std::vector<Event> events;
-  auto keep = [](void *to, const Event *event) -> int32_t {
-    static_cast<std::vector<Event> *>(to)->push_back(*event);
-    return 0;
-  };
-  call(fsdprt_session_visit_trace, session, static_cast<int32_t (*)(void *, const Event *)>(keep),
-       static_cast<void *>(&events));
-  TraceWriter writer(path, std::move(events), stepsBefore);
-  writer.write();
-  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(), writer.steps() == 1 ? "" : "s",
-               (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s", path.c_str());
+static void printOverlap(const TraceWriter &writer, Printer &printer) {
   double times = std::max<double>(1e6, 1e6 * static_cast<double>(writer.steps() * writer.ranks()));
   for (auto [lane, name] : {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions")}) {
     const Overlap &overlap = writer.overlap(lane);
@@ -194,4 +182,29 @@ void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, 
                    name, overlap.inFlight / times, overlap.waited / times, 100 * overlap.measured(),
                    100 * overlap.planned());
   }
+}
+
+void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
+                        bool isRoot, Printer &printer) {
+  std::vector<Event> events;
+  auto keep = [](void *to, const Event *event) -> int32_t {
+    static_cast<std::vector<Event> *>(to)->push_back(*event);
+    return 0;
+  };
+  call(fsdprt_session_visit_trace, session, static_cast<int32_t (*)(void *, const Event *)>(keep),
+       static_cast<void *>(&events));
+  if (!isRoot)
+    return;
+  TraceWriter writer(path, std::move(events), stepsBefore);
+  writer.write();
+  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(), writer.steps() == 1 ? "" : "s",
+               (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s", path.c_str());
+  printOverlap(writer, printer);
+}
+
+void fsdprt::writeTrace(const std::string &path, std::vector<Event> events, Printer &printer) {
+  TraceWriter writer(path, std::move(events), /*stepsBefore=*/0);
+  writer.write();
+  printer.line("trace: the step of rank 0, as all ranks do it, in %s", path.c_str());
+  printOverlap(writer, printer);
 }

@@ -12,6 +12,7 @@
 #include "Trainer.h"
 #include "AllocationHook.h"
 #include "Interrupt.h"
+#include "Launch.h"
 #include "OutputPaths.h"
 #include "ProfileTable.h"
 #include "TraceFile.h"
@@ -28,7 +29,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &printer)
-    : options(given), artifact(artifact), printer(printer) {
+    : options(given), artifact(artifact), printer(printer), isRoot(given.isRoot()) {
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(artifact, &info);
   for (const char *program : {"init", "step"})
@@ -52,11 +53,12 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
     describeRun();
   if (resumed.isOpen())
     checkDataOfSave();
-  checkOutputs(options);
+  if (isRoot)
+    checkOutputs(options);
   if (resumed.isOpen())
-    resumed.verify();
+    resumed.verify(options.launchedRank);
   if (!options.save.empty())
-    saver.open(options.save, resumed.getFolder(), options.keep, artifact);
+    saver.open(options.save, resumed.getFolder(), options.keep, artifact, options.launchedRank);
   createSession();
 }
 
@@ -104,18 +106,39 @@ void Trainer::createSession() {
   wanted.struct_size = sizeof wanted;
   wanted.ranks = options.ranks;
   wanted.threads_per_rank = options.threadsPerRank;
-  wanted.with_reference = options.check;
+  wanted.with_reference = options.check && isRoot;
+  wanted.rank = options.launchedRank.value_or(0);
+  wanted.channel = options.launchedChannel;
+  wanted.steps_before = stepsBefore;
+  if (!options.rankFault.empty() && options.launchedResume.empty()) {
+    rankFault = RankFault::parse(options.rankFault);
+    wanted.rank_fault = options.rankFault.c_str();
+    if (rankFault.isAt(RankFault::Phase::start, wanted.rank, 0))
+      rankFault.strike();
+  }
   wanted.device = options.device.c_str();
   wanted.backend = options.backend.c_str();
   wanted.timeout_seconds = options.timeoutSeconds;
   wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
+  wanted.link_bytes_per_second = options.linkBandwidth;
   wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
   wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
+  std::string agreement = agreementOf(options, rate.lr, tokens ? tokens->size() : 0, stepsBefore);
+  wanted.agreement = agreement.c_str();
+  wanted.meeting_seconds = options.rendezvousSeconds;
+  wanted.own_sums = options.mpiReduce == "library";
   fsdprt_session *created = nullptr;
   call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(artifact), &wanted, &created);
   session.reset(created);
+  fsdprt_session_info placed = {};
+  placed.struct_size = sizeof placed;
+  fsdprt_session_get_info(created, &placed);
+  firstRank = placed.first_rank;
+  lastRank = firstRank + placed.local_ranks;
+  processes = placed.processes;
+  words.resize(processes);
   savedBlocks.resize(size_t(ranks) * FSDPRT_BLOCK_SIZE);
   for (size_t i = 0; options.check && i < inputs.size(); ++i) {
     fsdprt_input_info whole = {};
@@ -149,13 +172,19 @@ void Trainer::announce() {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  printer.line("%s: %u rank%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks,
-               ranks == 1 ? "" : "s", placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
+  if (options.place)
+    printer.line("%s, over %s", options.place->text().c_str(), options.backend.c_str());
+  printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks,
+               processes > 1 ? "process" : "rank", ranks == 1 ? "" : processes > 1 ? "es" : "s",
+               placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
                options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer);
+  if (options.backend == "nccl")
+    printer.line("ranks meet over %s", placed.meeting);
   uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = residentBytes();
+  uint64_t here = placed.arena_bytes * placed.local_ranks + placed.reference_arena_bytes;
   printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
                shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
-               shortBytes(resident > arenas ? resident - arenas : 0, c));
+               shortBytes(resident > here ? resident - here : 0, c));
   if (tokens)
     printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
                  (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),
@@ -168,7 +197,7 @@ void Trainer::announce() {
 
 void Trainer::initialise() {
   call(fsdprt_session_run, session.get(), "init");
-  if (options.check)
+  if (options.check && isRoot)
     call(fsdprt_session_run, session.get(), "reference_init");
   if (resumed.isOpen())
     return loadSave();
@@ -195,12 +224,14 @@ void Trainer::announceWeights(const WeightSources &sources) {
 }
 
 void Trainer::writeInputs(uint64_t number, bool validating) {
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  bool whole = options.check && isRoot && !validating; // the reference sees the batches of all ranks
+  for (uint32_t rank = whole ? 0 : firstRank; rank < (whole ? ranks : lastRank); ++rank)
     for (size_t i = 0; i < inputs.size(); ++i)
       for (uint32_t k = 0; k < inputs[i].micro_batches; ++k) {
         const void *data = validating ? batches->validation(number, rank, k, i) : batches->train(number, rank, k, i);
-        call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data, batches->bytes(i));
-        if (options.check && !validating)
+        if (rank >= firstRank && rank < lastRank)
+          call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data, batches->bytes(i));
+        if (whole)
           call(fsdprt_session_write_input, session.get(), FSDPRT_REFERENCE, uint64_t(i),
                rank * inputs[i].micro_batches + k, data, batches->bytes(i));
       }
@@ -224,33 +255,35 @@ static void allocateSomething() {
 void Trainer::step(uint64_t number) {
   writeInputs(number - 1, false);
   float lr = static_cast<float>(rate.at(number));
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     setRate(rank, lr);
-  if (options.fault == Fault::skipShardElement)
+  bool skips = options.fault == Fault::skipShardElement && faultRank >= firstRank && faultRank < lastRank;
+  if (skips)
     saveShardElement();
   call(fsdprt_session_run, session.get(), "step");
-  if (options.fault == Fault::skipShardElement)
+  if (skips)
     restoreShardElement();
   if (options.fault == Fault::allocate)
     allocateSomething();
-  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), 0u,
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), firstRank,
        static_cast<float *>(lastBlock));
 }
 
 /// The mean loss over the validation batches. The step blocks are as before it.
 double Trainer::validate() {
   const fsdprt_session *reading = session.get();
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     call(fsdprt_session_read_block, reading, rank, &savedBlocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
   double sum = 0;
   for (uint64_t batch = 0; batch < validationBatches && !isToEnd(); ++batch) {
     float block[FSDPRT_BLOCK_SIZE];
     writeInputs(batch, true);
     call(fsdprt_session_run, session.get(), "eval");
-    call(fsdprt_session_read_block, reading, 0u, static_cast<float *>(block));
+    call(fsdprt_session_read_block, reading, firstRank, static_cast<float *>(block));
+    agree();
     sum += block[FSDPRT_BLOCK_LOSS];
   }
-  for (uint32_t rank = 0; rank < ranks; ++rank)
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     call(fsdprt_session_write_block, session.get(), rank,
          static_cast<const float *>(&savedBlocks[size_t(rank) * FSDPRT_BLOCK_SIZE]));
   return sum / static_cast<double>(validationBatches);
@@ -284,7 +317,26 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   metrics.end();
 }
 
-bool Trainer::isToEnd() const { return interruptSignal() != 0 || printer.isUnread(); }
+/// Tells the other processes whether this one is to end, and hears whether they are; so that all end behind the
+/// same step. All processes call it at the same places.
+void Trainer::agree(double cpu) {
+  Word mine = {interruptSignal(), printer.isUnread(), differs, cpu};
+  call(fsdprt_session_exchange, session.get(), static_cast<const void *>(&mine), sizeof mine,
+       static_cast<void *>(words.data()));
+  agreed.cpu = 0;
+  for (const Word &word : words) {
+    agreed.signal = agreed.signal ? agreed.signal : word.signal;
+    agreed.unread |= word.unread;
+    agreed.differs |= word.differs;
+    agreed.cpu += word.cpu;
+  }
+}
+
+bool Trainer::isToEnd() {
+  if (processes == 1)
+    agree(agreed.cpu);
+  return agreed.signal != 0 || agreed.unread;
+}
 
 /// Counts steps that changed nothing because loss or norm was not finite; says so, and
 /// whether that were too many in a row.
@@ -315,8 +367,9 @@ void Trainer::train() {
   if (validationBatches && options.validateEvery)
     printer.line("before training: validation loss %.4f nats per token", validate());
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
+  agree();
   countAllocations(options.assertNoAllocations);
-  for (uint64_t number = stepsBefore + 1; number <= options.steps && !differs && !isToEnd(); ++number) {
+  for (uint64_t number = stepsBefore + 1; number <= options.steps && !agreed.differs && !isToEnd(); ++number) {
     fsdprt_session_info before = {}, behind = {};
     before.struct_size = behind.struct_size = sizeof before;
     fsdprt_session_get_info(session.get(), &before);
@@ -339,8 +392,10 @@ void Trainer::train() {
                   !options.onlyKinds.empty()});
     if (options.profile && first)
       call(fsdprt_session_clear_profile, session.get());
-    if (options.check)
+    if (options.check && isRoot)
       stepReference(number, block);
+    agree(cpu);
+    cpu = agreed.cpu;
     bool last = number == options.steps;
     bool due = validationBatches && (last || (options.validateEvery && number % options.validateEvery == 0));
     if (due)
@@ -360,7 +415,7 @@ void Trainer::train() {
   }
   countAllocations(false);
   printer.endSteps();
-  if (!differs && stepsDone > stepsBefore && !*nonfinite)
+  if (!agreed.differs && stepsDone > stepsBefore && !*nonfinite)
     summarise(firstLoss, lastLoss, trainingSeconds);
 }
 
@@ -377,9 +432,9 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   }
   printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)(stepsDone - stepsBefore), seconds, a, firstLoss,
                lastLoss);
-  printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in the whole process",
+  printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
-               shortBytes(residentBytes(), c));
+               shortBytes(residentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
   if (validationBatches && !isToEnd())
     printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
                  validationBatches == 1 ? "" : "es");
@@ -399,27 +454,42 @@ int Trainer::judgeAllocations() {
 
 /// Says why the run ended before its last step, if it did.
 void Trainer::reportEnd() {
-  if (interruptSignal() == 0 || stepsDone == options.steps)
+  if (agreed.signal == 0 || stepsDone == options.steps)
     return;
   printer.line("interrupted after step %llu of %llu%s", (ull)stepsDone, (ull)options.steps,
                options.exportTo.empty() && !saver.isOpen() ? "; without --save or --export the weights are lost" : "");
 }
 
 int Trainer::run() {
+  try {
+    return runSteps();
+  } catch (const Error &error) {
+    // In a process of several the one that started them writes it.
+    if (error.status != FSDPRT_HUNG || options.launchedRank)
+      throw;
+    std::string path = flightRecordPath(options), reason = error.what();
+    call(fsdprt_session_write_flight_record, static_cast<const fsdprt_session *>(session.get()), path.c_str(),
+         reason.c_str());
+    throw Error(error.status, reason + "; the last collectives of all ranks are in " + path);
+  }
+}
+
+int Trainer::runSteps() {
   announce();
   initialise();
   if (options.fault == Fault::skipShardElement)
     planFault();
-  metrics.open(options.metrics, options.tensorboard, stepsBefore);
+  if (isRoot)
+    metrics.open(options.metrics, options.tensorboard, stepsBefore);
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   PeakRates peak;
   if (options.profile)
-    peak = measurePeakRates(ranks * placed.threads_per_rank, ranks);
-  catchInterrupts();
+    peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
+  catchInterrupts(options.launchedRank.has_value());
   train();
-  if (saver.isOpen() && !differs && !*nonfinite && stepsDone > stepSaved)
+  if (saver.isOpen() && !agreed.differs && !*nonfinite && stepsDone > stepSaved)
     save();
   reportEnd();
   if (metrics.isOpen())
@@ -428,19 +498,19 @@ int Trainer::run() {
     failed("%s: loss or gradient norm is not finite, no parameter was changed; lower --lr, compile with "
            "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
            nonfinite);
-  if (options.profile && !differs && stepsDone > stepsBefore + 1)
+  if (options.profile && isRoot && !agreed.differs && stepsDone > stepsBefore + 1)
     printProfile(session.get(), stepsDone - stepsBefore - 1, peak, printer);
   if (!options.trace.empty() && stepsDone > stepsBefore)
-    writeTrace(options.trace, session.get(), stepsBefore, printer);
-  if (options.check && !differs)
+    writeTrace(options.trace, session.get(), stepsBefore, isRoot, printer);
+  if (options.check && !agreed.differs)
     compareWithReference();
-  if (differs)
-    return FSDPRT_FAILED;
-  if (!options.exportTo.empty()) {
-    exportWeights(options.exportTo, artifact, session.get());
+  agree();
+  if (!agreed.differs && !options.exportTo.empty()) {
+    exportWeights(options.exportTo, artifact, session.get(), isRoot);
     printer.line("weights: written to %s", options.exportTo.c_str());
   }
-  if (int signal = interruptSignal(); signal && stepsDone < options.steps)
-    return 128 + signal;
-  return judgeAllocations();
+  bool interrupted = agreed.signal && stepsDone < options.steps;
+  int code = agreed.differs ? FSDPRT_FAILED : interrupted ? 128 + agreed.signal : judgeAllocations();
+  call(fsdprt_session_leave, session.get());
+  return code;
 }

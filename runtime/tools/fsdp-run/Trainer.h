@@ -20,6 +20,7 @@
 #include "Printer.h"
 #include "Saving.h"
 #include "Weights.h"
+#include "execute/RankFault.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
 #include <vector>
@@ -34,6 +35,7 @@ public:
   int run();
 
 private:
+  int runSteps();
   void openTokens();
   std::string whyNothingToValidate() const;
   void createSession();
@@ -41,7 +43,8 @@ private:
   void initialise();
   void announceWeights(const WeightSources &sources);
   void train();
-  bool isToEnd() const;
+  void agree(double cpu = 0);
+  bool isToEnd();
   void step(uint64_t number);
   void writeInputs(uint64_t number, bool validating);
   void setRate(uint32_t rank, float lr);
@@ -70,7 +73,8 @@ private:
   fsdprt_artifact *artifact;
   Printer &printer;
   fsdprt_artifact_info info = {};
-  uint32_t ranks = 0;
+  uint32_t ranks = 0, firstRank = 0, lastRank = 0, processes = 1; ///< this process has ranks [firstRank, lastRank)
+  bool isRoot;                                                    ///< it has rank 0
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
   std::unique_ptr<Batches> batches;
@@ -84,9 +88,19 @@ private:
   uint64_t validationBatches = 0, tokensPerStep = 0, stepsBefore = 0, stepsDone = 0, stepSaved = 0;
   std::vector<float> savedBlocks;
 
+  /// What processes tell each other between steps.
+  struct Word {
+    int32_t signal = 0;
+    uint8_t unread = 0, differs = 0;
+    double cpu = 0;
+  };
+  std::vector<Word> words;
+  Word agreed; ///< the first signal, any flag, the sum
+
   bool differs = false;
   uint64_t strikes = 0;    ///< steps in a row that were not finite
   char nonfinite[64] = ""; ///< why the run ends early
+  RankFault rankFault;
   uint32_t faultRank = 0;
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};

@@ -45,6 +45,8 @@ void Trainer::compareWithReference() {
   result.struct_size = sizeof result;
   call(fsdprt_session_compare, static_cast<const fsdprt_session *>(session.get()), &result);
   char a[32], b[32];
+  if (!isRoot)
+    return;
   if (result.equal) {
     printer.line("check against unsharded passed: %llu steps on %u rank%s: losses, gradient norms, %s parameter values "
                  "and %s optimizer "

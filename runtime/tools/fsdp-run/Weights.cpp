@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -253,7 +254,8 @@ struct Exported {
 };
 } // namespace
 
-void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session) {
+void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session,
+                           bool isRoot) {
   std::vector<SafetensorsWriter::Entry> entries;
   std::map<std::string, Exported> byName;
   fsdprt_param_info param = {};
@@ -269,7 +271,11 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
     entries.push_back({param.name, safetensorsName(dtype), {param.shape, param.shape + param.rank}});
     byName[param.name] = {i, role, dtype, param.elements};
   }
-  SafetensorsWriter writer(path, entries);
+  std::optional<SafetensorsWriter> writer;
+  if (isRoot)
+    writer.emplace(path, entries);
+  else
+    safetensorsHeader(entries, {}); // the same order
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;
   std::string firstDamage;
@@ -281,14 +287,17 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
       size_t size = count * sizeOf(static_cast<DType>(what.dtype));
       call(fsdprt_session_read_param, session, 0u, what.param, what.role, first, count,
            static_cast<void *>(chunk.data()), size);
-      writer.write(chunk.data(), size);
+      if (!isRoot)
+        continue;
+      writer->write(chunk.data(), size);
       if (problem.empty())
         problem = firstNotFinite(chunk.data(), what.dtype, what.dtype, count, first);
     }
     if (!problem.empty() && damaged++ == 0)
       firstDamage = "'" + printable(entry.name) + "', " + problem;
   }
-  writer.commit();
+  if (writer)
+    writer->commit();
   if (damaged)
     std::fprintf(stderr, "fsdp-run: warning: %s: %llu of %zu parameters are not finite, the first: %s\n", path.c_str(),
                  (ull)damaged, entries.size(), firstDamage.c_str());

@@ -29,8 +29,9 @@ WeightSources modelWeights(const fsdprt_artifact *artifact);
 /// names or shapes do not match.
 WeightSources importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session);
 
-/// Writes all parameters, from their masters where there are any.
-void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session);
+/// Writes all parameters, from their masters where there are any. All processes call it; that of rank 0 writes.
+void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session,
+                   bool isRoot);
 
 } // namespace fsdprt
 
