@@ -114,6 +114,25 @@ TEST_F(Faults, RanksDieWithTheirLauncher) { // F3
             7);
 }
 
+/// Rank 1 stops in step 2, the launcher is told to end, and then rank 1 gets `signal`, or none.
+TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
+  auto interrupted = [&](const std::string &name, const std::string &arguments, const std::string &then) {
+    int code = bash(FSDP_RUN " " + at("toy3.fsdp") + " --processes --steps=1000 --save=saves --inject-rank-fault=stop:1:compute:2 " +
+                    arguments + " --flight-record=flight >" + name +
+                    " 2>&1 & run=$!\n"
+                    "for i in $(seq 600); do grep -q '^step' " + name + " && break; sleep 0.1; done\n"
+                    "kill -TERM $run; for i in $(seq 600); do grep -q 'ending behind this step' " + name + " && break; sleep 0.1; done\n"
+                    "sleep 0.5; " + then + "\nwait $run");
+    return std::make_pair(code, text(name));
+  };
+  auto [hung, hangs] = interrupted("hangs", "--heartbeat-seconds=3", "");
+  EXPECT_EQ(hung, FSDPRT_HUNG) << hangs;
+  EXPECT_NE(hangs.find("has given no sign of life"), std::string::npos) << hangs;
+  auto [lost, killed] = interrupted("killed", "--heartbeat-seconds=60", "kill -KILL $(pgrep -P $run -f launched-rank=1)");
+  EXPECT_EQ(lost, FSDPRT_LOST) << killed;
+  EXPECT_NE(killed.find("was killed by signal 9 (Killed): rank 1 (last seen in step 2"), std::string::npos) << killed;
+}
+
 //===- Restarting ---------------------------------------------------------===//
 
 TEST_F(Faults, RestartsFromTheLastSave) {

@@ -109,6 +109,7 @@ private:
   double lastLook = 0, lastArrival = 0, blamedAt = 0;
   std::string lastMissing;
   int forwarded = 0;
+  bool endedEarly = false; ///< by that signal, which ranks obey at once before the first step
 };
 } // namespace
 
@@ -224,9 +225,10 @@ void Launcher::judgeEnd(uint32_t rank) {
   if (host.getBoard().desk(rank).finished.load(std::memory_order_acquire) || host.failureOf(rank))
     return;
   std::string where = whereabouts(rank);
-  if (WIFSIGNALED(child.status) && forwarded)
+  if (WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGTERM && forwarded && !reason) {
+    endedEarly = true;
     blame({FSDPRT_FAILED, "interrupted before the first step"});
-  else if (WIFSIGNALED(child.status))
+  } else if (WIFSIGNALED(child.status))
     blame({FSDPRT_LOST, format("rank %u (process %d) was killed by signal %d (%s): %s", rank, child.process,
                                WTERMSIG(child.status), strsignal(WTERMSIG(child.status)), where.c_str())});
   else
@@ -299,9 +301,9 @@ int Launcher::run() {
       for (uint32_t rank = 0; rank < children.size(); ++rank)
         kill(rank, SIGKILL);
   }
-  if (reason && !forwarded)
+  if (reason && !endedEarly)
     throw *reason;
-  if (forwarded && (reason || WEXITSTATUS(children[0].status) > 128))
+  if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
   if (WIFSIGNALED(children[0].status)) { // its reader has gone
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
