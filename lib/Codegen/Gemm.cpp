@@ -142,8 +142,13 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     Value pairs = b.div(b.add(kCount, 1), 2);
     steps = plan.arithmetic == Arithmetic::Bf16Dot ? pairs : b.mul(pairs, 2);
   }
+  auto prefetch = [&](Value k) {
+    Pointer next = b.shift(kernel.at(b, rhs.operand, region.position), b.constant(rhs.width * rhs.stride));
+    emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
+  };
+  function_ref<void(Value)> beside = prefetch;
   emitMicroKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
-                  constantStart ? notFirst : b.boolean(true), start);
+                  constantStart ? notFirst : b.boolean(true), start, plan.prefetchesRhs ? beside : nullptr);
   if (!plan.direct) {
     b.when(isLast, [&] { emitFinishTile(b, kernel, region, scratch); });
     return;

@@ -46,10 +46,18 @@ struct Side {
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
                     Value end, Value kCount, Pointer to);
 
+/// Steps in a turn of the micro-kernel's loop.
+static constexpr int64_t microUnroll = 2;
+
 /// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
-/// `accumulate`, to the constant `start` otherwise.
+/// `accumulate`, to the constant `start` otherwise. `beside` writes what each turn of the loop does besides,
+/// given its first step; it may be null.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
-                     Value tileStride, Value accumulate, TypedAttr start);
+                     Value tileStride, Value accumulate, TypedAttr start, llvm::function_ref<void(Value)> beside);
+
+/// Prefetches a line of the panel of `side` that is packed next, whose first element is `next`: from the micro-kernel
+/// of the `tile`-th panel of rows, in the turn that begins with step `k`.
+void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next, Value tile, Value k);
 
 /// Part of the result that one tile covers.
 struct TileRegion {

@@ -22,8 +22,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-static constexpr int64_t unroll = 2;
-
 namespace {
 class MicroKernel {
 public:
@@ -32,7 +30,7 @@ public:
     stepType = VectorType::get({plan.lanes}, rhs.type);
   }
   SmallVector<Value> start(Pointer tile, Value stride, Value accumulate, TypedAttr constant);
-  SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums);
+  SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums, function_ref<void(Value)> beside);
   void store(ValueRange sums, Pointer tile, Value stride);
 
 private:
@@ -89,11 +87,14 @@ void MicroKernel::step(Value k, SmallVector<Value> &sums) {
   }
 }
 
-SmallVector<Value> MicroKernel::loop(Value from, Value to, int64_t steps, ValueRange sums) {
+SmallVector<Value> MicroKernel::loop(Value from, Value to, int64_t steps, ValueRange sums,
+                                     function_ref<void(Value)> beside) {
   auto op = scf::ForOp::create(b, b.loc, from, to, b.constant(steps), sums);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());
   SmallVector<Value> values = llvm::to_vector_of<Value>(op.getRegionIterArgs());
+  if (beside)
+    beside(op.getInductionVar());
   for (int64_t i = 0; i < steps; ++i)
     step(b.add(op.getInductionVar(), i), values);
   scf::YieldOp::create(b, b.loc, values);
@@ -107,11 +108,12 @@ void MicroKernel::store(ValueRange sums, Pointer tile, Value stride) {
 }
 
 void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
-                           Value tileStride, Value accumulate, TypedAttr start) {
+                           Value tileStride, Value accumulate, TypedAttr start,
+                           function_ref<void(Value)> beside) {
   MicroKernel micro(b, plan, lhs, rhs);
   SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);
-  Value whole = b.mul(b.div(steps, unroll), unroll);
-  sums = micro.loop(b.constant(0), whole, unroll, sums);
-  sums = micro.loop(whole, steps, 1, sums);
+  Value whole = b.mul(b.div(steps, microUnroll), microUnroll);
+  sums = micro.loop(b.constant(0), whole, microUnroll, sums, beside);
+  sums = micro.loop(whole, steps, 1, sums, nullptr);
   micro.store(sums, tile, tileStride);
 }

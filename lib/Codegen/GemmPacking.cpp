@@ -40,7 +40,7 @@ public:
   /// `from`: the first row at the first k; `to`: its panel.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
-        perStep(plan.kPerStep()) {}
+        perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
   /// One panel of `valid` rows.
   void packAlongK(Value valid);
   void packElements(Value valid);
@@ -76,6 +76,7 @@ private:
   Value kCount;
   Pointer to;
   int64_t lanes, perStep;
+  bool besideMicroKernel; ///< it was prefetched already
 };
 } // namespace
 
@@ -147,7 +148,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
     Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
     SmallVector<Value> vectors;
     for (Value row : rows) {
-      b.prefetch(element(b.add(row, side.width), k)); // of the next panel
+      if (!besideMicroKernel)
+        b.prefetch(element(b.add(row, side.width), k)); // of the next panel
       Value vector = load(lanes * perStep, row, k, mask);
       if (vector.getType() != stepType)
         vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);

@@ -33,6 +33,9 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Units that are enough to share among workers.
 static constexpr int64_t minUnits = 16;
+/// Panels of rows that use a panel of rhs so seldom that it is prefetched beside them; fewer have no time
+/// for it. What is smaller in memory is in a cache anyway.
+static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Bytes of partial sums that wait in scratch.
 static constexpr int64_t sumsBytes = 2 << 20;
 
@@ -213,6 +216,13 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   plan.workerBytes = llvm::alignTo(plan.tileOffset + tiles * plan.mr * plan.nr * accBytes, 64);
 }
 
+static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
+  int64_t tiles = plan.mc / plan.mr;
+  int64_t colStride = problem.rhs.strides[plan.cols.back()], kStride = problem.rhs.strides[plan.kInner];
+  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) && tiles >= minTilesBeside &&
+         tiles <= maxTilesBeside && plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
+}
+
 FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
   Plan plan;
   if (failed(chooseTypes(problem, plan, target)))
@@ -221,5 +231,6 @@ FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
   chooseTile(problem, plan, target);
   assignDigits(problem, plan);
   chooseBlocks(problem, plan);
+  plan.prefetchesRhs = wantsPrefetchOfRhs(problem, plan);
   return plan;
 }

@@ -45,6 +45,9 @@ struct Plan {
   /// Partial sums and results stand in the result's own buffer.
   bool direct = false;
 
+  /// Micro-kernels prefetch the panel of rhs that comes next.
+  bool prefetchesRhs = false;
+
   // Workers share rows (or columns) in units of mr (nr).
   bool splitRows = false;
   int64_t unitsPerOuter = 1;

@@ -86,3 +86,21 @@ func.func private @tt_7x30x5_bf16_bf16(%a: tensor<5x7xbf16>, %b: tensor<30x5xbf1
   return %t : tensor<7x30xbf16>
 }
 
+// Few rows and a right side of more than 4 MB: micro-kernels prefetch the next panel.
+// CHECK: @nt_61x1030x2050_bf16_f32: {{.*}} ok
+func.func private @nt_61x1030x2050_bf16_f32(%a: tensor<61x2050xbf16>, %b: tensor<1030x2050xbf16>, %c: tensor<61x1030xf32> {fsdp.out = 0 : i64}) -> tensor<61x1030xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<61x1030xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<61x1030xf32>) -> tensor<61x1030xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<61x2050xbf16>, tensor<1030x2050xbf16>) outs(%i : tensor<61x1030xf32>) -> tensor<61x1030xf32>
+  return %r : tensor<61x1030xf32>
+}
+
+// CHECK: @nn_61x1030x2050_bf16_f32: {{.*}} ok
+func.func private @nn_61x1030x2050_bf16_f32(%a: tensor<61x2050xbf16>, %b: tensor<2050x1030xbf16>, %c: tensor<61x1030xf32> {fsdp.out = 0 : i64}) -> tensor<61x1030xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<61x1030xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<61x1030xf32>) -> tensor<61x1030xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<61x2050xbf16>, tensor<2050x1030xbf16>) outs(%i : tensor<61x1030xf32>) -> tensor<61x1030xf32>
+  return %r : tensor<61x1030xf32>
+}

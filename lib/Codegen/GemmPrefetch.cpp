@@ -1,0 +1,55 @@
+//===- GemmPrefetch.cpp - The next panel comes while this one is used -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where rows are few, a panel of rhs is used a few times only, and reading it from
+// memory takes a good part of the time. The micro-kernels of a panel therefore
+// prefetch the next one into the caches, each its share:
+//
+//   tiles of panel p        tile 0      tile 1      tile 2
+//   lines of panel p + 1    aaaa....    ....bbbb    ........cccc
+//
+//   k contiguous in the source    a tile has some of the panel's columns and takes
+//                                 its lines along k, one after the other
+//   columns contiguous            a tile has a range of k, a line or a few for each
+//
+// One prefetch in a turn of the micro-kernel's loop; what is spread thinner than that
+// is prefetched more than once, which costs an instruction and no memory traffic. Behind
+// the last panel it reaches into what is not used, or not there: a prefetch never fails.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmit.h"
+#include "fsdp/IR/Kernels.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+static constexpr int64_t lineBytes = 64;
+
+/// Lines of the source that one k of a panel stands in, when its columns are contiguous.
+static int64_t linesPerK(const Side &side) {
+  int64_t bytes = getStorageType(side.operand.access.elementType).getIntOrFloatBitWidth() / 8;
+  return llvm::divideCeil(side.width * bytes, lineBytes);
+}
+
+void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next, Value tile, Value k) {
+  Value turn = b.div(k, microUnroll);
+  if (side.kStride == 1) {
+    int64_t rows = llvm::PowerOf2Ceil(llvm::divideCeil(side.width, plan.mc / plan.mr));
+    Value row = b.add(b.mul(tile, rows), b.rem(turn, rows));
+    b.prefetch(b.shift(next, b.add(b.mul(row, side.stride), b.mul(k, plan.kPerStep()))), /*forWriting=*/false);
+    return;
+  }
+  int64_t lines = linesPerK(side), turns = plan.kSteps(plan.kc) / microUnroll;
+  int64_t share = llvm::divideCeil(plan.kc, plan.mc / plan.mr);
+  Value slot = b.div(turn, std::max<int64_t>(turns / (share * lines), 1));
+  Value source = b.add(b.mul(tile, share), b.div(slot, lines));
+  int64_t perLine = llvm::divideCeil(side.width, lines);
+  b.prefetch(b.shift(next, b.add(b.mul(source, side.kStride), b.mul(b.rem(slot, lines), perLine))),
+             /*forWriting=*/false);
+}
