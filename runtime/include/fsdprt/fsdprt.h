@@ -241,6 +241,7 @@ typedef struct fsdprt_session_options {
   /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit or hang
    * (its thread); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
   const char *rank_fault;
+  uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not known, it is taken for the only one */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {

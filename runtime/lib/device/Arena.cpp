@@ -12,10 +12,8 @@
 #include "core/Error.h"
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -77,42 +75,4 @@ void Arena::prefault() {
   uint64_t page = sysconf(_SC_PAGESIZE);
   for (uint64_t offset = 0; offset < bytes; offset += page)
     *reinterpret_cast<volatile char *>(base + offset) = 0;
-}
-
-static bool readNumber(const char *path, const char *key, uint64_t &value) {
-  std::FILE *file = std::fopen(path, "re");
-  if (!file)
-    return false;
-  char line[256];
-  bool found = false;
-  size_t length = std::strlen(key);
-  while (!found && std::fgets(line, sizeof line, file))
-    found = std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%lu", &value) == 1;
-  std::fclose(file);
-  return found;
-}
-
-uint64_t fsdprt::availableMemory() {
-  uint64_t available = UINT64_MAX, value, used;
-  if (readNumber("/proc/meminfo", "MemAvailable:", value))
-    available = value * 1024;
-  if (readNumber("/sys/fs/cgroup/memory.max", "", value) && readNumber("/sys/fs/cgroup/memory.current", "", used))
-    available = std::min(available, value > used ? value - used : 0);
-  return available;
-}
-
-uint64_t fsdprt::addressSpaceLeft() {
-  rlimit limit = {};
-  uint64_t mapped;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-      !readNumber("/proc/self/status", "VmSize:", mapped))
-    return UINT64_MAX;
-  mapped *= 1024;
-  return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
-}
-
-uint64_t fsdprt::threadStackBytes() {
-  rlimit limit = {};
-  bool known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return known ? limit.rlim_cur : uint64_t(8) << 20;
 }

@@ -58,14 +58,6 @@ private:
   uint64_t bytes;
 };
 
-/// Bytes that the machine can still give to this process: free memory and the
-/// limits of its control group.
-uint64_t availableMemory();
-/// Bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
-uint64_t addressSpaceLeft();
-/// Bytes that a new thread takes of it.
-uint64_t threadStackBytes();
-
 } // namespace fsdprt
 
 #endif // FSDPRT_DEVICE_ARENA_H

@@ -20,6 +20,7 @@
 #include "collectives/Nccl.h"
 #include "collectives/Shm.h"
 #include "core/Error.h"
+#include "execute/MemoryFit.h"
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -127,29 +128,19 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// What this process maps has to fit its limit of address space, if it has one: all ranks' arenas, also where others
-/// own them, and the stacks of its threads.
-static void checkAddressSpace(const Artifact &artifact, const fb::Layout &layout, uint64_t needed, uint64_t threads) {
-  uint64_t left = addressSpaceLeft(), stacks = threads * threadStackBytes();
-  if (left != UINT64_MAX && (needed > left || stacks > left - needed))
-    failed("%s: the plan needs %s of address space (%llu ranks with %s each) and %s for the stacks of %llu threads, "
-           "the limit of this process (ulimit -v) leaves %s",
-           artifact.getFile().c_str(), bytesText(needed).c_str(), (ull)artifact.getMesh().ranks(),
-           bytesText(layout.arena_bytes()).c_str(), bytesText(stacks).c_str(), (ull)threads, bytesText(left).c_str());
-}
-
-static void checkMemory(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
-                        uint64_t threads) {
-  unsigned __int128 needed = static_cast<unsigned __int128>(layout.arena_bytes()) * artifact.getMesh().ranks();
-  if (reference)
-    needed += reference->arena_bytes();
-  uint64_t available = availableMemory();
-  if (needed > available)
-    failed("%s: the plan needs %s (%llu ranks with %s each%s), the machine has %s", artifact.getFile().c_str(),
-           bytesText(needed > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(needed)).c_str(),
-           (ull)artifact.getMesh().ranks(), bytesText(layout.arena_bytes()).c_str(),
-           reference ? ", and the reference" : "", bytesText(available).c_str());
-  checkAddressSpace(artifact, layout, static_cast<uint64_t>(needed), threads);
+/// Of this process and its machine. Over MPI others may be elsewhere: they count where the launcher says that they are not.
+static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
+                             const fsdprt_session_options &options, uint32_t threadsPerRank) {
+  uint64_t ranks = artifact.getMesh().ranks();
+  bool threads = isBackend(options, "local") || isBackend(options, "nccl"), mapsPeers = !isBackend(options, "mpi");
+  MemoryDemand demand;
+  demand.arena = layout.arena_bytes();
+  demand.reference = reference ? reference->arena_bytes() : 0;
+  demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
+  demand.ranksMapped = mapsPeers ? ranks : 1;
+  demand.processes = threads ? 1 : demand.ranksOnMachine;
+  demand.threads = (threads ? ranks : 1) * (threadsPerRank + 1); // and its courier
+  return demand;
 }
 
 Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options) : artifact(*shared) {
@@ -176,8 +167,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.profile = options.profile != 0;
   world.traceRuns = options.trace_runs;
   world.linkBytesPerSecond = options.link_bytes_per_second;
-  uint64_t localRanks = isBackend(options, "local") ? artifact.getMesh().ranks() : 1;
-  checkMemory(artifact, *layout, whole, localRanks * world.threadsPerRank);
+  checkFits(artifact, demandOf(artifact, *layout, whole, options, world.threadsPerRank));
   const fb::Program *step = artifact.program("step");
   world.stepsBefore = options.steps_before;
   if (options.rank_fault)

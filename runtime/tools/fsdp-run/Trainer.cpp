@@ -18,6 +18,7 @@
 #include "TraceFile.h"
 #include "Weights.h"
 #include "device/Futex.h"
+#include "device/MemoryLimits.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -129,6 +130,7 @@ void Trainer::createSession() {
   wanted.agreement = agreement.c_str();
   wanted.meeting_seconds = options.rendezvousSeconds;
   wanted.own_sums = options.mpiReduce == "library";
+  wanted.ranks_on_machine = options.place ? options.place->localRanks.value_or(0) : 0;
   fsdprt_session *created = nullptr;
   call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(artifact), &wanted, &created);
   session.reset(created);
@@ -405,6 +407,8 @@ void Trainer::train() {
       printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
     if (metrics.isOpen())
       writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
+    if (first)
+      privateAtFirst = privateBytes();
     if (!judgeFinite(number, block))
       break;
     if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0) {
@@ -435,6 +439,9 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(residentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
+  if (privateAtFirst && stepsDone > stepsBefore + 1)
+    printer.line("memory beside the arenas: grew by %lld bytes behind the first step",
+                 static_cast<long long>(privateBytes() - privateAtFirst));
   if (validationBatches && !isToEnd())
     printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
                  validationBatches == 1 ? "" : "es");

@@ -107,6 +107,7 @@ private:
   double validationLoss = -1;
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double trainingSeconds = 0;
+  uint64_t privateAtFirst = 0; ///< bytes that no file backs, arenas included, behind the first step
 };
 
 } // namespace fsdprt
