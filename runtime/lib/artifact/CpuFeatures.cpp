@@ -11,8 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/CpuFeatures.h"
+#include "core/Error.h"
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -98,34 +102,44 @@ static constexpr Entry entries[] = {
     {"clzero", 0x80000008, 0, ebx, 0, none},
 };
 
-static bool systemSaves(State state) {
+static bool systemSaves(State state, const Processor &processor) {
   if (state == none)
     return true;
   uint32_t registers[4];
-  if (!__get_cpuid_count(1, 0, &registers[0], &registers[1], &registers[2], &registers[3]) || !(registers[2] >> 27 & 1))
+  if (!processor.cpuid(1, 0, registers) || !(registers[ecx] >> 27 & 1))
     return false;
-  uint32_t low, high;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & state) == state;
+  return (processor.savedStates() & state) == state;
 }
 
-Feature fsdprt::cpuFeature(const char *name) {
+Feature fsdprt::cpuFeature(const char *name, const Processor &processor) {
   for (const Entry &entry : entries) {
     if (std::strcmp(entry.name, name) != 0)
       continue;
-    uint32_t r[4];
-    bool present = __get_cpuid_count(entry.leaf, entry.subleaf, &r[eax], &r[ebx], &r[ecx], &r[edx]) &&
-                   (r[entry.reg] >> entry.bit & 1) && systemSaves(entry.state);
+    uint32_t registers[4];
+    bool present = processor.cpuid(entry.leaf, entry.subleaf, registers) && (registers[entry.reg] >> entry.bit & 1) &&
+                   systemSaves(entry.state, processor);
     return present ? Feature::present : Feature::absent;
   }
   return Feature::unknown;
 }
 
+static bool askThis(uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
+  return __get_cpuid_count(leaf, subleaf, &r[eax], &r[ebx], &r[ecx], &r[edx]) != 0;
+}
+
+static uint32_t statesSavedHere() {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+static Feature featureOfThis(const char *name) { return cpuFeature(name, {askThis, statesSavedHere}); }
+
 #else // Other processors: the names that the kernel reports.
 
 #include <cstdio>
 
-Feature fsdprt::cpuFeature(const char *name) {
+static Feature featureOfThis(const char *name) {
   std::FILE *file = std::fopen("/proc/cpuinfo", "r");
   if (!file)
     return Feature::unknown;
@@ -143,3 +157,23 @@ Feature fsdprt::cpuFeature(const char *name) {
 }
 
 #endif
+
+//===- Hidden ones --------------------------------------------------------===//
+
+static bool isHidden(const char *name) {
+  const char *variable = std::getenv("FSDPRT_HIDE_FEATURES");
+  std::istringstream names(variable ? variable : "");
+  bool hidden = false;
+  for (std::string word; std::getline(names, word, ',');) {
+    if (featureOfThis(word.c_str()) == Feature::unknown)
+      badInput("the environment's FSDPRT_HIDE_FEATURES: expected names of processor features with commas between, found '%s'",
+               printable(word).c_str());
+    hidden |= word == name;
+  }
+  return hidden;
+}
+
+Feature fsdprt::cpuFeature(const char *name) {
+  Feature feature = featureOfThis(name);
+  return feature == Feature::present && isHidden(name) ? Feature::absent : feature;
+}
