@@ -16,8 +16,11 @@
 #include "core/Error.h"
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -121,6 +124,12 @@ uint64_t fsdprt::threadStackBytes() {
 }
 
 uint64_t fsdprt::privateBytes() {
-  uint64_t kilobytes;
-  return readNumber("/proc/self/smaps_rollup", "Anonymous:", kilobytes) ? kilobytes * 1024 : 0;
+  char text[4096];
+  int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+  ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+  if (file >= 0)
+    close(file);
+  text[std::max<ssize_t>(size, 0)] = '\0';
+  const char *line = std::strstr(text, "\nAnonymous:");
+  return line ? std::strtoull(line + std::strlen("\nAnonymous:"), nullptr, 10) * 1024 : 0;
 }

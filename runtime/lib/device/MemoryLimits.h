@@ -32,7 +32,7 @@ uint64_t addressSpaceLeft();
 uint64_t threadStackBytes();
 
 /// Bytes of memory that are this process's alone and in no file: heap, stacks, arenas that no other process maps.
-/// Exact, by a walk over the page tables. 0: the system does not tell.
+/// Exact, by a walk over the page tables, and allocates nothing. 0: the system does not tell.
 uint64_t privateBytes();
 
 } // namespace fsdprt
