@@ -165,7 +165,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) { // F5, F6
   auto on = [&](const std::string &file) {
     return "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=replace FAIL_RANK=1 FAIL_IN=toy3.fsdp FAIL_OTHER=" + at(file);
   };
-  check({{"", toy, on("other.fsdp"), FSDPRT_BAD_INPUT, {"ranks have different artifacts: rank 0 SHA-256 ", "rank 1 "}},
+  check({{"", toy, on("other.fsdp"), FSDPRT_BAD_INPUT, {"ranks do not agree: the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}},
          {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
          {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found one that says rank 1 of 2"}}});
 }

@@ -94,9 +94,8 @@ public:
 
 private:
   static void attend(const Meeting &meeting, uint32_t rank, int channel, const std::function<void(Attendee &)> &body) {
-    uint8_t artifact[32] = {1, 2, 3};
     NcclCommunicator communicator(
-        std::make_unique<ShmCommunicator>(meeting.mesh, rank, channel, artifact, meeting.timeoutSeconds, /*spins=*/100),
+        std::make_unique<ShmCommunicator>(meeting.mesh, rank, channel, /*agreement=*/"", meeting.timeoutSeconds, /*spins=*/100),
         /*spins=*/100);
     setUp(communicator, meeting);
     Arena arena(meeting.arenaBytes, Arena::Kind::shared);

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Conformance.h"
+#include "collectives/Agreement.h"
 #include "collectives/Shm.h"
 #include "collectives/ShmHost.h"
 #include <gtest/gtest.h>
@@ -43,8 +44,7 @@ public:
 
 private:
   void attend(const Meeting &meeting, uint32_t rank, int channel, const std::function<void(Attendee &)> &body) {
-    uint8_t artifact[32] = {1, 2, 3};
-    ShmCommunicator communicator(meeting.mesh, rank, channel, artifact, meeting.timeoutSeconds, /*spins=*/100);
+    ShmCommunicator communicator(meeting.mesh, rank, channel, /*agreement=*/"", meeting.timeoutSeconds, /*spins=*/100);
     for (const CollectiveKey &key : meeting.keys)
       communicator.add(key);
     if (meeting.prepare)
@@ -62,7 +62,7 @@ private:
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
 /// What two ranks are told that do not fit; `count` is of rank 1's collective.
-static std::string refusal(uint8_t artifactOfRank1, uint64_t count) {
+static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost board(2, 4);
   std::atomic<bool> over{false};
   std::thread serving([&] { host(board, over); });
@@ -70,9 +70,11 @@ static std::string refusal(uint8_t artifactOfRank1, uint64_t count) {
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      uint8_t artifact[32] = {rank ? artifactOfRank1 : uint8_t(7)};
+      Agreement agreement;
+      agreement.add("the mesh", "shard=2");
+      agreement.add("the artifact", rank ? artifactOfRank1 : "07");
       try {
-        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, board.takeEndOf(rank), artifact, 20, 0);
+        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, board.takeEndOf(rank), agreement.text(), 20, 0);
         communicator.add({fb::CollectiveKind::all_gather, fb::Reduction::sum, DType::f32, rank ? count : 5, 0, {0}, 1,
                           "", ""});
         Arena arena(4096, Arena::Kind::shared);
@@ -91,14 +93,13 @@ static std::string refusal(uint8_t artifactOfRank1, uint64_t count) {
 }
 
 TEST(ShmHost, RefusesOtherArtifactsBeforeMemory) {
-  std::string told = refusal(8, 5);
-  EXPECT_NE(told.find("different artifacts: rank 0 SHA-256 0700"), std::string::npos) << told;
-  EXPECT_NE(told.find("rank 1 0800"), std::string::npos) << told;
+  std::string told = refusal("08", 5);
+  EXPECT_NE(told.find("the artifact is '07' on rank 0 and '08' on rank 1"), std::string::npos) << told;
 }
 
 TEST(ShmHost, RefusesOtherCollectives) {
-  EXPECT_NE(refusal(7, 6).find("rank 1 has other collectives than rank 0"), std::string::npos);
-  EXPECT_EQ(refusal(7, 5), "");
+  EXPECT_NE(refusal("07", 6).find("rank 1 has other collectives than rank 0"), std::string::npos);
+  EXPECT_EQ(refusal("07", 5), "");
 }
 
 TEST(ShmHost, SaysWhoIsMissing) {

@@ -236,7 +236,7 @@ typedef struct fsdprt_session_options {
   int32_t channel;       /* shm: the descriptor that the process which starts the ranks has given; it is taken */
   uint64_t steps_before; /* of the run, before the first that is run here: for messages */
   double meeting_seconds; /* mpi: how long the others are waited for; 0: 60 */
-  const char *agreement;  /* mpi: lines of "name=value" that have to be the same in all processes; or NULL */
+  const char *agreement;  /* mpi, shm: lines of "name=value" that have to be the same in all processes; or NULL */
   uint32_t own_sums;      /* mpi: 1: the library's own sums, in its own order */
   /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit or hang
    * (its thread); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */

@@ -29,8 +29,11 @@ void Channel::pair(int (&ends)[2]) {
     failed("cannot make a socket for a rank: %s", strerror(errno));
 }
 
+static constexpr size_t wordsAt = offsetof(Message, text);
+
 bool Channel::send(const Message &message, int attached) {
-  iovec part = {const_cast<Message *>(&message), sizeof message};
+  size_t bytes = wordsAt + strnlen(message.text, sizeof message.text - 1) + 1;
+  iovec part = {const_cast<Message *>(&message), bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header = {};
   header.msg_iov = &part;
@@ -48,7 +51,7 @@ bool Channel::send(const Message &message, int attached) {
   do
     sent = sendmsg(file, &header, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(sizeof message);
+  return sent == static_cast<ssize_t>(bytes);
 }
 
 Channel::Received Channel::receive(Message &message, int &attached, double seconds) {
@@ -76,6 +79,8 @@ Channel::Received Channel::receive(Message &message, int &attached, double secon
   for (cmsghdr *rights = CMSG_FIRSTHDR(&header); rights; rights = CMSG_NXTHDR(&header, rights))
     if (rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
       std::memcpy(&attached, CMSG_DATA(rights), sizeof attached);
-  message.text[sizeof message.text - 1] = '\0';
-  return got == static_cast<ssize_t>(sizeof message) ? Received::message : Received::end;
+  if (got <= static_cast<ssize_t>(wordsAt))
+    return Received::end;
+  message.text[static_cast<size_t>(got) - wordsAt - 1] = '\0';
+  return Received::message;
 }

@@ -8,7 +8,7 @@
 // say to each other:
 //
 //     rank                                      host
-//     hello (version, ranks, artifact)   -->    all there, all the same?
+//     hello (version, ranks, agreement)  -->    all there, all the same?
 //                                        <--    welcome + board,  or refusal
 //     arena (bytes, schedule) + memfd    -->    all there, the same schedule?
 //                                        <--    a peer + memfd, for every rank, or refusal
@@ -19,6 +19,7 @@
 #ifndef FSDPRT_COLLECTIVES_CHANNEL_H
 #define FSDPRT_COLLECTIVES_CHANNEL_H
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fsdprt {
@@ -28,8 +29,7 @@ struct Message {
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
-  uint8_t artifact[32] = {};
-  char text[2048] = {};
+  char text[6144] = {}; // as much of it is sent as is used
 };
 
 class Channel {

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/Shm.h"
+#include "collectives/Agreement.h"
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +25,9 @@ using ull = unsigned long long;
 static constexpr uint32_t sliceMilliseconds = 20;
 static constexpr uint32_t heartbeatMilliseconds = 100;
 
-ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor, const uint8_t (&artifact)[32],
+static_assert(sizeof Message::text > Agreement::limit, "an agreement is one message");
+
+ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor, const std::string &agreement,
                                  double timeoutSeconds, uint32_t newSpins)
     : PeerMemory(std::move(mesh), Place{rank, 1}, nullptr), channel(descriptor), timeout(timeoutSeconds) {
   spins = newSpins;
@@ -33,7 +36,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor, const
   hello.rank = rank;
   hello.ranks = ranks();
   hello.version = fsdprt_abi_version();
-  std::memcpy(hello.artifact, artifact, sizeof hello.artifact);
+  std::strncpy(hello.text, agreement.c_str(), sizeof hello.text - 1);
   if (!channel.send(hello))
     throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks is gone", rank));
   int attached;

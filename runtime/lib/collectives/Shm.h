@@ -22,8 +22,8 @@ namespace fsdprt {
 class ShmCommunicator final : public PeerMemory {
 public:
   /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error when their
-  /// artifacts, of which `artifact` is the SHA-256, are not the same; so before memory is taken.
-  ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const uint8_t (&artifact)[32], double timeoutSeconds,
+  /// agreements (collectives/Agreement.h) are not the same; so before memory is taken.
+  ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement, double timeoutSeconds,
                   uint32_t spins);
   ~ShmCommunicator() override;
 

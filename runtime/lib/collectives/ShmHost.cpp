@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/ShmHost.h"
+#include "collectives/Agreement.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -71,15 +72,9 @@ void ShmHost::take(uint32_t rank, const Message &message, int attached) {
     introduceAll();
 }
 
-static std::string hexOf(const uint8_t (&hash)[32]) {
-  std::string text;
-  for (uint8_t byte : hash)
-    text += format("%02x", byte);
-  return text;
-}
-
 void ShmHost::welcomeAll() {
   const Message &first = *members[0].hello;
+  std::vector<std::string> agreements;
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     const Message &hello = *members[rank].hello;
     if (hello.rank != rank || hello.ranks != ranks())
@@ -89,10 +84,12 @@ void ShmHost::welcomeAll() {
       return refuse({FSDPRT_BAD_INPUT, format("rank %u runs version %#llx, rank 0 version %#llx; start all ranks "
                                                  "from one installation",
                                                  rank, (ull)hello.version, (ull)first.version)});
-    if (std::memcmp(hello.artifact, first.artifact, sizeof hello.artifact) != 0)
-      return refuse({FSDPRT_BAD_INPUT, format("ranks have different artifacts: rank 0 SHA-256 %s, rank %u %s; was "
-                                                 "the file replaced while they started?",
-                                                 hexOf(first.artifact).c_str(), rank, hexOf(hello.artifact).c_str())});
+    agreements.push_back(hello.text);
+  }
+  try {
+    compareAgreements(agreements);
+  } catch (const Error &difference) {
+    return refuse(difference);
   }
   Message welcome;
   welcome.kind = Message::welcome;

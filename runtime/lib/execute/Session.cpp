@@ -101,7 +101,7 @@ static std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, 
     return std::make_unique<MpiCommunicator>(mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
                                              agreementOf(artifact, options), world.timeoutSeconds,
                                              options.meeting_seconds > 0 ? options.meeting_seconds : 60);
-  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, artifact.getHeader().sha256,
+  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, agreementOf(artifact, options),
                                            world.timeoutSeconds, spins);
 }
 
