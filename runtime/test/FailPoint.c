@@ -7,7 +7,7 @@
 // For LD_PRELOAD. Counts the calls that change what is below a folder, FAIL_IN; before the one of number FAIL_AT
 // the process is killed (FAIL_HOW=kill), or that call and all behind it that need room fail (FAIL_HOW=full: ENOSPC).
 // FAIL_LOG gets a line per call. FAIL_HOW=replace: what is opened to be read is FAIL_OTHER instead. With FAIL_RANK only
-// the process that fsdp-run starts for that rank fails.
+// the process of that rank fails.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -43,7 +43,8 @@ static int isMeant(void) {
   if (fd >= 0)
     NEXT(close)(fd);
   line[size > 0 ? size : 0] = 0;
-  known = 1;
+  const char *own = getenv("RANK"); /* of a process that another launcher started */
+  known = own && strcmp(own, rank) == 0 ? 2 : 1;
   for (ssize_t i = 0; i < size; i += (ssize_t)strlen(line + i) + 1)
     if (strcmp(line + i, wanted) == 0)
       known = 2;

@@ -72,6 +72,28 @@ TEST(Launch, PmiAndSlurm) {
   EXPECT_EQ(placeIn(slurm)->text(), "rank 3 of 4 from Slurm's environment");
 }
 
+TEST(Launch, WhereRanksMeet) {
+  Variables variables = torchrun;
+  EXPECT_EQ(placeIn(variables)->meetingName, "");
+  // The port has the agent's store behind it: another name then, of the run and its restart.
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  variables["TORCHELASTIC_RUN_ID"] = "job";
+  variables["TORCHELASTIC_RESTART_COUNT"] = "2";
+  EXPECT_EQ(placeIn(variables)->meetingName, "fsdp-run/torchrun/n0:29500/job/2");
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  EXPECT_EQ(placeIn(variables)->meetingName, "");
+  EXPECT_FALSE(placeIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}})->saysWhere());
+  // A step of Slurm on one machine needs no address; on several it does.
+  variables = slurm;
+  variables.insert({{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NUM_NODES", "1"}});
+  EXPECT_EQ(placeIn(variables)->meetingName, "fsdp-run/slurm/17.0");
+  variables["SLURM_STEP_NUM_NODES"] = "2";
+  EXPECT_FALSE(placeIn(variables)->saysWhere());
+  variables.insert({{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "1000"}});
+  EXPECT_EQ(placeIn(variables)->address, "n0");
+  EXPECT_EQ(placeIn(variables)->meetingName, "");
+}
+
 TEST(Launch, TheInnermostLauncherCounts) {
   Variables both = slurm;
   both.insert(openMpi.begin(), openMpi.end());
@@ -138,8 +160,13 @@ TEST_F(LaunchRun, RefusesContradictions) {
   refuse("expected RANK below WORLD_SIZE", "toy2.fsdp --steps=1", "RANK=2 WORLD_SIZE=2");
   refuse("compiled for 3 ranks, but the process is rank 1 of 2 from Open MPI's environment", "toy3.fsdp --steps=1",
          "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
-  refuse("rank 1 of 2 from torchrun's environment, which brings no MPI: start with mpirun", "toy2.fsdp --steps=1",
-         "RANK=1 WORLD_SIZE=2");
+  refuse("rank 1 of 2 from torchrun's environment, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT",
+         "toy2.fsdp --steps=1", "RANK=1 WORLD_SIZE=2");
+  refuse("has MASTER_ADDR and no MASTER_PORT", "toy2.fsdp --steps=1", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost");
+  refuse("4 of them on this machine", "toy2.fsdp --steps=1",
+         "RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 MASTER_ADDR=n0 MASTER_PORT=1 TORCHELASTIC_USE_AGENT_STORE=True");
+  refuse("--on-failure=restart is for the ranks of --processes", "toy2.fsdp --save=s --backend=shm --on-failure=restart",
+         "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1");
   refuse("all ranks are in one process with --backend=local, but this one is rank 0 of 2 from Open MPI's environment",
          "toy2.fsdp --steps=1 --backend=local", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
   refuse("--processes starts all ranks", "toy2.fsdp --steps=1 --processes", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");

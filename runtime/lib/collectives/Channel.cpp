@@ -54,6 +54,11 @@ bool Channel::send(const Message &message, int attached) {
   return sent == static_cast<ssize_t>(bytes);
 }
 
+bool Channel::isClosed() const {
+  pollfd wanted = {file, 0, 0};
+  return ::poll(&wanted, 1, 0) > 0 && (wanted.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 Channel::Received Channel::receive(Message &message, int &attached, double seconds) {
   attached = -1;
   for (double limit = monotonicSeconds() + seconds;;) {

@@ -14,6 +14,8 @@
 //                                        <--    a peer + memfd, for every rank, or refusal
 //     failure (status, text)             -->    at any time
 //
+// and join (rank), by which a rank that another launcher started takes its end (launch/Rendezvous.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_CHANNEL_H
@@ -21,11 +23,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace fsdprt {
 
 struct Message {
-  enum Kind : uint32_t { hello = 1, welcome, arena, peer, refusal, failure };
+  enum Kind : uint32_t { hello = 1, welcome, arena, peer, refusal, failure, join };
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
@@ -41,6 +44,9 @@ public:
   Channel &operator=(const Channel &) = delete;
 
   int descriptor() const { return file; }
+  int release() { return std::exchange(file, -1); }
+  /// The other end is gone.
+  bool isClosed() const;
   /// Both ends of a new one. Neither is inherited by other programs.
   static void pair(int (&ends)[2]);
 

@@ -45,6 +45,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor, const
   if (board->ranks() != ranks())
     badInput("expected a board of %u ranks, found one of %u", ranks(), board->ranks());
   watch = board->watch(timeout);
+  beat(); // or one that is stopped early would look like one that has not come
   heart = std::thread([this] { beatHeart(); });
 }
 
@@ -55,10 +56,14 @@ ShmCommunicator::~ShmCommunicator() {
     heart.join();
 }
 
+void ShmCommunicator::beat() { board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed); }
+
 void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingBell.read();
-    board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed);
+    beat();
+    if (channel.isClosed()) // nobody watches over the ranks any more
+      watch->fail();
     if (!ending)
       endingBell.sleep(seen, heartbeatMilliseconds);
   }
@@ -139,6 +144,7 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
+  poll(); // where nobody ever waits for long nobody would look
   Board::Desk &desk = board->desk(firstRank());
   uint64_t round = desk.exchanges.load(std::memory_order_relaxed) + 1;
   if (bytes)

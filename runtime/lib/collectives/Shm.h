@@ -40,6 +40,7 @@ private:
   Message receive(Message::Kind kind, int &attached);
   uint64_t scheduleHash() const;
   void writeNames();
+  void beat();
   void beatHeart();
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);

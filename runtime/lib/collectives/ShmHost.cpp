@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <poll.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -27,10 +26,16 @@ ShmHost::ShmHost(uint32_t ranks, uint32_t collectives) : board(ranks, collective
   }
 }
 
+ShmHost::ShmHost(const std::vector<int> &ends, uint32_t collectives)
+    : board(static_cast<uint32_t>(ends.size()), collectives) {
+  for (int end : ends)
+    members.emplace_back(end);
+}
+
 int ShmHost::takeEndOf(uint32_t rank) { return std::exchange(members[rank].otherEnd, -1); }
 
 void ShmHost::serve(double seconds) {
-  std::vector<pollfd> wanted;
+  wanted.clear();
   for (const Member &member : members)
     wanted.push_back({member.gone ? -1 : member.channel.descriptor(), POLLIN, 0});
   if (::poll(wanted.data(), wanted.size(), static_cast<int>(seconds * 1000)) <= 0)
@@ -63,6 +68,8 @@ void ShmHost::take(uint32_t rank, const Message &message, int attached) {
   case Message::failure:
     if (!member.failure)
       member.failure = Error(static_cast<fsdprt_status>(message.status), message.text);
+    if (verdict)
+      member.channel.send(*verdict);
     break;
   default: break;
   }
@@ -122,16 +129,27 @@ void ShmHost::introduceAll() {
   connected = true;
 }
 
-void ShmHost::refuse(const Error &reason) {
-  if (refused || connected)
-    return;
+static Message refusalOf(const Error &reason) {
   Message message;
   message.kind = Message::refusal;
   message.status = reason.status;
   std::strncpy(message.text, reason.what(), sizeof message.text - 1);
+  return message;
+}
+
+void ShmHost::refuse(const Error &reason) {
+  if (refused || connected)
+    return;
+  Message message = refusalOf(reason);
   for (Member &member : members)
     member.channel.send(message);
   refused = reason;
+}
+
+void ShmHost::tell(const Error &reason) {
+  verdict = refusalOf(reason);
+  for (Member &member : members)
+    member.channel.send(*verdict);
 }
 
 std::string ShmHost::missing() const {

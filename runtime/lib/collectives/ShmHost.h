@@ -15,6 +15,7 @@
 #include "collectives/Board.h"
 #include "collectives/Channel.h"
 #include <optional>
+#include <poll.h>
 
 namespace fsdprt {
 
@@ -22,6 +23,8 @@ class ShmHost {
 public:
   /// `collectives` is the most that the programs have.
   ShmHost(uint32_t ranks, uint32_t collectives);
+  /// Of ranks that have their ends already: these are the others, which are taken.
+  ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   Board &getBoard() { return board; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
@@ -32,6 +35,10 @@ public:
   bool areConnected() const { return connected; }
   /// Ends the waits of ranks that are not connected yet.
   void refuse(const Error &reason);
+  /// Tells all ranks why the run ends, and each again that says that it has failed.
+  void tell(const Error &reason);
+  /// Its end of the channel is closed: the process is gone.
+  bool isGone(uint32_t rank) const { return members[rank].gone; }
   /// A message that the rank sent when it failed; or why all were refused.
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }
@@ -53,7 +60,9 @@ private:
 
   Board board;
   std::vector<Member> members;
+  std::vector<pollfd> wanted;
   std::optional<Error> refused;
+  std::optional<Message> verdict;
   bool welcomed = false, connected = false;
 };
 

@@ -21,18 +21,18 @@ struct Launcher {
   const char *name;
   const char *present; // beside it only counts when this is there; null: always
   const char *rank, *ranks, *localRank, *localRanks;
-  bool hasMpi, saysWhere;
+  bool hasMpi;
 };
 
 using Variables = std::function<const char *(const char *)>;
 } // namespace
 
 static constexpr Launcher launchers[] = {
-    {"torchrun", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false, true},
+    {"torchrun", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false},
     {"Open MPI", nullptr, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", true, false},
-    {"PMI", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true, false},
-    {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, false, true},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", true},
+    {"PMI", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true},
+    {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, false},
 };
 
 static std::optional<uint32_t> numberIn(const Variables &variable, const char *name) {
@@ -46,13 +46,27 @@ static std::optional<uint32_t> numberIn(const Variables &variable, const char *n
   return value;
 }
 
+static std::string textOf(const Variables &variable, const char *name) {
+  const char *text = variable(name);
+  return text ? text : "";
+}
+
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
-  if (const char *address = variable("MASTER_ADDR"))
-    place.address = address;
+  place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");
   if (port && (*port == 0 || *port > 65535))
     badInput("the environment's MASTER_PORT: expected a port from 1 to 65535, found %u", *port);
   place.port = port.value_or(0);
+  if (!place.address.empty() && !port)
+    badInput("the environment has MASTER_ADDR and no MASTER_PORT: set both, or unset both");
+  bool storeIsThere = textOf(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (!place.address.empty() && storeIsThere)
+    place.meetingName = format("fsdp-run/torchrun/%s:%u/%.32s/%s", place.address.substr(0, 32).c_str(), place.port,
+                               textOf(variable, "TORCHELASTIC_RUN_ID").c_str(),
+                               textOf(variable, "TORCHELASTIC_RESTART_COUNT").c_str());
+  std::string machines = textOf(variable, "SLURM_STEP_NUM_NODES"), job = textOf(variable, "SLURM_JOB_ID");
+  if (place.address.empty() && place.source == "Slurm's environment" && machines == "1" && !job.empty())
+    place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
 static void check(const Launcher &launcher, const LaunchPlace &place) {
@@ -85,8 +99,7 @@ std::optional<LaunchPlace> fsdprt::findLaunchPlace(const Variables &given) {
     place.localRanks = numberIn(variable, launcher.localRanks);
     place.source = std::string(launcher.name) + "'s environment";
     place.hasMpi = launcher.hasMpi;
-    if (launcher.saysWhere)
-      findMeetingPoint(variable, place);
+    findMeetingPoint(variable, place);
     check(launcher, place);
     return place;
   }

@@ -12,6 +12,10 @@
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (only in a step: SLURM_STEP_ID)
 //
+// Where they meet is MASTER_ADDR and MASTER_PORT. Two launchers say it otherwise: torchrun mostly occupies that port with a
+// store of its own (TORCHELASTIC_USE_AGENT_STORE), and a step of Slurm on one machine needs no port. Ranks then meet at a
+// Unix socket, whose name is made of what the launcher calls the run.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_LAUNCH_ENVIRONMENT_H
@@ -31,6 +35,9 @@ struct LaunchPlace {
   bool hasMpi = false;                           ///< the launcher is an MPI's
   std::string address;                           ///< where ranks meet; empty: nothing was said
   uint32_t port = 0;
+  std::string meetingName; ///< where ranks of one machine meet instead: the abstract name of a Unix socket
+
+  bool saysWhere() const { return !address.empty() || !meetingName.empty(); }
 
   /// "rank 1 of 4 from torchrun's environment".
   std::string text() const;

@@ -26,17 +26,17 @@ static void ask(int signal) {
 
 static void note(int signal) { asked = signal; }
 
-void fsdprt::catchInterrupts(bool launched) {
+void fsdprt::catchInterrupts(Interrupts how) {
   struct sigaction quiet = {};
   quiet.sa_handler = note;
   quiet.sa_flags = static_cast<int>(SA_RESTART);
-  if (launched) {
+  if (how == Interrupts::launched) {
     sigaction(SIGTERM, &quiet, nullptr);
     return;
   }
   for (int signal : {SIGINT, SIGTERM}) {
     struct sigaction action = {}, old = {};
-    action.sa_handler = ask;
+    action.sa_handler = how == Interrupts::said ? ask : note;
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
       sigaction(signal, &action, nullptr);

@@ -15,8 +15,10 @@
 
 namespace fsdprt {
 
-/// A process that fsdp-run started for a rank hears SIGTERM from that alone, and is told once more by a SIGKILL.
-void catchInterrupts(bool launched);
+/// Quiet: another process says it. One that fsdp-run started for a rank (launched) hears SIGTERM from that alone, and is told
+/// once more by a SIGKILL.
+enum class Interrupts { said, quiet, launched };
+void catchInterrupts(Interrupts how);
 /// The signal that asked for the end, or 0.
 int interruptSignal();
 

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. A process that fsdp-run --processes started knows its rank.
-//  2. A launcher's environment of more than one process: each has the rank that it says, and --backend=local, --processes
-//     or another --ranks contradict it.
+//  2. A launcher's environment of more than one process: each has the rank that it says, and --backend=local,
+//  --processes
+//     or another --ranks contradict it. They meet over MPI where the launcher is an MPI's, else at the address that it
+//     says.
 //  3. Else this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
@@ -14,25 +16,44 @@
 #include "Launch.h"
 #include "collectives/Agreement.h"
 #include "core/Error.h"
+#include "launch/Rendezvous.h"
 
 using namespace fsdprt;
 using ull = unsigned long long;
 
 static void refuseContradictions(const Options &options) {
   std::string place = options.place->text();
-  if (options.processes)
+  if (options.processes && !options.backendGiven)
     badInput("--processes starts all ranks, but this process is %s; leave --processes out, or start it alone",
              place.c_str());
   if (options.backendGiven && (options.backend == "local" || options.backend == "nccl"))
-    badInput("all ranks are in one process with --backend=%s, but this one is %s; leave --backend out, or start it alone",
-             options.backend.c_str(), place.c_str());
+    badInput(
+        "all ranks are in one process with --backend=%s, but this one is %s; leave --backend out, or start it alone",
+        options.backend.c_str(), place.c_str());
   if (options.ranks && options.ranks != options.place->ranks)
     badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out", (ull)options.ranks,
              place.c_str());
 }
 
+/// For ranks that meet without MPI.
+static void checkMeeting(const Options &options) {
+  const LaunchPlace &place = *options.place;
+  if (!place.saysWhere())
+    badInput("%s, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT for all, start with mpirun, or "
+             "alone with "
+             "--processes",
+             place.text().c_str());
+  if (!place.meetingName.empty() && place.localRanks.value_or(place.ranks) != place.ranks)
+    badInput("%s, %u of them on this machine (%s): ranks of several machines need MPI to reach each other; start with "
+             "mpirun",
+             place.text().c_str(), *place.localRanks, machineName().c_str());
+  if (options.restart)
+    badInput("--on-failure=restart is for the ranks of --processes, but this process is %s; let that restart them",
+             place.text().c_str());
+}
+
 void fsdprt::placeProcess(Options &options) {
-  if (options.launchedRank || options.dump)
+  if (options.launchedRank || options.dump || !options.simulate.empty())
     return;
   std::optional<LaunchPlace> place = findLaunchPlace();
   if (place && place->ranks > 1) {
@@ -41,12 +62,14 @@ void fsdprt::placeProcess(Options &options) {
     options.launchedRank = place->rank;
     if (!options.backendGiven)
       options.backend = place->hasMpi ? "mpi" : "shm";
-    if (options.backend == "shm")
-      badInput("%s, which brings no MPI: start with mpirun, or alone with --processes", place->text().c_str());
-    return;
-  }
-  if (options.backend == "mpi")
+    options.meets = options.backend == "shm";
+    if (options.meets)
+      checkMeeting(options);
+  } else if (options.backend == "mpi")
     options.launchedRank = 0;
+  if (options.heartbeatGiven && !options.processes && !options.meets)
+    badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but this one %s",
+             options.place ? "meets others over MPI" : "has all ranks");
 }
 
 void fsdprt::checkPlaceOf(const Options &options, uint64_t ranks) {

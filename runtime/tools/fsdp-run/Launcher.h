@@ -15,6 +15,7 @@
 #define FSDP_RUN_LAUNCHER_H
 
 #include "Options.h"
+#include "collectives/Channel.h"
 #include "fsdprt/fsdprt.h"
 
 namespace fsdprt {
@@ -22,6 +23,9 @@ namespace fsdprt {
 /// Runs this program once for every rank, with the same arguments. Returns the exit code; throws Error with the
 /// first reason when the ranks do not all end as planned. None of them is left then.
 int launch(const Options &options, char **argv);
+
+/// What a rank says of its end.
+Message failureOf(fsdprt_status status, const char *message);
 
 /// In a process that was started so: tells the one that did why it ends.
 void tellLauncher(int channel, fsdprt_status status, const char *message);

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, artifact, then a dump, a simulation or a run, or a process for each rank that runs. Errors are one line on stderr
-// and an exit code.
-// A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
+// Options, artifact, then a dump, a simulation or a run, or a process for each rank that runs. Errors are one line on
+// stderr and an exit code. A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
 // but after the current step, and with --export written.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Launch.h"
 #include "Launcher.h"
+#include "Meeting.h"
 #include "Simulate.h"
 #include "Trainer.h"
 #include <csignal>
@@ -54,11 +54,15 @@ static int run(const Options &options, char **argv, Printer &printer) {
   return Trainer(options, artifact.get(), printer).run();
 }
 
-static int report(int channel, fsdprt_status status, const char *message) {
+/// The exit code.
+static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
+  if (options.meets && channel >= 0)
+    return reportToHost(options, channel, status, message);
+  std::string who = options.place ? format("rank %u: ", options.place->rank) : "";
   if (channel >= 0)
     tellLauncher(channel, status, message);
   else
-    std::fprintf(stderr, "fsdp-run: error: %s\n", message);
+    std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(), message);
   return status;
 }
 
@@ -71,8 +75,10 @@ int main(int argc, char **argv) {
     return exitCode;
   try {
     placeProcess(options);
+    if (options.meets)
+      meet(options);
   } catch (const Error &error) {
-    return report(-1, error.status, error.what());
+    return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
   int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
@@ -80,11 +86,12 @@ int main(int argc, char **argv) {
     exitCode = run(options, argv, printer);
   } catch (const Error &error) {
     bool quiet = options.dump && printer.isUnread();
-    std::string who = options.place ? format("rank %u: ", options.place->rank) : "";
-    exitCode = quiet ? 0 : report(channel, error.status, (who + error.what()).c_str());
+    exitCode = quiet ? 0 : report(options, channel, error.status, error.what());
   } catch (const std::exception &error) {
-    exitCode = report(channel, FSDPRT_FAILED, error.what());
+    exitCode = report(options, channel, FSDPRT_FAILED, error.what());
   }
+  if (options.meets)
+    leaveHost(options, channel);
   if (exitCode == 0 && printer.isUnread()) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);

@@ -199,9 +199,10 @@ static void addExecution(CLI::App &app, Options &options) {
       ->type_name("N");
   app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
   auto *backend = app.add_option("--backend", options.backend,
-                                 "How ranks meet: local (threads of this process), shm (a process for each rank; the "
-                                 "same as --processes), mpi (processes that mpirun starts), or nccl (threads, over NCCL) "
-                                 "(default: mpi under mpirun, else local)")
+                                 "How ranks meet: local (threads of this process), shm (a process for each rank, on "
+                                 "one machine; those that a launcher started, else the same as --processes), mpi (processes that "
+                                 "mpirun starts), or nccl (threads, over NCCL) (default: mpi under mpirun, shm under torchrun and in "
+                                 "a step of Slurm, else local)")
                       ->check(oneOf({"local", "shm", "mpi", "nccl"}))
                       ->type_name("HOW");
   app.add_flag("--processes", options.processes, "Start a process for each rank on this machine: docs/Launch.md")
@@ -231,7 +232,7 @@ static void addProcesses(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->type_name("S");
   app.add_option("--heartbeat-seconds", options.heartbeatSeconds,
-                 "With --processes: how long a rank's process may give no sign of life")
+                 "Between processes of one machine: how long that of a rank may give no sign of life")
       ->check(number("a finite number of at least 0.5", [](double value) { return value >= 0.5 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
@@ -310,7 +311,7 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
       return std::string(name) + ": nothing to validate on: expected --data or --text";
   if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")
     return "--mpi-reduce is for --backend=mpi, found --backend=" + options.backend;
-  for (const char *name : {"--heartbeat-seconds", "--on-failure", "--max-restarts"})
+  for (const char *name : {"--on-failure", "--max-restarts"})
     if (app.count(name) && !options.processes)
       return std::string(name) + " is for the processes of --processes, which is not given";
   if (app.count("--max-restarts") && !options.restart)
@@ -354,6 +355,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       if (app.count(name))
         options.given.insert(name);
     options.backendGiven = app.count("--backend") != 0;
+    options.heartbeatGiven = app.count("--heartbeat-seconds") != 0;
     if (options.processes)
       options.backend = "shm";
     options.processes = options.backend == "shm";

@@ -52,7 +52,9 @@ struct Options {
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;
   std::optional<LaunchPlace> place; ///< what a launcher says of this process, one of several
-  bool backendGiven = false;
+  bool backendGiven = false, heartbeatGiven = false;
+  /// Ranks that another launcher started meet at the place, and are processes of one machine.
+  bool meets = false;
   std::string mpiReduce = "ordered";
   double rendezvousSeconds = 60;
   std::string launchedResume;

@@ -494,7 +494,10 @@ int Trainer::runSteps() {
   PeakRates peak;
   if (options.profile)
     peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
-  catchInterrupts(options.launchedRank.has_value());
+  catchInterrupts(options.meets && isRoot      ? Interrupts::said
+                  : options.meets              ? Interrupts::quiet
+                  : options.launchedRank       ? Interrupts::launched
+                                               : Interrupts::said);
   train();
   if (saver.isOpen() && !agreed.differs && !*nonfinite && stepsDone > stepSaved)
     save();

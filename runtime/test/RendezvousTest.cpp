@@ -1,0 +1,430 @@
+//===- RendezvousTest.cpp - Processes that another launcher started -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The protocol, by connections of the test's own; and fsdp-run as torchrun starts it: a process for each rank that
+// knows its rank and an address. All processes of a case, and all cases of a test, run at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "launch/Rendezvous.h"
+#include "RunFixture.h"
+#include "core/Error.h"
+#include "device/Futex.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <thread>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+//===- Sockets ------------------------------------------------------------===//
+
+static sockaddr_in local(uint32_t port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+/// Listens at a free port.
+static Descriptor listenSomewhere(uint32_t &port) {
+  Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = local(0);
+  socklen_t bytes = sizeof address;
+  EXPECT_EQ(bind(file.get(), reinterpret_cast<sockaddr *>(&address), bytes), 0);
+  EXPECT_EQ(listen(file.get(), 8), 0);
+  getsockname(file.get(), reinterpret_cast<sockaddr *>(&address), &bytes);
+  port = ntohs(address.sin_port);
+  return file;
+}
+
+static uint32_t freePort() {
+  uint32_t port;
+  listenSomewhere(port);
+  return port;
+}
+
+/// Until somebody listens there.
+static Descriptor connectTo(uint32_t port) {
+  for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
+    Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = local(port);
+    if (connect(file.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) == 0)
+      return file;
+  }
+  return Descriptor();
+}
+
+//===- The protocol -------------------------------------------------------===//
+
+static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
+  LaunchPlace place;
+  place.rank = rank;
+  place.ranks = ranks;
+  place.address = "127.0.0.1";
+  place.port = port;
+  return place;
+}
+
+/// Rank 0 and its host as they are, and a rank 1 that says hello as `change` wants it. What each was told, host first.
+static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change, fsdprt_status status) {
+  uint32_t port = freePort();
+  std::vector<std::string> told(3);
+  auto tell = [&](size_t who, const std::function<void()> &body) {
+    return std::thread([&told, who, body, status] {
+      try {
+        body();
+      } catch (const Error &error) {
+        EXPECT_EQ(error.status, status) << error.what();
+        told[who] = error.what();
+      }
+    });
+  };
+  RendezvousHost host(placeOf(0, 2, port), 20);
+  std::thread hosting = tell(0, [&] { host.gather(); });
+  std::thread first = tell(1, [&] { close(attendRendezvous(placeOf(0, 2, port), 20)); });
+  Descriptor odd = connectTo(port);
+  Frame hello = Frame::make(Frame::hello);
+  hello.rank = 1;
+  hello.ranks = 2;
+  std::strncpy(hello.machine, machineIdentity().c_str(), sizeof hello.machine - 1);
+  std::strncpy(hello.host, "nodeB", sizeof hello.host - 1);
+  change(hello);
+  EXPECT_TRUE(sendFrame(odd.get(), hello));
+  FrameReader reader;
+  for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit && told[2].empty(); usleep(10000)) {
+    FrameReader::State state = reader.read(odd.get());
+    if (state == FrameReader::State::end || state == FrameReader::State::foreign)
+      break;
+    if (state == FrameReader::State::complete && reader.get().kind == Frame::refusal)
+      told[2] = reader.get().text;
+    if (state == FrameReader::State::complete)
+      reader.clear();
+  }
+  hosting.join();
+  first.join();
+  return told;
+}
+
+static void expectTold(const std::vector<std::string> &told, const std::vector<std::string> &words) {
+  for (const std::string &each : told)
+    for (const std::string &word : words)
+      EXPECT_NE(each.find(word), std::string::npos) << "'" << word << "' in '" << each << "'";
+}
+
+TEST(Rendezvous, RefusesOtherMachines) {
+  expectTold(meetOddly([](Frame &hello) { std::strcpy(hello.machine, "another"); }, FSDPRT_BAD_INPUT),
+             {"need MPI", "mpirun", "rank 0 on " + machineName(), "rank 1 on nodeB"});
+}
+
+TEST(Rendezvous, RefusesOtherVersions) {
+  expectTold(meetOddly([](Frame &hello) { hello.interface = (9 << 16) | 7; }, FSDPRT_BAD_INPUT),
+             {"rank 1 (process 0 on nodeB) has interface 9.7 of the runtime", "start all ranks from one installation"});
+}
+
+TEST(Rendezvous, RefusesRanksThatAreNone) {
+  expectTold(meetOddly([](Frame &hello) { hello.rank = 2; }, FSDPRT_BAD_INPUT), {"says that it is rank 2 of 2"});
+}
+
+/// Names with control characters do not get into messages, and nothing has to end in a 0.
+TEST(Rendezvous, BelievesNoText) {
+  expectTold(meetOddly(
+                 [](Frame &hello) {
+                   hello.rank = 7;
+                   std::memset(hello.host, '\n', sizeof hello.host);
+                   std::memset(hello.text, 'x', sizeof hello.text);
+                   std::memset(hello.machine, 'x', sizeof hello.machine);
+                 },
+                 FSDPRT_BAD_INPUT),
+             {"on ????"});
+}
+
+TEST(Rendezvous, AConnectionThatSaysNothingChangesNothing) {
+  uint32_t port = freePort();
+  RendezvousHost host(placeOf(0, 2, port), 20);
+  std::vector<RendezvousHost::Member> members;
+  std::thread hosting([&] { members = host.gather(); });
+  Descriptor silent = connectTo(port), foreign = connectTo(port), half = connectTo(port), gone = connectTo(port);
+  EXPECT_GT(send(foreign.get(), "GET / HTTP/1.0\r\n\r\n", 18, 0), 0);
+  EXPECT_GT(send(half.get(), Frame::expected, 5, 0), 0);
+  gone = Descriptor();
+  std::vector<int> ends(2);
+  std::thread other([&] { ends[1] = attendRendezvous(placeOf(1, 2, port), 20); });
+  ends[0] = attendRendezvous(placeOf(0, 2, port), 20);
+  other.join();
+  hosting.join();
+  ASSERT_EQ(members.size(), 2u);
+  // Each rank has the other end of its own channel.
+  for (int rank : {0, 1}) {
+    Message message;
+    message.kind = Message::hello;
+    message.rank = static_cast<uint32_t>(rank) + 5;
+    EXPECT_TRUE(Channel(ends[static_cast<size_t>(rank)]).send(message));
+    int attached;
+    Message got;
+    EXPECT_EQ(Channel(members[static_cast<size_t>(rank)].channel.release()).receive(got, attached, 10),
+              Channel::Received::message);
+    EXPECT_EQ(got.rank, message.rank);
+  }
+}
+
+//===- fsdp-run -----------------------------------------------------------===//
+
+namespace {
+class Meets : public Run {
+protected:
+  struct Process {
+    std::string environment, arguments;
+    int code; ///< -1: any
+    std::vector<std::string> words;
+  };
+  struct Case {
+    std::vector<Process> processes;
+    std::string meanwhile = ""; ///< of a script; $p0, $p1 ... are the processes, log.CASE.N what they say
+  };
+
+  /// A process of torchrun's.
+  static std::string torchrun(int rank, int ranks, uint32_t port, const std::string &address = "127.0.0.1") {
+    std::string r = std::to_string(rank), n = std::to_string(ranks);
+    return "RANK=" + r + " WORLD_SIZE=" + n + " LOCAL_RANK=" + r + " LOCAL_WORLD_SIZE=" + n +
+           " GROUP_RANK=0 ROLE_RANK=" + r + " MASTER_ADDR=" + address + " MASTER_PORT=" + std::to_string(port) +
+           " TORCHELASTIC_RUN_ID=none";
+  }
+  Case all(int ranks, const std::string &arguments, int code, const std::vector<std::string> &words = {}) {
+    uint32_t port = freePort();
+    Case result;
+    for (int rank = 0; rank < ranks; ++rank)
+      result.processes.push_back({torchrun(rank, ranks, port), arguments, code, words});
+    return result;
+  }
+
+  void check(const std::vector<Case> &cases) {
+    std::string script;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      script += "(i=" + std::to_string(i) + "\n";
+      for (size_t k = 0; k < cases[i].processes.size(); ++k) {
+        const Process &process = cases[i].processes[k];
+        std::string n = std::to_string(k);
+        script += "env " + process.environment + " " FSDP_RUN " --flight-record=flight.$i " + process.arguments +
+                  " >log.$i." + n + " 2>&1 & p" + n + "=$!\n";
+      }
+      script += "(trap 'kill $nap; exit' TERM; sleep 200 & nap=$!; wait $nap; kill -KILL $p0 $p1 $p2 $p3) & late=$!\n" +
+                cases[i].meanwhile + "\n";
+      for (size_t k = 0; k < cases[i].processes.size(); ++k)
+        script += "wait $p" + std::to_string(k) + "; echo $? >code.$i." + std::to_string(k) + "\n";
+      script += "kill $late) 2>/dev/null &\n";
+    }
+    bash(script + "wait\n");
+    for (size_t i = 0; i < cases.size(); ++i)
+      for (size_t k = 0; k < cases[i].processes.size(); ++k)
+        checkProcess(cases[i].processes[k], std::to_string(i) + "." + std::to_string(k));
+    EXPECT_EQ(bash("for i in $(seq 100); do pgrep -f " + folder + "/toy >/dev/null || exit 7; sleep 0.1; done"), 7)
+        << "a process is left";
+  }
+  void checkProcess(const Process &process, const std::string &n) {
+    std::string log = text("log." + n), what = process.environment + " " + process.arguments + "\n" + log;
+    if (process.code >= 0) {
+      EXPECT_EQ(text("code." + n), std::to_string(process.code) + "\n") << what;
+    }
+    for (const std::string &word : process.words)
+      EXPECT_NE(log.find(word), std::string::npos) << "'" << word << "' of " << what;
+  }
+  std::string toy(int ranks) { return at("toy" + std::to_string(ranks) + ".fsdp"); }
+};
+} // namespace
+
+TEST_F(Meets, LeavesTheSameFiles) {
+  std::string words;
+  for (int i = 0; i < 3000; ++i)
+    words += static_cast<char>('a' + i * i % 23);
+  writeFile(at("words"), words.data(), words.size());
+  std::vector<Case> cases;
+  for (int ranks : {2, 3, 4}) {
+    std::string n = std::to_string(ranks),
+                common = toy(ranks) + " --text=words --steps=6 --save-every=3 --val-every=2 ";
+    expect(0, "step 6/6", common + "--save=a" + n + " --export=a" + n + ".st");
+    cases.push_back(all(ranks, common + "--save=b" + n + " --export=b" + n + ".st --assert-no-allocations", 0));
+    cases.back().processes[0].words = {"rank 0 of " + n + " from torchrun's environment, over shm", "step 6/6",
+                                       "no memory was allocated"};
+  }
+  check(cases);
+  for (std::string n : {"2", "3", "4"})
+    EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
+}
+
+/// torchrun's agent listens at the port itself; a step of Slurm has no port.
+TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
+  uint32_t port;
+  Descriptor agent = listenSomewhere(port);
+  expect(0, "", toy(3) + " --steps=4 --export=a.st");
+  Case store, slurm;
+  for (int rank = 0; rank < 3; ++rank) {
+    std::string id = std::to_string(port), r = std::to_string(rank);
+    store.processes.push_back(
+        {torchrun(rank, 3, port) + " TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RESTART_COUNT=0",
+         toy(3) + " --steps=4 --export=b.st",
+         0,
+         {}});
+    slurm.processes.push_back(
+        {"SLURM_JOB_ID=" + id + " SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_NODES=1 SLURM_PROCID=" + r,
+         toy(3) + " --steps=4 --export=c.st",
+         0,
+         {}});
+  }
+  check({store, slurm});
+  EXPECT_EQ(bash("cmp a.st b.st && cmp a.st c.st"), 0);
+}
+
+//===- Faults while ranks meet --------------------------------------------===//
+
+TEST_F(Meets, NamesRanksThatDoNotArrive) { // F15
+  std::string arguments = toy(4) + " --rendezvous-timeout=3";
+  Case some = all(4, arguments, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
+  some.processes.erase(some.processes.begin() + 3);
+  some.processes.erase(some.processes.begin() + 1);
+  Case noFirst =
+      all(3, arguments, FSDPRT_HUNG, {"rank 0 was not found at 127.0.0.1:", "within 3 s: nobody listens there"});
+  noFirst.processes.erase(noFirst.processes.begin());
+  Case alone = all(2, arguments, FSDPRT_HUNG, {"rank 1 of 2 did not arrive within 3 s"});
+  alone.processes.pop_back();
+  check({some, noFirst, alone});
+}
+
+TEST_F(Meets, RefusesRanksThatContradictEachOther) { // F5
+  std::string arguments = toy(3) + " --rendezvous-timeout=20";
+  Case twice = all(3, arguments, FSDPRT_BAD_INPUT, {"two processes say that they are rank 1 of 3: process "});
+  twice.processes[2].environment = twice.processes[1].environment;
+  Case size = all(3, arguments, FSDPRT_BAD_INPUT, {"the number of ranks (WORLD_SIZE) is 3 on rank 0 and 4 on rank 2"});
+  size.processes[2].environment += " WORLD_SIZE=4";
+  check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
+}
+
+TEST_F(Meets, WrongAddress) { // F15
+  uint32_t port = freePort();
+  std::string arguments = toy(2) + " --rendezvous-timeout=3";
+  // RFC 5737 keeps 192.0.2.0/24 free, RFC 6761 the domain.
+  check(
+      {{{{torchrun(0, 2, port, "192.0.2.1"), arguments, FSDPRT_BAD_INPUT, {"192.0.2.1:", "no address of this machine"}},
+         {torchrun(1, 2, port, "192.0.2.1"),
+          arguments,
+          FSDPRT_HUNG,
+          {"rank 0 was not found at 192.0.2.1:", "within 3 s: "}}}},
+       {{{torchrun(0, 2, port, "nowhere.invalid"), arguments, -1, {"MASTER_ADDR", "nowhere.invalid"}},
+         {torchrun(1, 2, port, "nowhere.invalid"), arguments, -1, {"MASTER_ADDR", "nowhere.invalid"}}}}});
+}
+
+TEST_F(Meets, SomethingElseAtThePort) { // F15
+  uint32_t silentPort, otherPort;
+  Descriptor silent = listenSomewhere(silentPort), other = listenSomewhere(otherPort);
+  std::atomic<bool> over{false};
+  std::thread answering([&] {
+    while (!over) {
+      Descriptor guest(accept(other.get(), nullptr, nullptr));
+      send(guest.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+      usleep(100000);
+    }
+  });
+  std::string arguments = toy(2) + " --rendezvous-timeout=3",
+              mine = "it is in use by another process; choose another MASTER_PORT";
+  check({{{{torchrun(0, 2, silentPort), arguments, FSDPRT_BAD_INPUT, {mine}},
+           {torchrun(1, 2, silentPort), arguments, FSDPRT_HUNG, {"something listens there, and does not answer"}}}},
+         {{{torchrun(0, 2, otherPort), arguments, FSDPRT_BAD_INPUT, {mine}},
+           {torchrun(1, 2, otherPort),
+            arguments,
+            FSDPRT_BAD_INPUT,
+            {"expected rank 0, found something else that listens there"}}}}});
+  over = true;
+  connectTo(otherPort);
+  answering.join();
+}
+
+TEST_F(Meets, LostWhileTheyMeet) {
+  std::string arguments = toy(3) + " --rendezvous-timeout=60";
+  std::vector<Case> cases;
+  for (const char *lost : {"0", "1"}) {
+    Case each = all(3, arguments, FSDPRT_LOST,
+                    {std::string("rank ") + lost + " (process ", "was lost before all ranks had met"});
+    each.processes.pop_back();
+    each.processes[static_cast<size_t>(lost[0] - '0')] = {
+        each.processes[static_cast<size_t>(lost[0] - '0')].environment, arguments, 128 + 9, {}};
+    each.meanwhile = std::string("sleep 2; kill -KILL $p") + lost;
+    cases.push_back(each);
+  }
+  check(cases);
+}
+
+TEST_F(Meets, DifferentArtifactsAndOptions) { // F5, F6
+  ToyOptions options;
+  options.shards = 3;
+  options.replicas = 1;
+  auto manifest = toyManifest(options);
+  manifest.seed = 99;
+  auto other = pack(manifest), damaged = pack(toyManifest(options));
+  damaged[damaged.size() / 2] ^= std::byte{4};
+  writeFile(at("toyother.fsdp"), other.data(), other.size());
+  writeFile(at("toydamaged.fsdp"), damaged.data(), damaged.size());
+  std::vector<Case> cases = {
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT,
+          {"the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}),
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"rank 1: ", "toydamaged.fsdp: "}),
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"toydamaged.fsdp: "}),
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"--steps is '2' on rank 0 and '3' on rank 2"}),
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"the seed is '0' on rank 0 and '7' on rank 1"})};
+  cases[0].processes[1].arguments = at("toyother.fsdp") + " --steps=2";
+  cases[1].processes[1].arguments = at("toydamaged.fsdp") + " --steps=2";
+  cases[2].processes[0].arguments = at("toydamaged.fsdp") + " --steps=2";
+  cases[3].processes[2].arguments = toy(3) + " --steps=3";
+  cases[4].processes[1].arguments = toy(3) + " --steps=2 --seed=7";
+  check(cases);
+}
+
+//===- Faults in a run ----------------------------------------------------===//
+
+TEST_F(Meets, ARankIsLost) { // F1, F2, F4
+  std::vector<Case> cases;
+  auto add = [&](const std::string &kind, size_t rank, const std::string &phase, int code, const std::string &more,
+                 int own, const std::string &words) {
+    std::string r = std::to_string(rank);
+    Case each =
+        all(3, toy(3) + " --steps=4 --inject-rank-fault=" + kind + ":" + r + ":" + phase + ":2 " + more, code,
+            {"rank " + r, words, "in step 2", "began collective ", "the last collectives of all ranks are in flight."});
+    each.processes[rank].code = own;
+    each.processes[rank].words.clear();
+    cases.push_back(each);
+  };
+  for (size_t rank : {0, 1, 2})
+    for (const char *phase : {"gather", "compute", "reduce"}) {
+      add("kill", rank, phase, FSDPRT_LOST, "", 128 + 9, "is gone, killed or ended before the run did");
+      add("stop", rank, phase, FSDPRT_HUNG, "--heartbeat-seconds=6", 128 + 9, "has given no sign of life for 6");
+    }
+  add("exit", 1, "compute", FSDPRT_LOST, "", 0, "is gone, killed or ended before the run did");
+  add("hang", 0, "reduce", FSDPRT_HUNG, "--timeout-seconds=6", FSDPRT_HUNG, "it made no progress");
+  check(cases);
+}
+
+TEST_F(Meets, ARankFails) { // F8
+  std::string full = " LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_RANK=1 FAIL_AT=20 FAIL_IN=saves";
+  Case each = all(3, toy(3) + " --steps=4 --save-every=1 --save=saves", FSDPRT_FAILED,
+                  {"rank 1: ", "could not be saved", "No space left on device"});
+  each.processes[1].environment += full;
+  check({each});
+}
+
+TEST_F(Meets, EndsBehindAStepWhenOneIsAsked) { // F3
+  Case each = all(2, toy(2) + " --steps=100000000 --save=saves", 128 + 15);
+  each.processes[0].words = {"interrupted after step", "saved step"};
+  each.meanwhile = "for n in $(seq 600); do grep -q '^step' log.$i.0 && break; sleep 0.1; done; kill -TERM $p1";
+  check({each});
+  EXPECT_EQ(bash("test -s saves/latest"), 0);
+}
+
+TEST_F(Meets, TheHostIsLost) {
+  Case each = all(2, toy(2) + " --steps=100000000", FSDPRT_LOST,
+                  {"the process that watches over the ranks, which rank 0 starts, is gone"});
+  each.meanwhile = "for n in $(seq 600); do grep -q '^step' log.$i.0 && break; sleep 0.1; done; pkill -KILL -P $p0";
+  check({each});
+}
