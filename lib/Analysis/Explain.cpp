@@ -52,6 +52,7 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
       json.attribute(stringifyCategory(category), memory[category]);
     json.attribute("peak", memory.peak);
     json.attribute("lower_bound", memory.lowerBound);
+    json.attribute("host", memory.host);
     json.attribute("padding", memory.padding);
     json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer]);
   });
@@ -217,6 +218,8 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   llvm::raw_string_ostream(packed) << llvm::format("%.1f %% of the lower bound", quality);
   writeRow(os, "peak (arena)", memory.peak, packed);
   writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
+  if (memory.host)
+    writeRow(os, "on the host", memory.host, "in an arena beside it");
   writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
   writeReduction(memory, os);
   if (!memory.peakCommand)

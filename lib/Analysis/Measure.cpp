@@ -96,6 +96,8 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   llvm::MapVector<StringAttr, ProgramBuffers> programs;
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (auto buffer : layout.getOps<BufferOp>()) {
+    if (buffer.getHost())
+      continue;
     unsigned category = static_cast<unsigned>(buffer.getCategory());
     if (buffer.isPersistent()) {
       persistent.push_back(buffer);
@@ -122,6 +124,7 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
       report.unshardedPeak =
           SymbolTable::lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()).getArenaBytes();
   report.peak = layout.getArenaBytes();
+  report.host = layout.getHostBytes();
   report.lowerBound = layout.getLowerBound() + layout.getWorkspaceBytes();
   addUnits(report, module, layout);
   return report;

@@ -117,7 +117,7 @@ private:
 static void writeBuffers(LayoutOp layout, ProgramOp step, llvm::json::OStream &json) {
   json.attributeArray("buffers", [&] {
     for (auto buffer : layout.getOps<BufferOp>()) {
-      if (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr())
+      if (buffer.getHost() || (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr()))
         continue;
       json.array([&] {
         json.value(buffer.getLabel());

@@ -73,16 +73,18 @@ LogicalResult LayoutOp::verify() {
       continue;
     names.insert(buffer.getSymName());
     std::optional<int64_t> offset = buffer.getOffset();
-    int64_t room = static_cast<int64_t>(getArenaBytes()) - static_cast<int64_t>(buffer.getBytes());
+    int64_t arena = buffer.getHost() ? getHostBytes() : getArenaBytes();
+    int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
     if (offset && (*offset < 0 || *offset % arenaAlignment || *offset > room)) // (C3)
       return buffer.emitOpError("expected an offset that is a multiple of ")
-             << arenaAlignment << " within the arena of " << getArenaBytes() << " bytes, found " << *offset;
+             << arenaAlignment << " within the arena of " << arena << " bytes, found " << *offset;
   }
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
       return emitOpError("expected ") << name << " to be one of its buffers";
   for (uint64_t number :
-       {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(), getWorkers()})
+       {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(), getWorkers(),
+        getHostBytes()})
     if (static_cast<int64_t>(number) < 0) // (C4)
       return emitOpError("expected no negative number, found ") << static_cast<int64_t>(number);
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||

@@ -20,6 +20,7 @@
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdprt/artifact_generated.h"
+#include "fsdprt/artifact_header.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -82,8 +83,12 @@ private:
     return pieces == mesh.getAxisSize("shard") ? fb::Split::shard : fb::Split::shard_replicate;
   }
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) { return tables.lookupSymbolIn<BufferOp>(layout, name); }
+  /// Behind the arena, offsets are those of the host's.
+  uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
+    return *buffer.getOffset() + (buffer.getHost() ? llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT) : 0);
+  }
   fb::Slice getSlice(LayoutOp layout, SliceAttr slice) {
-    return {*getBuffer(layout, slice.getBuffer()).getOffset() + slice.getOffset(),
+    return {getOffset(layout, getBuffer(layout, slice.getBuffer())) + slice.getOffset(),
             static_cast<uint64_t>(slice.getBytes()), static_cast<uint64_t>(slice.getStride()),
             static_cast<uint64_t>(slice.getPiece()), getSplit(slice.getAxes())};
   }
@@ -91,7 +96,7 @@ private:
     if (!name)
       return {0, 0, 0, 0, 0};
     BufferOp buffer = getBuffer(layout, name);
-    return {*buffer.getOffset(), buffer.getBytes(), 0, 0, 0};
+    return {getOffset(layout, buffer), buffer.getBytes(), 0, 0, 0};
   }
   /// Elements of the tokens of a step, or of its first input.
   uint64_t countTokens();
@@ -237,7 +242,7 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     int64_t elements = state.getTensorType().getNumElements();
     states.push_back(fb::CreateState(builder, indices.at(state.getUnitAttr().getAttr()),
                                      static_cast<fb::StateRole>(state.getRole()), *dtype,
-                                     *getBuffer(layout, state.getBufferAttr()).getOffset(), elements,
+                                     getOffset(layout, getBuffer(layout, state.getBufferAttr())), elements,
                                      getSplit(unit.getFlatSize() / std::max<int64_t>(1, elements))));
   }
   for (auto input : layout.getOps<InputSlotOp>()) {
@@ -256,7 +261,7 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     if (!extra.empty())
       extraVector = builder.CreateVector(extra.data(), extra.size());
     inputs.push_back(fb::CreateInput(builder, addString(input.getName()), role, *dtype, shapeVector,
-                                     *buffer.getOffset(), buffer.getBytes(), input.getMicroBatches(), input.getLimit(),
+                                     getOffset(layout, buffer), buffer.getBytes(), input.getMicroBatches(), input.getLimit(),
                                      extraVector));
   }
   return success();
@@ -276,7 +281,7 @@ FailureOr<Offset<fb::Layout>> ManifestBuilder::addLayout(LayoutOp layout) {
   for (auto buffer : layout.getOps<BufferOp>()) {
     bool always = buffer.isPersistent();
     buffers.push_back(fb::CreateBuffer(builder, addString(buffer.getLabel()),
-                                       static_cast<fb::Category>(buffer.getCategory()), *buffer.getOffset(),
+                                       static_cast<fb::Category>(buffer.getCategory()), getOffset(layout, buffer),
                                        buffer.getBytes(), always ? ~0u : programs.at(buffer.getProgramAttr().getAttr()),
                                        always ? 0 : *buffer.getFirst(), always ? ~0u : *buffer.getLast()));
   }
@@ -286,7 +291,8 @@ FailureOr<Offset<fb::Layout>> ManifestBuilder::addLayout(LayoutOp layout) {
   fb::Slice block = getWhole(layout, layout.getBlockAttr()), rank = getWhole(layout, layout.getRankAttr());
   fb::Slice workspace(layout.getWorkspaceOffset(), layout.getWorkspaceBytes(), 0, 0, 0);
   return fb::CreateLayout(builder, layout.getArenaBytes(), statesVector, inputsVector, &block, &rank, &workspace,
-                          layout.getSharedBytes(), layout.getWorkerBytes(), layout.getWorkers(), buffersVector);
+                          layout.getSharedBytes(), layout.getWorkerBytes(), layout.getWorkers(), buffersVector,
+                          layout.getHostBytes());
 }
 
 FailureOr<Offset<fb::Program>> ManifestBuilder::addProgram(ProgramOp program) {

@@ -40,7 +40,8 @@ static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
 static int64_t getEnd(LayoutOp layout) {
   int64_t end = 0;
   for (auto buffer : layout.getOps<BufferOp>())
-    end = std::max(end, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
+    if (!buffer.getHost())
+      end = std::max(end, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
   return llvm::alignTo(end, bufferAlignment);
 }
 

@@ -51,7 +51,7 @@ LayoutBuilder::LayoutBuilder(ModuleOp module, StringRef name) : builder(module.g
 
 Place LayoutBuilder::addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes, Location loc) {
   auto buffer = BufferOp::create(builder, loc, symbol, label, category, bytes, IntegerAttr(), nullptr, IntegerAttr(),
-                                 IntegerAttr());
+                                 IntegerAttr(), /*host=*/false);
   return {buffer, 0, bytes, 0};
 }
 

@@ -12,6 +12,7 @@
 //  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
 //  3. The arena ends where the largest program does. Its lower bound: what always
 //     lives, and the most that is alive at once.
+//  4. The same for the buffers of the host, in an arena of their own.
 //
 // The workspace of kernels comes behind the arena when they are compiled.
 //
@@ -29,54 +30,70 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
+struct ArenaSize {
+  int64_t bytes = 0, lowerBound = 0;
+};
+} // namespace
+
+/// Steps 1 to 3, for the buffers of one arena.
+static ArenaSize pack(ArrayRef<BufferOp> arena) {
+  int64_t end = 0, bound = 0;
+  llvm::MapVector<StringAttr, SmallVector<BufferOp>> programs;
+  for (BufferOp buffer : arena) {
+    Builder builder(buffer.getContext());
+    if (!buffer.isPersistent()) {
+      programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
+      continue;
+    }
+    int64_t bytes = buffer.getBytes(), offset = llvm::alignTo(end, getBufferAlignment(bytes));
+    buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+    end = offset + llvm::alignTo(bytes, bufferAlignment);
+    bound += llvm::alignTo(bytes, bufferAlignment);
+  }
+  int64_t alignment = bufferAlignment, room = 0, roomBound = 0;
+  for (auto &[program, buffers] : programs)
+    for (BufferOp buffer : buffers)
+      alignment = std::max(alignment, getBufferAlignment(buffer.getBytes()));
+  int64_t base = llvm::alignTo(end, alignment);
+  for (auto &[program, buffers] : programs) {
+    SmallVector<Interval> intervals;
+    for (BufferOp buffer : buffers)
+      intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
+                           static_cast<int64_t>(*buffer.getLast())});
+    Packing packing = packIntervals(intervals);
+    for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
+      buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(base + offset));
+    room = std::max(room, packing.bytes);
+    roomBound = std::max(roomBound, packing.lowerBound);
+  }
+  return {room == 0 ? end : base + room, bound + roomBound};
+}
+
+namespace {
 
 class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
   void runOnOperation() override {
-    for (auto layout : getOperation().getOps<LayoutOp>())
-      if (failed(pack(layout)))
+    for (auto layout : getOperation().getOps<LayoutOp>()) {
+      SmallVector<BufferOp> device, host;
+      for (auto buffer : layout.getOps<BufferOp>())
+        (buffer.getHost() ? host : device).push_back(buffer);
+      ArenaSize arena = pack(device);
+      if (arena.bytes == 0) {
+        layout.emitError("holds no byte; expected at least one state or input");
         return signalPassFailure();
-  }
-
-  LogicalResult pack(LayoutOp layout) {
-    int64_t end = 0, bound = 0;
-    llvm::MapVector<StringAttr, SmallVector<BufferOp>> programs;
-    Builder builder(&getContext());
-    for (auto buffer : layout.getOps<BufferOp>()) {
-      if (!buffer.isPersistent()) {
-        programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
-        continue;
       }
-      int64_t bytes = buffer.getBytes(), offset = llvm::alignTo(end, getBufferAlignment(bytes));
-      buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
-      end = offset + llvm::alignTo(bytes, bufferAlignment);
-      bound += llvm::alignTo(bytes, bufferAlignment);
+      layout.setArenaBytes(arena.bytes);
+      layout.setLowerBound(arena.lowerBound);
+      pack(host);
+      int64_t hostEnd = 0;
+      for (BufferOp buffer : host)
+        hostEnd = std::max(hostEnd, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
+      layout.setHostBytes(hostEnd);
+      if (static_cast<int64_t>(arenaBytes) < arena.bytes) {
+        arenaBytes = arena.bytes;
+        boundBytes = arena.lowerBound;
+      }
     }
-    int64_t alignment = bufferAlignment, room = 0, roomBound = 0;
-    for (auto &[program, buffers] : programs)
-      for (BufferOp buffer : buffers)
-        alignment = std::max(alignment, getBufferAlignment(buffer.getBytes()));
-    int64_t base = llvm::alignTo(end, alignment);
-    for (auto &[program, buffers] : programs) {
-      SmallVector<Interval> intervals;
-      for (BufferOp buffer : buffers)
-        intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
-                             static_cast<int64_t>(*buffer.getLast())});
-      Packing packing = packIntervals(intervals);
-      for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
-        buffer.setOffsetAttr(builder.getI64IntegerAttr(base + offset));
-      room = std::max(room, packing.bytes);
-      roomBound = std::max(roomBound, packing.lowerBound);
-    }
-    int64_t bytes = room == 0 ? end : base + room;
-    if (bytes == 0)
-      return layout.emitError("holds no byte; expected at least one state or input");
-    layout.setArenaBytes(bytes);
-    layout.setLowerBound(bound + roomBound);
-    if (static_cast<int64_t>(arenaBytes) < bytes) {
-      arenaBytes = bytes;
-      boundBytes = bound + roomBound;
-    }
-    return success();
   }
 };
 

@@ -26,6 +26,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
   pm.addPass(createAssignBuffersPass());
+  if (options.offload != "none")
+    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes}));
   if (options.overlap)
     pm.addPass(createScheduleCollectivesPass(
         {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster}));

@@ -14,6 +14,7 @@
 //       live within one iteration;
 //     - each reads bytes that were written before (states and inputs always are; a buffer that
 //       lives within one iteration holds nothing when the iteration begins);
+//     - a launch has its buffers in one arena, the device's or the host's; a collective has the device's;
 //     - none writes the source, or touches the target, of a collective in flight.
 //
 // One walk is enough for a loop: from one iteration to the next, what is written only grows.
@@ -128,6 +129,8 @@ public:
   LogicalResult run(SmallVector<NumberedCommand> &commands) {
     for (const NumberedCommand &command : commands) {
       SmallVector<Access> accesses = getAccesses(command.op, tables);
+      if (failed(checkArenas(command, accesses)))
+        return failure();
       for (const Access &access : accesses)
         if (failed(checkLifetime(command, access)) || failed(checkInFlight(command, access)) ||
             failed(checkWritten(command, access)))
@@ -151,6 +154,24 @@ private:
   }
 
   BufferOp getBuffer(SliceAttr slice) { return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer()); }
+
+  LogicalResult checkArenas(const NumberedCommand &command, ArrayRef<Access> accesses) {
+    if (!isa<LaunchOp, CollectiveOp>(command.op) || accesses.empty())
+      return success();
+    bool host = isa<LaunchOp>(command.op) && getBuffer(accesses.front().slice).getHost();
+    for (const Access &access : accesses) {
+      BufferOp buffer = getBuffer(access.slice);
+      if (buffer.getHost() == host)
+        continue;
+      InFlightDiagnostic diag = command.op->emitError("command ")
+                                << command.number << " (" << describeCommand(command.op) << ") runs on the "
+                                << (host ? "host" : "device") << ", but @" << buffer.getSymName() << " is on the "
+                                << (host ? "device" : "host") << "; expected a copy between them";
+      diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
+      return diag;
+    }
+    return success();
+  }
 
   LogicalResult checkLifetime(const NumberedCommand &command, const Access &access) {
     BufferOp buffer = getBuffer(access.slice);
@@ -219,13 +240,14 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     SymbolTableCollection tables;
     for (auto program : getOperation().getOps<ProgramOp>()) {
       auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
-      SmallVector<BufferOp> buffers;
+      SmallVector<BufferOp> buffers, hostBuffers;
       for (auto buffer : layout.getOps<BufferOp>())
         if (buffer.isPersistent() || buffer.getProgramAttr().getAttr() == program.getSymNameAttr())
-          buffers.push_back(buffer);
+          (buffer.getHost() ? hostBuffers : buffers).push_back(buffer);
       SmallVector<NumberedCommand> commands = numberCommands(program);
       numCommands += commands.size();
-      if (failed(checkMemory(buffers)) || failed(CommandChecker(program, layout, tables).run(commands)))
+      if (failed(checkMemory(buffers)) || failed(checkMemory(hostBuffers)) ||
+          failed(CommandChecker(program, layout, tables).run(commands)))
         return signalPassFailure();
     }
     markAllAnalysesPreserved();

@@ -248,6 +248,12 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
+/// A host's arena, on which a binding or an operand is put.
+void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
+  m.layouts[0]->host_bytes = 1 << 20;
+  slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
+}
+
 /// Parameters that are whole numbers; the states are still of floats.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
@@ -353,6 +359,22 @@ const Rule rules[] = {
     {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},
     {"V11Shared", "as of the others which run on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
     {"V11None", "at least one program", [](auto &m) { m.programs.clear(); }},
+    {"V6Host", "expected a host's arena of at most 2^48 bytes", [](auto &m) { m.layouts[0]->host_bytes = huge; }},
+    {"V6HostBounds", "within the arena's",
+     [](auto &m) {
+       m.layouts[0]->host_bytes = 64;
+       m.layouts[0]->states[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
+     }},
+    {"V6HostBlock", "expected to be on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->block); }},
+    {"V6HostWorkspace", "expected the workspace on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->workspace); }},
+    {"V13Arenas", "expected to lie in the arena of binding 0",
+     [](auto &m) { moveToHost(m, launch(m, 13).bindings[1]); }},
+    {"V14Arenas", "expected a source and a target on the device",
+     [](auto &m) {
+       for (auto &command : program(m, "step").commands)
+         if (command->body.type == fb::Body::Collective)
+           return moveToHost(m, *command->body.AsCollective()->source);
+     }},
     {"V12Bounds", "expected a range within the arena's",
      [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], huge); }},
     {"V12Size", "expected a range within the arena's",

@@ -772,3 +772,10 @@ fsdp.program @step layout @arena {
     }
   }
 }
+
+// -----
+
+fsdp.layout @arena arena 4096 attributes {host_bytes = 64 : i64} {
+  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 64 bytes, found 64}}
+  fsdp.buffer @s "s" optimizer 64 host at 64
+}

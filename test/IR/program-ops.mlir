@@ -14,9 +14,9 @@ func.func @f(%x: tensor<16xf32>) -> tensor<16xf32> {
   return %r#0 : tensor<16xf32>
 }
 // CHECK: fsdp.layout @arena arena 4096 block @block rank @rank attributes {
-// CHECK-SAME: lower_bound = 512 : i64, shared_bytes = 64 : i64, worker_bytes = 128 : i64, workers = 2 : i64, workspace_offset = 1024 : i64}
+// CHECK-SAME: host_bytes = 64 : i64, lower_bound = 512 : i64, shared_bytes = 64 : i64, worker_bytes = 128 : i64, workers = 2 : i64, workspace_offset = 1024 : i64}
 fsdp.layout @arena arena 4096 block @block rank @rank attributes {
-    lower_bound = 512 : i64, shared_bytes = 64 : i64, worker_bytes = 128 : i64, workers = 2 : i64,
+    host_bytes = 64 : i64, lower_bound = 512 : i64, shared_bytes = 64 : i64, worker_bytes = 128 : i64, workers = 2 : i64,
     workspace_offset = 1024 : i64} {
   // CHECK: fsdp.buffer @s "u parameter" parameters 64 at 0
   fsdp.buffer @s "u parameter" parameters 64 at 0
@@ -29,6 +29,8 @@ fsdp.layout @arena arena 4096 block @block rank @rank attributes {
   fsdp.input_slot "tokens" @i : tensor<2x16xi64> limit 7 or [-100] micro_batches 2
   // CHECK: fsdp.buffer @g "gathered u" gathered 128 at 448 in @step from 0 to 8
   fsdp.buffer @g "gathered u" gathered 128 at 448 in @step from 0 to 8
+  // CHECK: fsdp.buffer @h "moments" optimizer 64 host at 0
+  fsdp.buffer @h "moments" optimizer 64 host at 0
   // CHECK: fsdp.buffer @m "mask" activations 4
   fsdp.buffer @m "mask" activations 4
 }

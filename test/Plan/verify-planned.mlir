@@ -127,3 +127,32 @@ fsdp.program @step layout @arena mesh @mesh {
   fsdp.wait 7
   fsdp.fill @a[0, 128]
 }
+
+// -----
+
+// A launch with one foot in each arena; the same offsets in both are no overlap.
+func.func private @k(%x: tensor<16xf32>, %y: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 128 attributes {host_bytes = 64 : i64} {
+  fsdp.buffer @a "a" optimizer 64 host at 0
+  fsdp.buffer @b "b" parameters 64 at 0
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @c "c" parameters 64 at 64
+}
+fsdp.program @step layout @arena {
+  fsdp.copy @a[0, 64] -> @b[0, 64]
+  // expected-error @below {{command 1 (launch) runs on the host, but @c is on the device; expected a copy between them}}
+  fsdp.launch @k(@a[0, 64], @c[0, 64])
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.layout @arena arena 128 attributes {host_bytes = 64 : i64} {
+  // expected-note @below {{the buffer is declared here}}
+  fsdp.buffer @a "a" parameters 64 host at 0
+  fsdp.buffer @b "b" gathered 128 at 0
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{command 0 (all_gather) runs on the device, but @a is on the host; expected a copy between them}}
+  fsdp.collective 0 all_gather @a[0, 64] -> @b[0, 128] of 16 x f32 over ["shard"]
+}

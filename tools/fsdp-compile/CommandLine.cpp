@@ -169,6 +169,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.fuse.remarks = line.remarks;
   options.plan.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.plan.checkpointing = line.checkpointing;
+  options.plan.offload = line.offload;
+  options.plan.offloadMinBytes = parseBytes(line.offloadMinBytes).value_or(0);
   options.plan.overlap = line.overlap;
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
@@ -266,6 +268,13 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return problem;
   if (line.checkpointing == "auto" && line.memoryLimit.empty())
     return std::string("--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
+  std::optional<OffloadKinds> offload = OffloadKinds::parse(line.offload);
+  if (!offload || line.offload.empty())
+    return "--offload=" + line.offload + ": expected none, or each once of parameters, gradients, optimizer and activations, with + between";
+  if (!parseBytes(line.offloadMinBytes))
+    return "--offload-min-bytes=" + line.offloadMinBytes + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
+  if (line.offloadMinBytes.getNumOccurrences() && !offload->activations)
+    return std::string("--offload-min-bytes is of --offload=activations, which is not asked for");
   for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch})
     if (!readPrefetch(*option))
       return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of gathers of at least 0";

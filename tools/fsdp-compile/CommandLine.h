@@ -220,6 +220,14 @@ struct CommandLine {
                "units hand on), selective=KINDS (keeps results of these kinds of kernels: contract, attention, row, map, "
                "column, scatter, copy; several with +), auto (what fits into --memory-limit at the least estimated time)"),
       cl::init("none"), cl::cat(sharding)};
+  cl::opt<std::string> offload{
+      "offload",
+      cl::desc("What lies in the host's memory instead of the arena: none (default), or parameters, gradients, optimizer (the "
+               "update then runs on the host) and activations that wait for the backward; several with +"),
+      cl::init("none"), cl::value_desc("KINDS"), cl::cat(sharding)};
+  cl::opt<std::string> offloadMinBytes{"offload-min-bytes",
+                                       cl::desc("Activations of fewer bytes stay (default 1M), with --offload=activations"),
+                                       cl::value_desc("BYTES"), cl::init("1M"), cl::cat(sharding)};
   cl::opt<bool> overlap{"overlap", cl::desc("Collectives run beside compute: gathers start ahead, reductions are waited for late"),
                         cl::init(false), cl::cat(sharding)};
   cl::opt<std::string> forwardPrefetch{

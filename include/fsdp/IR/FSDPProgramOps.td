@@ -51,6 +51,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
     bytes that are alive at once, which no packing can beat. `block` and `rank` name
     the buffers of the step block and the rank block. The workspace (`shared_bytes`
     for a launch, then `worker_bytes` for each of `workers`) comes with the kernels.
+    `host_bytes` are those of a second arena, in the memory of the host, for the buffers that are marked so.
 
     ```
       | states .. block rank inputs | buffers of the programs, packed | workspace |
@@ -59,7 +60,7 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
 
     Constraints: (C1) it holds `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`;
     (C2) `block` and `rank` name buffers of it; (C3) buffers and the workspace that have
-    an offset lie in the arena, at multiples of 64 bytes; (C4) no number is negative.
+    an offset lie in their arena, at multiples of 64 bytes; (C4) no number is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
                        OptionalAttr<FlatSymbolRefAttr>:$block, OptionalAttr<FlatSymbolRefAttr>:$rank,
@@ -67,7 +68,8 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
                        DefaultValuedAttr<I64Attr, "0">:$workspace_offset,
                        DefaultValuedAttr<I64Attr, "0">:$shared_bytes,
                        DefaultValuedAttr<I64Attr, "0">:$worker_bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$workers);
+                       DefaultValuedAttr<I64Attr, "0">:$workers,
+                       DefaultValuedAttr<I64Attr, "0">:$host_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `arena` $arena_bytes (`block` $block^)? (`rank` $rank^)? attr-dict-with-keyword $body
@@ -86,7 +88,8 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   let summary = "a range of the arena";
   let description = [{
     Lives from command `first` to command `last` of `program`, both included, or
-    always when there is no program. `offset` is set when the arena is packed.
+    always when there is no program. `offset` is set when the arena is packed. With `host` it is a
+    range of the host's arena: commands that compute have all of their buffers there, or none.
 
     Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, 0 ≤ first ≤ last.
 
@@ -96,9 +99,9 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$label, FSDP_CategoryAttr:$category, I64Attr:$bytes,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<FlatSymbolRefAttr>:$program,
-                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last, UnitAttr:$host);
   let assemblyFormat = [{
-    $sym_name $label $category $bytes (`at` $offset^)? (`in` $program^)? (`from` $first^)? (`to` $last^)? attr-dict
+    $sym_name $label $category $bytes (`host` $host^)? (`at` $offset^)? (`in` $program^)? (`from` $first^)? (`to` $last^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{ bool isPersistent() { return !getProgram(); } }];

@@ -120,6 +120,23 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
                     Statistic<"numFills", "num-fills", "Fills of gaps and sums">];
 }
 
+def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
+  let summary = "Keep state, gradients and activations in the host's memory";
+  let description = [{
+    - Requires: programs on buffers (`fsdp-assign-buffers`).
+    - Ensures: buffers of the kinds are in the host's arena, in the programs over `@arena`. A launch has all of its
+      buffers there, or none: the optimizer's update runs where its state is, and what it needs from the other arena is copied.
+      Collectives have theirs on the device. Lifetimes are those of the new commands.
+    - Keeps: values; the order of all other commands.
+  }];
+  let options = [Option<"what", "what", "std::string", "\"none\"",
+                        "parameters, gradients, optimizer and activations, with '+' between; or none.">,
+                 Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers in the host's arena">,
+                    Statistic<"numCopies", "num-copies", "Copies between the arenas">];
+}
+
 def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleOp"> {
   let summary = "Start collectives early and wait for them late";
   let description = [{
@@ -160,7 +177,7 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
     - Ensures: buffers that always live stand first, in order; behind them the buffers
       of each program, packed by lifetime; programs of one layout share that
-      room. `arena_bytes` and `lower_bound` are set.
+      room. `arena_bytes` and `lower_bound` are set; `host_bytes` where buffers are in the host's arena.
     - Keeps: commands.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -186,7 +203,8 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
     - Ensures: no function with `fsdp.program` is left; every buffer has an offset;
       no command touches a buffer outside its lifetime; no command reads a byte that
       nothing wrote before it; buffers that live at the same time do not overlap (a check
-      by sweep, which shares nothing with the packer); source and target of a
+      by sweep, which shares nothing with the packer); a launch has all its buffers in one arena, a collective on
+      the device; source and target of a
       collective are left alone until it is done.
     - Keeps: everything.
   }];

@@ -7,17 +7,30 @@
 #ifndef FSDP_PLAN_PIPELINE_H
 #define FSDP_PLAN_PIPELINE_H
 
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
+/// What lies in the host's memory and not in the arena.
+struct OffloadKinds {
+  bool parameters = false, gradients = false, optimizer = false, activations = false;
+  bool any() const { return parameters || gradients || optimizer || activations; }
+  /// "none", or words with '+' between; nothing when `text` is neither, or has a word twice.
+  static std::optional<OffloadKinds> parse(llvm::StringRef text);
+};
+
 struct PlanOptions {
   /// What of the forward is computed again in the backward: none, full, or selective=KIND+KIND (what is kept), or auto:
   /// what fits into memoryLimit at the least time.
   std::string checkpointing = "none";
+  /// Kept in the host's memory: words of OffloadKinds; activations of offloadMinBytes and more.
+  std::string offload = "none";
+  int64_t offloadMinBytes = 1 << 20;
   /// Collectives run beside compute: gathers are started ahead, reductions waited for later.
   bool overlap = false;
   /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as hide them.

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 5
+#define FSDPRT_ABI_MINOR 6
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -121,6 +121,7 @@ typedef struct fsdprt_artifact_info {
   double lr;
   uint8_t sha256[32];
   uint64_t seed; /* of initial values and samples, where a run gives none */
+  uint64_t host_bytes; /* of arena_bytes: those of the host's arena */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {

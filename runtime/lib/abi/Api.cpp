@@ -11,6 +11,7 @@
 
 #include "abi/Guard.h"
 #include "abi/Structs.h"
+#include "artifact/Arenas.h"
 #include "artifact/Dump.h"
 #include <cerrno>
 #include <cstdio>
@@ -54,9 +55,11 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
   for (const fb::Program *program : *manifest.programs()) {
     const fb::Layout &layout = *manifest.layouts()->Get(program->layout());
     bool reference = isReferenceProgram(program->name()->str());
-    (reference ? filled.reference_arena_bytes : filled.arena_bytes) = layout.arena_bytes();
-    if (!reference)
-      filled.workers = layout.workers();
+    (reference ? filled.reference_arena_bytes : filled.arena_bytes) = mappedBytes(layout);
+    if (reference)
+      continue;
+    filled.workers = layout.workers();
+    filled.host_bytes = layout.host_bytes();
   }
   filled.seed = manifest.seed();
   std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "artifact/Arenas.h"
 #include "artifact/Dump.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -140,6 +141,8 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
              index, (ull)layout.arena_bytes(), slice(layout.block()).c_str(),
              layout.workspace() ? slice(layout.workspace()).c_str() : "none", layout.workers(),
              (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
+  if (layout.host_bytes())
+    put(format("  the host's arena: %llu bytes, from offset %llu on\n", (ull)layout.host_bytes(), (ull)hostBegin(layout)));
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     put(format("  state %u: %s of '%s', %llu x %s at %llu%s\n", i, fb::EnumNameStateRole(state.role()),

@@ -13,6 +13,7 @@
 #ifndef FSDPRT_ARTIFACT_VERIFIER_H
 #define FSDPRT_ARTIFACT_VERIFIER_H
 
+#include "artifact/Arenas.h"
 #include "collectives/Mesh.h"
 #include "fsdprt/artifact_generated.h"
 #include <string>

@@ -250,7 +250,7 @@ void ManifestVerifier::verifyFeatures() { // (V5)
 
 /// Takes a range of the arena for something that stays there.
 void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what) { // (V6)
-  if (offset % 64 != 0 || !isInside(offset, bytes, layout.arena_bytes()))
+  if (offset % 64 != 0 || !liesInArena(layout, offset, offset, bytes))
     refuse("%s: expected a multiple of 64 and a range within the arena's %llu bytes, found [%llu, +%llu)", what.c_str(),
            (ull)layout.arena_bytes(), (ull)offset, (ull)bytes);
   if (bytes)
@@ -317,13 +317,17 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
 void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
   if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
+  if (isOnHost(layout, slice->offset()))
+    refuse("%s: expected to be on the device", what.c_str());
   claim(layout, slice->offset(), slice->bytes(), std::move(what));
 }
 
 void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   ranges.clear();
-  if (layout.arena_bytes() > maxElements)
+  if (layout.arena_bytes() > maxArenaBytes)
     refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index, (ull)layout.arena_bytes());
+  if (layout.host_bytes() > maxArenaBytes)
+    refuse("layout %u: expected a host's arena of at most 2^48 bytes, found %llu", index, (ull)layout.host_bytes());
   verifyStates(layout, index);
   verifyInputs(layout, index);
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
@@ -342,6 +346,8 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
       layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
     refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes",
            index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
+  if (layout.workspace() && isOnHost(layout, layout.workspace()->offset()))
+    refuse("layout %u: expected the workspace on the device", index);
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
   if (manifest.threads_per_rank() < 1 || manifest.threads_per_rank() > layout.workers()) // (V10)
@@ -352,7 +358,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
       refuse("%s and %s overlap in the arena", ranges[i - 1].what.c_str(), ranges[i].what.c_str());
   for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
-    if (buffer.category() > fb::Category::control || !isInside(buffer.offset(), buffer.bytes(), layout.arena_bytes()))
+    if (buffer.category() > fb::Category::control || !liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes()))
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
   }
 }

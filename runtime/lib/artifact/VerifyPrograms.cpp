@@ -154,7 +154,7 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
               !__builtin_add_overflow(sweep, slice->offset(), &end) &&
               !__builtin_mul_overflow(slice->piece(), last, &skip) && !__builtin_add_overflow(end, skip, &end) &&
-              isInside(end, slice->bytes(), layout.arena_bytes());
+              liesInArena(layout, slice->offset(), end, slice->bytes());
   if (!fits)
     refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times",
                   what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(),
@@ -190,6 +190,9 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
     if (slice.bytes() < kernel.binding_bytes()->Get(i))
       refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(), (ull)kernel.binding_bytes()->Get(i),
                     (ull)slice.bytes()));
+    if (isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
+      refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
+                    isOnHost(layout, slice.offset()) ? "device's, found the host's" : "host's, found the device's"));
   }
   if (kernel.shared_bytes() > layout.shared_bytes() || kernel.worker_bytes() > layout.worker_bytes())
     refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u has %llu and %llu",
@@ -231,6 +234,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
         "and %llu",
         (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
         nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
+  if (isOnHost(layout, source.offset()) || isOnHost(layout, target.offset()))
+    refuse("expected a source and a target on the device, found one on the host");
   bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received &&
               source.piece() == target.piece() && source.split() == target.split();
   if (!same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/Session.h"
+#include "artifact/Arenas.h"
 #include "artifact/CpuFeatures.h"
 #include "collectives/Agreement.h"
 #include "collectives/Local.h"
@@ -134,8 +135,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   uint64_t ranks = artifact.getMesh().ranks();
   bool threads = isBackend(options, "local") || isBackend(options, "nccl"), mapsPeers = !isBackend(options, "mpi");
   MemoryDemand demand;
-  demand.arena = layout.arena_bytes();
-  demand.reference = reference ? reference->arena_bytes() : 0;
+  demand.arena = mappedBytes(layout);
+  demand.reference = reference ? mappedBytes(*reference) : 0;
   demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;

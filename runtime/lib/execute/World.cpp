@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/World.h"
+#include "artifact/Arenas.h"
 #include "execute/Initialise.h"
 #include "execute/Philox.h"
 #include <algorithm>
@@ -44,7 +45,7 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   size_t bindings = mostBindings();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
-    members.push_back(std::make_unique<Rank>(layout.arena_bytes(), kind, options.threadsPerRank, spins, bindings));
+    members.push_back(std::make_unique<Rank>(mappedBytes(layout), kind, options.threadsPerRank, spins, bindings));
     const Arena &arena = members[i]->arena;
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   }

@@ -187,6 +187,8 @@ void Trainer::announce() {
   printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
                shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
                shortBytes(resident > here ? resident - here : 0, c));
+  if (info.host_bytes)
+    printer.line("of them on the host: %s per rank (%llu bytes)", shortBytes(info.host_bytes, a), (ull)info.host_bytes);
   if (tokens)
     printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
                  (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),

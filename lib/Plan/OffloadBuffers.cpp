@@ -1,0 +1,340 @@
+//===- OffloadBuffers.cpp - What lies in the host's memory ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Buffers of some kinds move to the host's arena, and copies bring them to where they
+// are computed with.
+//
+//   reduce_scatter @flat -> @grad            reduce_scatter @flat -> @grad.0
+//   launch update(@param, @grad, @moment)    copy @grad.0 -> @host.0
+//                                       =>   copy @param -> @host.1
+//   with @moment on the host                 launch update(@host.1, @host.0, @moment)
+//                                            copy @host.1 -> @param
+//
+//  1. Mark what has its home there: states by their role, and the gradients that no
+//     collective reads any more.
+//  2. A launch that needs one of them, and otherwise nothing but parameters, gradients,
+//     optimizer state, staging and numbers that steer, runs on the host: what it needs
+//     from the device is copied there first, and what it writes for it, back.
+//  3. Any other launch, and any collective, runs on the device: the same the other
+//     way round. Copies and fills reach both arenas.
+//  4. Activations that wait for long: a copy to the host behind the last use before, and
+//     one into another buffer in front of the first use behind.
+//
+// O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set
+// again. Not done here: copies beside compute, copies that are shared between launches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Packing.h"
+#include "fsdp/Plan/Passes.h"
+#include "fsdp/Plan/Pipeline.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_OFFLOADBUFFERSPASS
+#include "fsdp/Plan/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Commands between two uses of an activation that a copy there and back is worth: a layer or so.
+static constexpr int64_t minCommandsAway = 16;
+
+std::optional<OffloadKinds> OffloadKinds::parse(StringRef text) {
+  OffloadKinds kinds;
+  if (text.empty() || text == "none")
+    return kinds;
+  SmallVector<StringRef> words;
+  text.split(words, '+');
+  for (StringRef word : words) {
+    bool *kind = llvm::StringSwitch<bool *>(word)
+                     .Case("parameters", &kinds.parameters)
+                     .Case("gradients", &kinds.gradients)
+                     .Case("optimizer", &kinds.optimizer)
+                     .Case("activations", &kinds.activations)
+                     .Default(nullptr);
+    if (!kind || *kind)
+      return std::nullopt;
+    *kind = true;
+  }
+  return kinds;
+}
+
+namespace {
+
+/// One layout and its programs.
+class Offloader {
+public:
+  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes)
+      : layout(layout), kinds(kinds), minBytes(minBytes), builder(layout.getContext()) {
+    for (auto buffer : layout.getOps<BufferOp>())
+      buffers[buffer.getSymNameAttr()] = buffer;
+  }
+
+  void markStates();
+  void run(ProgramOp program);
+
+  unsigned numCopies = 0;
+
+private:
+  void markGradients();
+  void placeLaunch(LaunchOp launch);
+  void placeCollective(CollectiveOp collective);
+  void splitActivations(Block &block);
+  bool split(BufferOp buffer, ArrayRef<Operation *> uses);
+
+  BufferOp getBuffer(FlatSymbolRefAttr name) { return buffers.at(name.getAttr()); }
+  BufferOp getBuffer(SliceAttr slice) { return getBuffer(slice.getBuffer()); }
+  bool isOnHost(SliceAttr slice) { return getBuffer(slice).getHost(); }
+  bool runsOnHost(LaunchOp launch);
+  BufferOp addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes, bool host, Location loc);
+  SliceAttr getWhole(BufferOp buffer);
+  void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
+  /// What a command at `op` has instead of `access` when it runs on the host (the device).
+  SliceAttr stage(const Access &access, bool host, Operation *op);
+
+  LayoutOp layout;
+  const OffloadKinds &kinds;
+  int64_t minBytes;
+  OpBuilder builder;
+  ProgramOp program;
+  DenseMap<StringAttr, BufferOp> buffers; ///< of the layout, new ones too
+  SymbolTableCollection tables;           ///< of kernels
+  unsigned numBuffers = 0;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Step 1
+//===----------------------------------------------------------------------===//
+
+void Offloader::markStates() {
+  for (auto state : layout.getOps<StateSlotOp>()) {
+    bool isParameter = state.getRole() == StateRole::parameter;
+    if (isParameter ? kinds.parameters : kinds.optimizer)
+      getBuffer(state.getBufferAttr()).setHost(true);
+  }
+}
+
+/// What a collective reads stays: it is not yet what the optimizer takes.
+void Offloader::markGradients() {
+  llvm::DenseSet<Attribute> read, used;
+  program.walk([&](Operation *op) {
+    for (const Access &access : getAccesses(op, tables)) {
+      used.insert(access.slice.getBuffer());
+      if (access.reads && isa<CollectiveOp>(op))
+        read.insert(access.slice.getBuffer());
+    }
+  });
+  for (auto buffer : layout.getOps<BufferOp>()) {
+    auto name = FlatSymbolRefAttr::get(buffer.getSymNameAttr());
+    if (buffer.getCategory() == Category::gradients && used.contains(name) && !read.contains(name))
+      buffer.setHost(true);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Steps 2 and 3
+//===----------------------------------------------------------------------===//
+
+BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes, bool host,
+                              Location loc) {
+  OpBuilder atEnd = OpBuilder::atBlockEnd(&layout.getBody().front());
+  std::string symbol = (program.getSymName() + "." + kind + "." + Twine(numBuffers++)).str();
+  auto buffer = BufferOp::create(atEnd, loc, symbol, label.str(), category, bytes, IntegerAttr(), nullptr, IntegerAttr(),
+                                 IntegerAttr(), host);
+  return buffers[buffer.getSymNameAttr()] = buffer;
+}
+
+SliceAttr Offloader::getWhole(BufferOp buffer) {
+  return SliceAttr::get(builder.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, buffer.getBytes(), 0,
+                        0, ArrayAttr());
+}
+
+void Offloader::copy(SliceAttr from, SliceAttr to, StringRef label, Location loc) {
+  CopyOp::create(builder, loc, from, to, builder.getStringAttr(label));
+  ++numCopies;
+}
+
+SliceAttr Offloader::stage(const Access &access, bool host, Operation *op) {
+  BufferOp home = getBuffer(access.slice);
+  std::string label = home.getLabel().str();
+  BufferOp staged = addBuffer(host ? "host" : "device", (host ? "on the host: " : "on the device: ") + label,
+                              Category::staging, access.slice.getBytes(), host, op->getLoc());
+  SliceAttr slice = getWhole(staged);
+  if (access.reads) {
+    builder.setInsertionPoint(op);
+    copy(access.slice, slice, (host ? "to the host: " : "to the device: ") + label, op->getLoc());
+  }
+  if (access.writes) {
+    builder.setInsertionPointAfter(op);
+    copy(slice, access.slice, (host ? "to the device: " : "to the host: ") + label, op->getLoc());
+  }
+  return slice;
+}
+
+bool Offloader::runsOnHost(LaunchOp launch) {
+  bool touches = false;
+  for (SliceAttr slice : launch.getBindings().getAsRange<SliceAttr>()) {
+    BufferOp buffer = getBuffer(slice);
+    touches |= buffer.getHost();
+    switch (buffer.getCategory()) {
+    case Category::parameters:
+    case Category::gradients:
+    case Category::optimizer:
+    case Category::staging:
+    case Category::control:
+      break;
+    default:
+      return false;
+    }
+  }
+  return touches;
+}
+
+void Offloader::placeLaunch(LaunchOp launch) {
+  bool host = runsOnHost(launch);
+  SmallVector<Attribute> bindings;
+  for (const Access &access : getAccesses(launch, tables))
+    bindings.push_back(isOnHost(access.slice) == host ? access.slice : stage(access, host, launch));
+  launch.setBindingsAttr(builder.getArrayAttr(bindings));
+}
+
+void Offloader::placeCollective(CollectiveOp collective) {
+  SliceAttr source = collective.getSource(), target = collective.getTarget();
+  if (source == target && isOnHost(source)) {
+    SliceAttr both = stage({source, true, true}, /*host=*/false, collective);
+    collective.setSourceAttr(both);
+    collective.setTargetAttr(both);
+    return;
+  }
+  if (isOnHost(source))
+    collective.setSourceAttr(stage({source, true, false}, /*host=*/false, collective));
+  if (isOnHost(target))
+    collective.setTargetAttr(stage({target, false, true}, /*host=*/false, collective));
+}
+
+//===----------------------------------------------------------------------===//
+// Step 4
+//===----------------------------------------------------------------------===//
+
+/// Replaces what a command has of `from`.
+static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](SliceAttr slice) -> std::optional<Attribute> {
+    if (slice.getBuffer() != from)
+      return std::nullopt;
+    return SliceAttr::get(slice.getContext(), to, slice.getOffset(), slice.getBytes(), slice.getStride(),
+                          slice.getPiece(), slice.getAxes());
+  });
+  replacer.replaceElementsIn(op);
+}
+
+/// At the widest gap between `uses`, in order; false when there is none that is wide enough.
+bool Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
+  size_t at = 0;
+  int64_t widest = 0;
+  for (size_t i = 1; i < uses.size(); ++i) {
+    int64_t width = 0;
+    for (Operation *op = uses[i - 1]; op != uses[i]; op = op->getNextNode())
+      ++width;
+    if (width > widest) {
+      widest = width;
+      at = i;
+    }
+  }
+  if (widest < minCommandsAway)
+    return false;
+  // Only what one command wrote as a whole is whole.
+  auto whole = getWhole(buffer);
+  bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
+    return llvm::any_of(getAccesses(op, tables), [&](const Access &access) { return access.writes && access.slice == whole; });
+  });
+  if (!isWhole)
+    return false;
+  std::string label = buffer.getLabel().str();
+  BufferOp away = addBuffer("host", label, buffer.getCategory(), buffer.getBytes(), /*host=*/true, buffer.getLoc());
+  BufferOp back = addBuffer("back", label, buffer.getCategory(), buffer.getBytes(), /*host=*/false, buffer.getLoc());
+  builder.setInsertionPointAfter(uses[at - 1]);
+  copy(whole, getWhole(away), "to the host: " + label, uses[at - 1]->getLoc());
+  builder.setInsertionPoint(uses[at]);
+  copy(getWhole(away), getWhole(back), "to the device: " + label, uses[at]->getLoc());
+  for (Operation *op : uses.drop_front(at))
+    redirect(op, whole.getBuffer(), FlatSymbolRefAttr::get(back.getSymNameAttr()));
+  return true;
+}
+
+void Offloader::splitActivations(Block &block) {
+  llvm::MapVector<Attribute, SmallVector<Operation *>> uses;
+  llvm::DenseSet<Attribute> elsewhere;
+  program.walk([&](Operation *op) {
+    for (const Access &access : getAccesses(op, tables)) {
+      if (op->getBlock() != &block)
+        elsewhere.insert(access.slice.getBuffer());
+      else if (auto &list = uses[access.slice.getBuffer()]; list.empty() || list.back() != op)
+        list.push_back(op);
+    }
+  });
+  for (auto &[name, list] : uses) {
+    BufferOp buffer = getBuffer(cast<FlatSymbolRefAttr>(name));
+    bool isOurs = buffer.getCategory() == Category::activations && !buffer.getHost() &&
+                  static_cast<int64_t>(buffer.getBytes()) >= minBytes;
+    if (isOurs && !elsewhere.contains(name))
+      split(buffer, list);
+  }
+}
+
+void Offloader::run(ProgramOp which) {
+  program = which;
+  if (kinds.gradients)
+    markGradients();
+  SmallVector<Operation *> commands;
+  program.walk([&](Operation *op) { commands.push_back(op); });
+  for (Operation *op : commands)
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](LaunchOp launch) { placeLaunch(launch); })
+        .Case([&](CollectiveOp collective) { placeCollective(collective); });
+  if (kinds.activations) {
+    for (auto loop : program.getBody().getOps<LoopOp>())
+      splitActivations(loop.getBody().front());
+    splitActivations(program.getBody().front());
+  }
+  setLifetimes(program, layout, tables);
+}
+
+namespace {
+
+class OffloadBuffersPass : public fsdp::impl::OffloadBuffersPassBase<OffloadBuffersPass> {
+public:
+  using OffloadBuffersPassBase::OffloadBuffersPassBase;
+
+private:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<OffloadKinds> kinds = OffloadKinds::parse(what);
+    if (!kinds) {
+      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer and activations "
+                       "with '+' between, found '")
+          << what << "'";
+      return signalPassFailure();
+    }
+    auto layout = module.lookupSymbol<LayoutOp>("arena");
+    if (!layout)
+      return;
+    Offloader offloader(layout, *kinds, minBytes);
+    offloader.markStates();
+    for (auto program : module.getOps<ProgramOp>())
+      if (program.getLayout() == layout.getSymName())
+        offloader.run(program);
+    numCopies += offloader.numCopies;
+    for (auto buffer : layout.getOps<BufferOp>())
+      numOnHost += buffer.getHost();
+  }
+};
+
+} // namespace

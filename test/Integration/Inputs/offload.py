@@ -1,0 +1,61 @@
+"""Trains gpt.mlir with what --offload puts on the host, and compares with the unsharded model and the plan."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+STATE = "parameters+gradients+optimizer"
+KINDS = ["optimizer", "gradients+optimizer", STATE, "activations", STATE + "+activations"]
+STRATEGIES = [
+    "--mesh=shard=1", "--mesh=shard=2 --clip-grad-norm=0.1", "--mesh=shard=3 --optimizer=sgd --momentum=0.9",
+    "--mesh=replicate=2,shard=2 --param-dtype=bf16", "--mesh=replicate=2,shard=2 --sharding-strategy=hfsdp",
+    "--mesh=shard=2 --sharding-strategy=zero1", "--mesh=shard=2 --sharding-strategy=zero2 --param-dtype=bf16 --param-storage=both",
+    "--mesh=shard=2 --sharding-strategy=no_shard", "--mesh=shard=4 --reshard-after-forward=2",
+    "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last",
+    "--mesh=shard=2 --loss-scale=dynamic --param-dtype=f16", "--mesh=shard=2 --overlap",
+    "--mesh=shard=2 --overlap --activation-checkpointing=full"]
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"error: {' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def compile(strategy, kinds, out="m.fsdp"):
+    small = ["--offload-min-bytes=4k"] if "activations" in kinds else []
+    text = run("fsdp-compile", "gpt.mlir", *strategy.split(), f"--offload={kinds}", *small, "--explain=json", "-o", out)
+    return json.loads(text[text.index("{"):])["memory"]
+
+
+def train(strategy, kinds):
+    memory = compile(strategy, kinds)
+    said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=3", "--check-against=unsharded", "--assert-no-allocations")
+    measured, planned = map(int, re.search(r"\((\d+) bytes, planned (\d+)\)", said).groups())
+    host = int(re.search(r"of them on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
+    arena = -(-memory["peak"] // 4096) * 4096 if host else memory["peak"]
+    if "check against unsharded passed" not in said or measured != planned or host != memory["host"] or planned != arena + host:
+        print(f"error: {strategy} {kinds}: {memory} {said}")
+    return memory["peak"]
+
+
+if sys.argv[1:] == ["--all"]:
+    runs = [train(strategy, kinds) for strategy in STRATEGIES for kinds in KINDS]
+    print(f"{len(runs)} runs to the bits of the unsharded model")
+    sys.exit()
+
+mesh = "--mesh=shard=2 --clip-grad-norm=0.1"
+whole = train(mesh, "none")
+for kinds in (STATE, "activations", STATE + "+activations"):
+    print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
+
+# What is saved has the bits of what lay on the device.
+compile(mesh, STATE, "host.fsdp"), compile(mesh, "none", "device.fsdp")
+common = ["--overfit", "--seed=3"]
+run("fsdp-run", "device.fsdp", *common, "--steps=4", "--export=whole.safetensors")
+run("fsdp-run", "host.fsdp", *common, "--steps=2", "--save=saved")
+run("fsdp-run", "host.fsdp", *common, "--steps=4", "--resume=saved", "--export=resumed.safetensors")
+same = pathlib.Path("whole.safetensors").read_bytes() == pathlib.Path("resumed.safetensors").read_bytes()
+print("saved and resumed: the weights of a run without" if same else "error: other weights")
