@@ -15,6 +15,7 @@
 #include "device/Futex.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <random>
 #include <thread>
 
 using namespace fsdprt;
@@ -170,6 +171,48 @@ TEST(Rendezvous, AConnectionThatSaysNothingChangesNothing) {
               Channel::Received::message);
     EXPECT_EQ(got.rank, message.rank);
   }
+}
+
+TEST(Rendezvous, CountsConnectionsThatSayNothing) {
+  uint32_t port = freePort();
+  RendezvousHost host(placeOf(0, 3, port), 2);
+  std::string told;
+  std::thread hosting([&] {
+    try {
+      host.gather();
+    } catch (const Error &error) {
+      told = error.what();
+    }
+  });
+  Descriptor silent = connectTo(port);
+  Descriptor confused = connectTo(port); // a frame, but none of a rank
+  EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
+  hosting.join();
+  EXPECT_EQ(told, "ranks 0, 1, 2 of 3 (1 connection did not say which) did not arrive within 2 s");
+}
+
+TEST(Rendezvous, NoiseChangesNothing) {
+  uint32_t port = freePort();
+  RendezvousHost host(placeOf(0, 2, port), 30);
+  std::vector<RendezvousHost::Member> members;
+  std::thread hosting([&] { members = host.gather(); });
+  std::mt19937 random(1);
+  std::vector<Descriptor> noise;
+  for (int i = 0; i < 200; ++i) {
+    char bytes[2 * sizeof(Frame)];
+    for (char &byte : bytes)
+      byte = static_cast<char>(random());
+    noise.push_back(connectTo(port));
+    send(noise.back().get(), bytes, random() % sizeof bytes, MSG_NOSIGNAL);
+  }
+  std::vector<int> ends(2);
+  std::thread other([&] { ends[1] = attendRendezvous(placeOf(1, 2, port), 30); });
+  ends[0] = attendRendezvous(placeOf(0, 2, port), 30);
+  other.join();
+  hosting.join();
+  EXPECT_EQ(members.size(), 2u);
+  for (int end : ends)
+    close(end);
 }
 
 //===- fsdp-run -----------------------------------------------------------===//

@@ -210,8 +210,8 @@ std::optional<Frame> Attempt::askOn(int connection) {
   bool answered = false;
   problem = "something listens there, and does not answer";
   FrameReader reader;
-  for (bool sent = sendFrame(connection, hello);
-       left() > -1;) { // the host's own list of who is missing is the better one
+  // A little longer than its limit: the host's own list of who is missing is the better one.
+  for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     poll(&wanted, 1, 100);
     FrameReader::State state = sent ? reader.read(connection) : FrameReader::State::end;
@@ -219,8 +219,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
       continue;
     if (state == FrameReader::State::foreign)
       badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0, found something else that "
-               "listens there; "
-               "choose another MASTER_PORT",
+               "listens there; choose another MASTER_PORT",
                where.c_str());
     if (state == FrameReader::State::end && answered)
       throw Error(FSDPRT_LOST, "the process that brings the ranks together, which rank 0 starts, is gone");

@@ -89,12 +89,10 @@ std::string RendezvousHost::missing() const {
       names += (names.empty() ? "" : ", ") + std::to_string(rank);
   if (count > 16)
     names += format(" and %u more", count - 16);
-  size_t strangers = guests.size() - numKnown();
-  return format("rank%s %s of %u%s", count == 1 ? "" : "s", names.c_str(), place.ranks,
-                strangers ? format(" (and %zu connection%s that did not say which rank they are)", strangers,
-                                   strangers == 1 ? "" : "s")
-                                .c_str()
-                          : "");
+  std::string text = format("rank%s %s of %u", count == 1 ? "" : "s", names.c_str(), place.ranks);
+  if (size_t strangers = guests.size() - numKnown())
+    text += format(" (%zu connection%s did not say which)", strangers, strangers == 1 ? "" : "s");
+  return text;
 }
 
 //===- Connections --------------------------------------------------------===//
@@ -126,6 +124,8 @@ void RendezvousHost::readAll() {
       throw Error(FSDPRT_LOST,
                   format("rank %u (process %u on %s) was lost before all ranks had met", guest.hello.rank,
                          guest.hello.process, printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
+    if (state == FrameReader::State::complete && guest.reader.get().kind != Frame::hello)
+      state = FrameReader::State::foreign;
     if (state == FrameReader::State::complete && !guest.isKnown)
       admit(guest);
     if (state == FrameReader::State::end || state == FrameReader::State::foreign)
@@ -143,7 +143,7 @@ static std::string nameOf(const Frame &hello) {
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
-  const Guest *twin = hello.kind == Frame::hello ? find(hello.rank) : nullptr;
+  const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
     limit = std::min(limit, monotonicSeconds() + hello.secondsLeft); // all give up together
@@ -200,10 +200,9 @@ static std::string secretName() {
 }
 
 void RendezvousHost::welcome(std::vector<Member> &members) {
-  MeetingAddress address = MeetingAddress::abstract("");
   Frame frame = Frame::make(Frame::welcome);
   std::strncpy(frame.text, secretName().c_str(), sizeof frame.text - 1);
-  address = MeetingAddress::abstract(frame.text);
+  MeetingAddress address = MeetingAddress::abstract(frame.text);
   Descriptor door = listenAt(address, SOCK_SEQPACKET);
   if (!door.isOpen())
     failed("cannot listen at %s: %s", address.text.c_str(), strerror(errno));
@@ -265,7 +264,8 @@ std::vector<RendezvousHost::Member> RendezvousHost::gather() {
       readAll();
       if (numKnown() < place.ranks && monotonicSeconds() > limit)
         throw Error(FSDPRT_HUNG, format("%s did not arrive within %g s", missing().c_str(), seconds));
-      tellMissing();
+      if (numKnown() < place.ranks)
+        tellMissing();
     }
     checkMachines();
     welcome(members);
