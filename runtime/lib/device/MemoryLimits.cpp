@@ -125,11 +125,11 @@ uint64_t fsdprt::threadStackBytes() {
 
 uint64_t fsdprt::privateBytes() {
   char text[4096];
-  int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+  int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : -1;
   if (file >= 0)
     close(file);
   text[std::max<ssize_t>(size, 0)] = '\0';
-  const char *line = std::strstr(text, "\nAnonymous:");
-  return line ? std::strtoull(line + std::strlen("\nAnonymous:"), nullptr, 10) * 1024 : 0;
+  const char *line = std::strstr(text, "\nVmData:");
+  return line ? std::strtoull(line + std::strlen("\nVmData:"), nullptr, 10) * 1024 : 0;
 }

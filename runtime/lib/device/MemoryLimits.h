@@ -31,8 +31,9 @@ uint64_t addressSpaceLeft();
 /// Bytes that a new thread takes of it.
 uint64_t threadStackBytes();
 
-/// Bytes of memory that are this process's alone and in no file: heap, stacks, arenas that no other process maps.
-/// Exact, by a walk over the page tables, and allocates nothing. 0: the system does not tell.
+/// Bytes that this process maps for itself to write to: heap, stacks of threads, arenas that no other process maps. What is
+/// mapped grows when something asks for memory; which pages of it are resident is chance. Allocates nothing. 0: the
+/// system does not tell.
 uint64_t privateBytes();
 
 } // namespace fsdprt
