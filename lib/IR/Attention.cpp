@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/Attention.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -24,6 +25,12 @@ using namespace mlir::fsdp;
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 
 static Type scoreType(Type element) { return element.isF64() ? element : Type(Float32Type::get(element.getContext())); }
+
+bool fsdp::isAttentionScalar(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  bool fits = integer && integer.getWidth() <= 64;
+  return type.isIndex() || fits || type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
 
 namespace {
 /// A region of the op: its name, what it takes before the captured tensors, what it gives.
@@ -44,17 +51,28 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
   if (auto extract = dyn_cast<tensor::ExtractOp>(o)) {
     if (!isCapture(extract.getTensor()))
       return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
-    if (f.name == "weight_mod" && isa<FloatType>(extract.getType()))
-      return o.emitOpError("in 'weight_mod' reads floats, which would have a gradient: expected integers");
+    if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
+      InFlightDiagnostic diag =
+          o.emitOpError("in 'weight_mod' reads floats, which would have a gradient: expected integers");
+      diag.attachNote() << "a learned factor of keys alone belongs on V, one of heads and rows on O; for any other, write "
+                           "softmax and products out";
+      return diag;
+    }
     return success();
   }
   if (isa<ContributeOp>(o))
     return f.name == "score_grad" ? success() : o.emitOpError("expected in 'score_grad' only");
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) || isa<RandomElementOp>(o);
-  bool scalar = llvm::all_of(o.getOperandTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); }) &&
-                llvm::all_of(o.getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
-  if (known && scalar && isMemoryEffectFree(&o) && o.getNumRegions() == 0)
-    return success();
+  SmallVector<Type> types(o.getOperandTypes());
+  llvm::append_range(types, o.getResultTypes());
+  bool scalar = llvm::all_of(types, [](Type t) { return t.isIntOrIndexOrFloat(); });
+  if (known && scalar && isMemoryEffectFree(&o) && o.getNumRegions() == 0) {
+    auto *other = llvm::find_if_not(types, isAttentionScalar);
+    if (other == types.end())
+      return success();
+    return o.emitOpError("in '")
+           << f.name << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found " << *other;
+  }
   return o.emitOpError("is not allowed in '")
          << f.name << "': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured "
             "tensors";
@@ -105,8 +123,10 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected a finite scale");
   for (Value capture : op.getCaptures())
     if (RankedTensorType type = typeOf(capture);
-        !type.hasStaticShape() || !(isa<FloatType, IntegerType>(type.getElementType()))) // (C7)
-      return op.emitOpError("expected captured tensors to be static, of floats or integers; found ") << type;
+        !type.hasStaticShape() || type.getElementType().isIndex() || !isAttentionScalar(type.getElementType())) // (C7)
+      return op.emitOpError("expected captured tensors to be static, of f16, bf16, f32, f64 or integers of at most 64 "
+                            "bits; found ")
+             << type;
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
   Function maskMod{"mask_mod", op.getMaskMod(), {index, index, index, index}, IntegerType::get(op.getContext(), 1)};

@@ -63,12 +63,22 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 // Regions of attention: name(%s: f32, %b: index, ..) { .. }
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseFunction(OpAsmParser &parser, StringRef name, Region &region) {
-  if (failed(parser.parseOptionalKeyword(name)))
-    return success();
-  SmallVector<OpAsmParser::Argument> arguments;
-  return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
-                 parser.parseRegion(region, arguments));
+/// Regions by name, in any order; each once.
+static ParseResult parseRegions(OpAsmParser &parser, ArrayRef<std::pair<StringRef, Region *>> regions) {
+  SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
+  for (;;) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef name;
+    if (failed(parser.parseOptionalKeyword(&name, names)))
+      return success();
+    Region &region = *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
+    if (!region.empty())
+      return parser.emitError(loc) << "a second '" << name << "': expected one, which may hold what both do";
+    SmallVector<OpAsmParser::Argument> arguments;
+    if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+        parser.parseRegion(region, arguments))
+      return failure();
+  }
 }
 
 static void printFunction(OpAsmPrinter &printer, StringRef name, Region &region) {
@@ -81,8 +91,7 @@ static void printFunction(OpAsmPrinter &printer, StringRef name, Region &region)
 }
 
 static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod) {
-  return failure(parseFunction(parser, "score_mod", scoreMod) || parseFunction(parser, "mask_mod", maskMod) ||
-                 parseFunction(parser, "weight_mod", weightMod));
+  return parseRegions(parser, {{"score_mod", &scoreMod}, {"mask_mod", &maskMod}, {"weight_mod", &weightMod}});
 }
 
 static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod, Region &weightMod) {
@@ -93,8 +102,10 @@ static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod,
 
 static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod,
                                       Region &scoreGrad) {
-  return failure(parseFunctions(parser, scoreMod, maskMod, weightMod) ||
-                 parseFunction(parser, "score_grad", scoreGrad));
+  return parseRegions(parser, {{"score_mod", &scoreMod},
+                               {"mask_mod", &maskMod},
+                               {"weight_mod", &weightMod},
+                               {"score_grad", &scoreGrad}});
 }
 
 static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &scoreMod, Region &maskMod,

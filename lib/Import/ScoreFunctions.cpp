@@ -24,6 +24,7 @@
 #include "ScoreFunctions.h"
 #include "Structured.h"
 #include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/IR/Attention.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -295,7 +296,7 @@ Value ScoreFunctions::Writer::index(AffineExpr expr) {
 Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Type element = type.getElementType();
-  if (!type.hasStaticShape() || !isa<IntegerType, FloatType>(element))
+  if (!type.hasStaticShape() || element.isIndex() || !isAttentionScalar(element))
     return fail("a tensor of this type cannot be captured", tensor.getDefiningOp());
   unsigned own = 4 + hasScore, number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
   if (number == op.getCaptures().size()) {
@@ -366,6 +367,8 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
   if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 || source->getNumResults() != 1 ||
       isa<arith::BitcastOp>(source))
     return fail("'" + source->getName().getStringRef() + "' has no place in a function of attention", source);
+  if (!llvm::all_of(source->getOperandTypes(), isAttentionScalar) || !isAttentionScalar(point.value.getType()))
+    return fail("a type that functions of attention do not compute with", source);
   IRMapping mapping;
   for (unsigned i = 0, e = source->getNumOperands(); i < e; ++i) {
     Value operand = get(operandOf(point, i));

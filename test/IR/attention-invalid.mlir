@@ -62,7 +62,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C7)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<?xf32>) {
-  // expected-error @below {{expected captured tensors to be static, of floats or integers}}
+  // expected-error @below {{expected captured tensors to be static, of f16, bf16, f32, f64 or integers of at most 64 bits}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<?xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -134,6 +134,75 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
     %m = arith.constant 1.0 : f32
     // expected-error @below {{is not allowed in 'score_mod'}}
     %x = tensor.empty() : tensor<4xf32>
+    fsdp.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C10: a type that no kernel computes with)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{in 'score_mod' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found 'f8E4M3FN'}}
+    %x = arith.truncf %s : f32 to f8E4M3FN
+    %y = arith.extf %x : f8E4M3FN to f32
+    fsdp.yield %y : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C10: an integer that no kernel computes with)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      mask_mod(%b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{in 'mask_mod' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found 'i128'}}
+    %x = arith.index_cast %i : index to i128
+    %t = arith.cmpi sgt, %x, %x : i128
+    fsdp.yield %t : i1
+  }
+  return
+}
+
+// -----
+
+// attention (C7: a type that no kernel reads)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xf8E5M2>) {
+  // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xf8E5M2>'}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf8E5M2>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention (C7: integers that no kernel reads)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xi128>) {
+  // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xi128>'}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xi128>)
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
+// attention: a region twice
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    fsdp.yield %s : f32
+  } mask_mod(%b: index, %h: index, %i: index, %j: index) {
+    %t = arith.constant true
+    fsdp.yield %t : i1
+  }
+      // expected-error @below {{a second 'score_mod': expected one, which may hold what both do}}
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     fsdp.yield %s : f32
   }
   return
@@ -246,6 +315,7 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
     // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
+    // expected-note @below {{a learned factor of keys alone belongs on V, one of heads and rows on O; for any other, write softmax and products out}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }
