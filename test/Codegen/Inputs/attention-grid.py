@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|full|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|full|long|owned|huge both|forward|backward DTYPE...
+# With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import itertools
+import random
 import sys
 
 WIDE = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64"}
+MINUS_INFINITY = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}
+CAP = 50.0
 
 
 class Case:
@@ -23,7 +27,7 @@ class Case:
         slow = " {fsdp.range = [0.001, 0.01]}"
         table = {
             "alibi": [("slope", f"tensor<{self.h}x{w}>", slow)],
-            "softcap": [("cap", f"tensor<{w}>", " {fsdp.range = [1.0, 2.0]}")],
+            "cap": [("cap", f"tensor<{w}>", " {fsdp.range = [1.0, 2.0]}")],
             "rows": [("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", "")],
             "columns": [("colbias", f"tensor<{self.b}x{self.sk}x{w}>", "")],
             "bias": [("bias", f"tensor<{self.h}x{self.sq}x{self.sk}x{w}>", "")],
@@ -111,14 +115,16 @@ class Case:
             before = self.distance()
             return (before + load + [f"    %x = arith.mulf %m, %dist : {w}", f"    %r = arith.addf %s, %x : {w}", f"    fsdp.yield %r : {w}"],
                     before + [f"    %c = arith.mulf %g, %dist : {w}"] + self.contribute("%c", "slope", "%h") + [f"    fsdp.yield %g : {w}"])
-        if self.mod == "softcap":
-            load, _ = self.load("%c", "cap", "")
+        if self.mod in ("softcap", "cap"):
+            load, contribute = [f"    %c = arith.constant {CAP} : {w}"], []
+            if self.mod == "cap":
+                load, contribute = self.load("%c", "cap", "")[0], self.contribute("%gc", "cap", "")
             body = load + [f"    %q = arith.divf %s, %c : {w}", f"    %t = math.tanh %q : {w}"]
             return (body + [f"    %r = arith.mulf %c, %t : {w}", f"    fsdp.yield %r : {w}"],
                     body + [f"    %one = arith.constant 1.0 : {w}", f"    %tt = arith.mulf %t, %t : {w}",
                             f"    %k = arith.subf %one, %tt : {w}", f"    %gs = arith.mulf %g, %k : {w}",
                             f"    %qk = arith.mulf %q, %k : {w}", f"    %e = arith.subf %t, %qk : {w}",
-                            f"    %gc = arith.mulf %g, %e : {w}"] + self.contribute("%gc", "cap", "") + [f"    fsdp.yield %gs : {w}"])
+                            f"    %gc = arith.mulf %g, %e : {w}"] + contribute + [f"    fsdp.yield %gs : {w}"])
         assert self.mod == "all"
         # gain[h mod 2] · s + slope[h] · (k - q) + rowbias[h, q] + relative[k - q]
         before = self.distance() + ["    %two = arith.constant 2 : index", "    %parity = arith.remui %h, %two : index",
@@ -211,37 +217,58 @@ class Case:
 
     def kernel(self, name, ins, outs, op):
         caps = self.captures()
-        args = [f"%in_{n}: {t}{a}" for n, t, a in ins + caps]
-        args += [f"%out{i}: {t} {{fsdp.out = {i} : i64}}" for i, t in enumerate(outs)]
+        # Q, K, V and what is captured come first, so that both directions draw the same.
+        args = [f"%in_{n}: {t}{a}" for n, t, a in ins[:3] + caps + ins[3:]]
+        args += [f"%out{i}: {t} {{fsdp.out = {i} : i64{self.given(t, name, i)}}}" for i, t in enumerate(outs)]
         results = ", ".join(f"%r{i}" for i in range(len(outs)))
         print(f"func.func private @{name}({', '.join(args)}) -> ({', '.join(outs)}) attributes {{fsdp.kernel, fsdp.kind = \"attention\"}} {{")
         print(f"  {results} = {op}\n  return {results} : {', '.join(outs)}\n}}")
 
+    def given(self, type, kernel, number):
+        """Rows that see no key give nothing, to the bit."""
+        if self.mask != "nothing":
+            return ""
+        value = MINUS_INFINITY[self.wide] if kernel.startswith("fwd_") and number == 1 else "0.0"
+        return f", fsdp.values = dense<{value}> : {type}"
+
+    def projections(self, q, k, v):
+        """Where scores are capped, numbers of variance 1, and q a quarter of the cap times that, so that the cap bites."""
+        if self.mod != "softcap":
+            return [("q", q, ""), ("k", k, ""), ("v", v, "")]
+        unit = 3**0.5
+        bounds = lambda x: f" {{fsdp.range = [{-x:.6f}, {x:.6f}]}}"
+        return [("q", q, bounds(unit * CAP / 4)), ("k", k, bounds(unit)), ("v", v, bounds(unit))]
+
     def forward(self):
         q, k, v, o, lse = self.operands()
-        self.kernel("fwd_" + self.name, [("q", q, ""), ("k", k, ""), ("v", v, "")], [o, lse],
+        self.kernel("fwd_" + self.name, self.projections(q, k, v), [o, lse],
                     f"fsdp.attention %in_q, %in_k, %in_v scale {self.scale:.6f} {self.captured()} : {q}, {k}, {v} -> {o}, {lse}{self.functions(False)}")
 
-    def backward(self):
+    def backward(self, alone):
         q, k, v, o, lse = self.operands()
         floats = [t for _, t, _ in self.captures() if not any(t.endswith(i + ">") for i in ("i1", "i32", "i64"))]
         gradients = f" gradients({', '.join(floats)})" if floats else ""
-        # As large as the logarithm of a sum over the keys.
-        high = " {fsdp.range = [3.0, 4.0]}"
+        given = [f' {{fsdp.from = ["fwd_{self.name}", {i} : i64]}}' for i in range(2)]
+        if alone:  # as large as the logarithm of a sum over the keys
+            given = ["", " {fsdp.range = [3.0, 4.0]}"]
+        elif self.sk < 4 or (self.dtype == "f64" and self.mod in ("rows", "all")):
+            # With its O, dS of a single key is 0, and so is the sum of a row: only the order of sums is left of them, about
+            # which a lower precision, by chance right, says nothing. Any O will do.
+            given[0] = ""
         self.kernel("bwd_" + self.name,
-                    [("q", q, ""), ("k", k, ""), ("v", v, ""), ("o", o, ""), ("lse", lse, high), ("do", o, "")], [q, k, v] + floats,
+                    self.projections(q, k, v) + [("o", o, given[0]), ("lse", lse, given[1]), ("do", o, "")], [q, k, v] + floats,
                     f"fsdp.attention_grad %in_q, %in_k, %in_v, %in_o, %in_lse, %in_do scale {self.scale:.6f} {self.captured()} : "
                     f"{q}, {k}, {v}, {o}, {lse}, {o} -> {q}, {k}, {v}{gradients}{self.functions(True)}")
 
 
-MODS = ["none", "alibi", "softcap", "rows", "columns", "bias", "batchbias", "relative", "transposed", "all"]
+MODS = ["none", "alibi", "softcap", "cap", "rows", "columns", "bias", "batchbias", "relative", "transposed", "gathered", "all"]
 MASKS = ["none", "causal", "window", "sink", "prefix", "documents", "table", "lengths", "strict", "nothing"]
 
 
 def small(dtype):
-    """Each function once, each mask once, sizes that fill no tile."""
+    """Each function once (but for the table by entry), each mask once, sizes that fill no tile."""
     sizes = itertools.cycle([(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 131, 16, 16), (2, 2, 1, 5, 140, 8, 33), (1, 4, 1, 101, 9, 20, 8)])
-    for mod, mask in zip(MODS, MASKS[1:] + MASKS[:1]):
+    for mod, mask in zip((m for m in MODS if m != "gathered"), itertools.cycle(MASKS[1:] + MASKS[:1])):
         yield Case(dtype, *next(sizes), mod, mask)
     yield Case(dtype, 1, 1, 1, 1, 1, 8, 8, "all", "causal")
     yield Case(dtype, 1, 1, 1, 3, 5, 7, 11, "none", "none", -0.3)
@@ -253,15 +280,22 @@ def small(dtype):
 
 
 def full(dtype):
-    shapes = [(1, 2, 2, 1, 1), (1, 4, 1, 1, 300), (2, 4, 4, 113, 203), (1, 8, 1, 799, 3), (1, 4, 2, 260, 260)]
-    dims = [(64, 64), (96, 96), (128, 128), (256, 256), (40, 72), (33, 17), (8, 8)]
-    for n, (shape, dim) in enumerate(itertools.product(shapes, dims)):
-        for i in range(2):
-            yield Case(dtype, *shape, *dim, MODS[(n + 3 * i) % len(MODS)], MASKS[(3 * n + 5 * i + n // 10) % len(MASKS)])
-    for mod, mask in itertools.product(MODS, MASKS):
-        yield Case(dtype, 2, 4, 2, 113, 203, 32, 32, mod, mask)
-    yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "all", "causal")
+    """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together."""
+    lengths = [(1, 1), (1, 300), (113, 203), (799, 3), (260, 260)]
+    dims = [(64, 64), (96, 96), (128, 128), (256, 256), (40, 72), (33, 17), (8, 8), (80, 100)]
+    heads = [(2, 2, 2), (2, 4, 1), (1, 8, 1)]
+    pairs = list(itertools.product(MODS, MASKS))
+    random.Random(1).shuffle(pairs)
+    for shape, functions in zip(itertools.product(heads, lengths, dims), pairs, strict=True):
+        yield Case(dtype, *itertools.chain(*shape), *functions, entries=97)
+
+
+def long(dtype):
+    """1024 x 1024: each mask, each score function."""
+    for mod, mask in zip(MODS, itertools.cycle(MASKS[1:] + MASKS[:1])):
+        yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, mod, mask, entries=2000)
     yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "alibi", "causal", None, "dropout")
+    yield Case(dtype, 1, 2, 1, 1024, 1024, 128, 128, "relative", "documents")
 
 
 def owned(dtype):
@@ -283,11 +317,11 @@ def huge(dtype):
 kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
 for dtype in dtypes:
     seen = set()
-    for case in {"small": small, "full": full, "owned": owned, "huge": huge}[kind](dtype):
+    for case in {"small": small, "full": full, "long": long, "owned": owned, "huge": huge}[kind](dtype):
         if case.name in seen:
             continue
         seen.add(case.name)
         if directions in ("both", "forward"):
             case.forward()
         if directions in ("both", "backward"):
-            case.backward()
+            case.backward(alone=directions == "backward")

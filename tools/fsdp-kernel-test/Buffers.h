@@ -1,0 +1,49 @@
+//===- Buffers.h - Memory that kernels run on -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_KERNELTEST_BUFFERS_H
+#define FSDP_TOOLS_KERNELTEST_BUFFERS_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include <cstring>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// Memory of 64-byte alignment with a guard of known bytes behind it.
+class Buffer {
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  std::vector<Line> lines;
+
+public:
+  size_t bytes;
+  explicit Buffer(size_t bytes, char content = char(0xA5)) : lines(bytes / 64 + 2), bytes(bytes) {
+    memset(data(), 0xA5, lines.size() * 64);
+    memset(data(), content, bytes);
+  }
+  char *data() { return lines.front().bytes; }
+  bool intact() {
+    return llvm::all_of(ArrayRef<char>(data() + bytes, 64), [](char c) { return c == char(0xA5); });
+  }
+};
+
+/// A number of any element type, and one of this value.
+double toDouble(const char *p, Type type);
+void fromDouble(char *p, Type type, double value);
+
+void fill(Buffer &buffer, DenseElementsAttr values);
+
+/// The largest difference; and what rounding may make of it: twice what it does to the values when 0.3 is added and
+/// taken away again, but at least one step of the largest value; sixteen where fewer values than that are not 0: low
+/// precision may give them all well by chance.
+std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_KERNELTEST_BUFFERS_H
