@@ -82,6 +82,8 @@ def main():
             if point:
                 points.append(point)
         at_full = explain(path, arguments.mesh, "--activation-checkpointing=auto", f"--memory-limit={full[0]}")
+        offloaded = explain(path, arguments.mesh, "--activation-checkpointing=auto", f"--memory-limit={full[0]}",
+                            "--offload=activations")
     plot(points, none, full, arguments.out + "/rematerialisation.svg")
     with open(arguments.out + "/rematerialisation.md", "w") as file:
         write = lambda line="": print(line, file=file)
@@ -103,6 +105,10 @@ def main():
         row("full", "", full)
         if at_full:
             row("auto, at the arena of full", full[0], at_full)
+        if offloaded:
+            row("the same with `--offload=activations`", full[0], offloaded)
+            write(f"\nWhat may lie on the host need not be computed again: at the arena of `full` that takes "
+                  f"{100 * (1 - offloaded[1] / full[1]):.1f} % less time than `full`. Copies are estimated at the bandwidth of memory.")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   if (options.checkpointing != "none") {
     pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
-                                           options.backwardPrefetch, options.cluster}));
+                                           options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.

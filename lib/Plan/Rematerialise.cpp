@@ -76,6 +76,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
       return failure();
     CostModel costs(*machines);
     auto addSchedule = [&](OpPassManager &pm) {
+      if (offload != "none")
+        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes}));
       if (schedule)
         pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster}));
     };

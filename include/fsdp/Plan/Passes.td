@@ -94,7 +94,9 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"schedule", "schedule", "bool", "false", "auto: plans are scheduled before they are packed.">,
                  Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
                  Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same.">,
-                 Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, for estimates of time; none: CPU ranks.">];
+                 Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, for estimates of time; none: CPU ranks.">,
+                 Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
+                 Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
                     Statistic<"numPlans", "num-plans", "Plans that were packed to choose">,

@@ -51,6 +51,11 @@ whole = train(mesh, "none")
 for kinds in (STATE, "activations", STATE + "+activations"):
     print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
 
+# Checkpointing that fits a limit counts with what is away.
+full = compile(mesh + " --activation-checkpointing=full", "none")["peak"]
+auto = compile(f"{mesh} --activation-checkpointing=auto --memory-limit={full}", "activations")["peak"]
+print("auto keeps to the limit" if auto <= full else f"error: {auto} above {full}")
+
 # What is saved has the bits of what lay on the device.
 compile(mesh, STATE, "host.fsdp"), compile(mesh, "none", "device.fsdp")
 common = ["--overfit", "--seed=3"]
