@@ -390,6 +390,16 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
   return fb::CreateCommand(builder, kind, body, text);
 }
 
+/// What a kernel reads and writes: what it updates, twice.
+static uint64_t countMovedBytes(func::FuncOp kernel) {
+  uint64_t bytes = 0;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    if (auto tensor = dyn_cast<ShapedType>(type))
+      bytes += static_cast<uint64_t>(getStorageBytes(tensor)) * (kernel.getArgAttr(index, inoutAttr) ? 2 : 1);
+  }
+  return bytes;
+}
+
 LogicalResult ManifestBuilder::addKernels() {
   llvm::StringMap<const KernelInfo *> known;
   for (const KernelInfo &kernel : image.kernels)
@@ -413,7 +423,8 @@ LogicalResult ManifestBuilder::addKernels() {
     MultiplyAdds work = countMultiplyAdds(function);
     Offset<flatbuffers::String> kindText = kind ? addString(kind) : Offset<flatbuffers::String>();
     kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector, writesVector,
-                                       kernel->sharedBytes, kernel->workerBytes, kindText, work.wide, work.bf16));
+                                       kernel->sharedBytes, kernel->workerBytes, kindText, work.wide, work.bf16,
+                                       countMovedBytes(function)));
   }
   return success();
 }

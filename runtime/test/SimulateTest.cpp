@@ -297,6 +297,23 @@ TEST(Simulation, EventsCoverTheStep) {
   EXPECT_NEAR(static_cast<double>(sum), step.seconds * 1e9, static_cast<double>(step.events.size()));
 }
 
+// A kernel takes the time of what it says that it moves, and of its bindings where it says nothing.
+TEST(Simulation, CountsWhatKernelsMove) {
+  Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
+  cluster.memoryBytesPerSecond = 1e3;
+  auto computeOf = [&](uint64_t moved) {
+    auto manifest = toyManifest({});
+    for (auto &kernel : manifest.kernels)
+      kernel->moved_bytes = moved;
+    auto file = pack(manifest);
+    return simulate(*Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"), cluster).compute;
+  };
+  double once = computeOf(100000), twice = computeOf(200000), bindings = computeOf(0);
+  EXPECT_GT(twice - once, 99);
+  EXPECT_GT(once, bindings);
+  EXPECT_GT(bindings, 0);
+}
+
 TEST(Simulation, ReadsProgramsWithoutCode) {
   auto artifact = toy({});
   auto file = pack(toyManifest({}));

@@ -25,8 +25,9 @@ struct Instruction {
   uint32_t collective = 0; // the communicator's number, of a collective and its wait
 };
 
-/// Of all ranges that it names (Profile.cpp).
-uint64_t bytesOf(const Instruction &instruction);
+/// What it reads and writes (Profile.cpp).
+uint64_t bytesOf(const fb::Manifest &manifest, const Instruction &instruction);
+uint64_t bytesOf(const fb::Manifest &manifest, const fb::Launch &launch);
 
 } // namespace fsdprt
 

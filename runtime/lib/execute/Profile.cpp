@@ -20,12 +20,18 @@
 
 using namespace fsdprt;
 
-uint64_t fsdprt::bytesOf(const Instruction &instruction) {
+uint64_t fsdprt::bytesOf(const fb::Manifest &manifest, const fb::Launch &launch) {
+  uint64_t bytes = manifest.kernels()->Get(launch.kernel())->moved_bytes();
+  bool isKnown = bytes != 0;
+  for (uint32_t i = 0; !isKnown && launch.bindings() && i < launch.bindings()->size(); ++i)
+    bytes += launch.bindings()->Get(i)->bytes();
+  return bytes;
+}
+
+uint64_t fsdprt::bytesOf(const fb::Manifest &manifest, const Instruction &instruction) {
   uint64_t bytes = 0;
   if (instruction.kind == fb::Body::Launch) {
-    const auto *bindings = static_cast<const fb::Launch *>(instruction.body)->bindings();
-    for (uint32_t i = 0; bindings && i < bindings->size(); ++i)
-      bytes += bindings->Get(i)->bytes();
+    bytes = bytesOf(manifest, *static_cast<const fb::Launch *>(instruction.body));
   } else if (instruction.kind == fb::Body::Collective) {
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
     bytes = collective.source()->bytes() + collective.target()->bytes();
@@ -89,7 +95,7 @@ std::vector<fsdprt_profile_entry> Profile::entries() const {
     if (instruction.kind == fb::Body::Wait)
       continue;
     entry.runs += counters[i].runs;
-    entry.bytes += counters[i].runs * bytesOf(instruction);
+    entry.bytes += counters[i].runs * bytesOf(manifest, instruction);
     if (instruction.kind != fb::Body::Launch)
       continue;
     const fb::Kernel &kernel = *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());

@@ -62,7 +62,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
     event.name = instruction.kind == fb::Body::Copy ? "copy" : "fill";
     event.kind = "memory";
   }
-  event.bytes = bytesOf(instruction);
+  event.bytes = bytesOf(manifest, instruction);
   return event;
 }
 

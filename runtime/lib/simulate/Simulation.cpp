@@ -118,9 +118,7 @@ void Simulator::compute(double seconds, const char *name, const char *kind, cons
 
 void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; launch.bindings() && i < launch.bindings()->size(); ++i)
-    bytes += launch.bindings()->Get(i)->bytes();
+  uint64_t bytes = bytesOf(manifest, launch);
   ++launches;
   compute(cluster.kernelSeconds(orEmpty(kernel.kind()), kernel.multiply_adds(), kernel.bf16_multiply_adds(), bytes),
           orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
