@@ -14,6 +14,7 @@
 #include "fsdp/Analysis/AttentionIdioms.h"
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Analysis/Passes.h"
+#include "fsdp/IR/Sizes.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PRINTATTENTIONIDIOMSPASS
@@ -85,6 +86,10 @@ void PrintAttentionIdiomsPass::print(AttentionOp op) {
 }
 
 void PrintAttentionIdiomsPass::runOnOperation() {
+  if (tile < 0 || tile > kMaxElements) {
+    emitError(getOperation()->getLoc()) << "tile: expected at least 0 and at most 2^48, found " << tile.getValue();
+    return signalPassFailure();
+  }
   getOperation()->walk([&](AttentionOp op) {
     print(op);
     if (AttentionTiles(op).isFullyMasked())

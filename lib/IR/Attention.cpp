@@ -15,6 +15,7 @@
 
 #include "fsdp/IR/Attention.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Sizes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -78,6 +79,22 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
             "tensors";
 }
 
+/// (C9), (C12): what a region ends with.
+static LogicalResult checkYield(Operation *op, Function &f) {
+  Block &body = f.region.front();
+  auto fail = [&](Operation *at) {
+    return at->emitOpError("expected '") << f.name << "' to end with an 'fsdp.yield' of one " << f.gives << ", found ";
+  };
+  if (body.empty())
+    return fail(op) << "nothing in it";
+  Operation &last = body.back();
+  if (!isa<YieldOp>(last))
+    return fail(&last) << "this op";
+  if (last.getNumOperands() != 1 || last.getOperand(0).getType() != f.gives)
+    return fail(&last) << "(" << last.getOperandTypes() << ")";
+  return success();
+}
+
 static LogicalResult checkFunction(Operation *op, Function f, ValueRange captures) {
   if (f.region.empty())
     return success();
@@ -87,9 +104,8 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
   if (body.getArgumentTypes() != ArrayRef<Type>(types)) // (C8), (C12)
     return op->emitOpError("expected the arguments of '")
            << f.name << "' to be (" << types << "), found (" << body.getArgumentTypes() << ")";
-  auto yield = body.mightHaveTerminator() ? dyn_cast<YieldOp>(body.getTerminator()) : YieldOp();
-  if (!yield || yield.getNumOperands() != 1 || yield.getOperand(0).getType() != f.gives) // (C9), (C12)
-    return op->emitOpError("expected '") << f.name << "' to end with an 'fsdp.yield' of one " << f.gives;
+  if (failed(checkYield(op, f)))
+    return failure();
   for (Operation &o : body.without_terminator())
     if (failed(checkScalar(o, f, f.takes.size()))) // (C10)
       return failure();
@@ -105,6 +121,9 @@ static LogicalResult checkAttention(Op op) {
   for (RankedTensorType type : {q, k, v})
     if (!type.hasStaticShape() || type.getElementType() != element) // (C1)
       return op.emitOpError("expected static Q, K and V of one element type, found ") << q << ", " << k << " and " << v;
+  for (RankedTensorType type : {q, k, v, o})
+    if (type.hasStaticShape() && !fitsElements(type.getShape())) // (C1)
+      return op.emitOpError("expected Q, K, V and O of at most 2^48 elements, found ") << type;
   if (k.getDimSize(0) != q.getDimSize(0) || v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
     return op.emitOpError("expected one batch, and K and V of equal heads and lengths; found ")
            << q << ", " << k << " and " << v;
@@ -120,7 +139,7 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected O and LSE of types ")
            << output << " and " << rows << ", found " << o << " and " << lse;
   if (!op.getScale().isFinite()) // (C6)
-    return op.emitOpError("expected a finite scale");
+    return op.emitOpError("expected a finite scale, found ") << op.getScaleAttr();
   for (Value capture : op.getCaptures())
     if (RankedTensorType type = typeOf(capture);
         !type.hasStaticShape() || type.getElementType().isIndex() || !isAttentionScalar(type.getElementType())) // (C7)

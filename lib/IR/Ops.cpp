@@ -61,6 +61,7 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 
 //===----------------------------------------------------------------------===//
 // Regions of attention: name(%s: f32, %b: index, ..) { .. }
+// Nothing of the function around is visible in them: its names may be used again.
 //===----------------------------------------------------------------------===//
 
 /// Regions by name, in any order; each once.
@@ -76,7 +77,7 @@ static ParseResult parseRegions(OpAsmParser &parser, ArrayRef<std::pair<StringRe
       return parser.emitError(loc) << "a second '" << name << "': expected one, which may hold what both do";
     SmallVector<OpAsmParser::Argument> arguments;
     if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
-        parser.parseRegion(region, arguments))
+        parser.parseRegion(region, arguments, /*enableNameShadowing=*/true))
       return failure();
   }
 }

@@ -10,6 +10,7 @@
 //                      tm_tensor, loops, memrefs), generators of random
 //                      numbers with a state, more than one block,
 //                      arguments of dynamic shape or without elements,
+//                      tensors of more than 2^48 elements,
 //                      complex numbers, resources of the wrong size
 //   after folding      values whose shape is still dynamic (option `shapes`)
 //
@@ -20,6 +21,7 @@
 #include "fsdp/Import/Passes.h"
 #include "Advice.h"
 #include "Positions.h"
+#include "fsdp/IR/Sizes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
@@ -56,6 +58,12 @@ static bool isKnown(Operation *op) {
 
 static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
 
+/// Whether its elements are too many to count them.
+static bool isTooLarge(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  return shaped && shaped.hasStaticShape() && !fitsElements(shaped.getShape());
+}
+
 /// A blob in the file's resource section must hold the tensor it stands for.
 static LogicalResult checkBlob(Operation *op) {
   auto value = dyn_cast_or_null<DenseResourceElementsAttr>(constantValue(op));
@@ -81,6 +89,9 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   }
   if (llvm::any_of(op->getOperandTypes(), isComplex) || llvm::any_of(op->getResultTypes(), isComplex))
     return emitError(op->getLoc()) << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
+  for (Type type : op->getResultTypes())
+    if (isTooLarge(type))
+      return emitError(op->getLoc()) << "'" << name << "' expected results of at most 2^48 elements, found " << type;
   if (failed(checkBlob(op)))
     return failure();
   auto func = dyn_cast<func::FuncOp>(op);
@@ -90,6 +101,9 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
     return emitError(func.getLoc()) << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
   for (BlockArgument arg : func.getArguments()) {
     auto type = dyn_cast<ShapedType>(arg.getType());
+    if (isTooLarge(arg.getType()))
+      return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+                                     << "' expected at most 2^48 elements, found " << arg.getType();
     // A parameter that nothing reads may be empty.
     if (type && type.hasStaticShape() && type.getNumElements() == 0 && !arg.use_empty())
       return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()

@@ -21,6 +21,7 @@
 
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Sizes.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/NamePattern.h"
@@ -285,15 +286,6 @@ static int64_t findFirstUse(Value value, Block &body,
   return first;
 }
 
-/// Elements of a tensor; failure above `kMaxUnitSize`.
-static FailureOr<int64_t> countElements(RankedTensorType type) {
-  int64_t count = 1;
-  for (int64_t dim : type.getShape())
-    if (llvm::MulOverflow(count, dim, count) || count > kMaxUnitSize)
-      return failure();
-  return count;
-}
-
 LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
   unsigned index = arg.getArgNumber();
   auto name = loss.getArgAttrOfType<StringAttr>(index, FSDPDialect::paramAttr);
@@ -306,7 +298,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
   if (!type || !type.hasStaticShape() || !(isInteger || isa<FloatType>(type.getElementType())))
     return fail() << "expected a tensor of static shape and of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
                   << arg.getType();
-  if (failed(countElements(type)))
+  if (!fitsElements(type.getShape()))
     return fail() << "expected at most 2^48 elements, found " << type;
   auto init = loss.getArgAttrOfType<InitAttr>(index, FSDPDialect::initAttr);
   if (!init)

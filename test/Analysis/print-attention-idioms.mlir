@@ -1,5 +1,12 @@
 // RUN: fsdp-opt %s --fsdp-print-attention-idioms -o /dev/null 2>&1 | FileCheck %s
 // RUN: fsdp-opt %s '--fsdp-print-attention-idioms=tile=64' -o /dev/null 2>&1 | FileCheck %s --check-prefix=TILES
+// RUN: not fsdp-opt %s '--fsdp-print-attention-idioms=tile=-4' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: not fsdp-opt %s '--fsdp-print-attention-idioms=tile=4611686018427387904' -o /dev/null 2>&1 | FileCheck %s --check-prefix=VAST
+// RUN: fsdp-opt %s '--fsdp-print-attention-idioms=tile=281474976710656' -o /dev/null 2>&1 | FileCheck %s --check-prefix=LARGEST
+
+// NEGATIVE: print-attention-idioms.mlir:0:0: error: tile: expected at least 0 and at most 2^48, found -4
+// VAST: print-attention-idioms.mlir:0:0: error: tile: expected at least 0 and at most 2^48, found 4611686018427387904
+// LARGEST: note: rows [q0, q1) visit keys in tiles of 281474976710656
 
 // causal: half of the tiles
 // CHECK: remark: attention: mask is causal; score is plain

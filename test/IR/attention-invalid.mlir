@@ -10,6 +10,26 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x
 
 // -----
 
+// attention (C1: 2^60 + 1 rows, which times 16 count as 16)
+func.func @f(%q: tensor<1x2x1152921504606846977x8xf32>) {
+  // expected-error @below {{expected Q, K, V and O of at most 2^48 elements, found 'tensor<1x2x1152921504606846977x8xf32>'}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<1x2x1152921504606846977x8xf32>, tensor<1x2x1152921504606846977x8xf32>, tensor<1x2x1152921504606846977x8xf32> -> tensor<1x2x1152921504606846977x8xf32>, tensor<1x2x1152921504606846977xf32>
+  return
+}
+
+// -----
+
+// attention (C1: no batch, yet rows that no index can count)
+func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
+  // expected-error @below {{expected Q, K, V and O of at most 2^48 elements}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5
+      : tensor<0x2x1152921504606846977x8xf32>, tensor<0x2x1152921504606846977x8xf32>, tensor<0x2x1152921504606846977x8xf32> -> tensor<0x2x1152921504606846977x8xf32>, tensor<0x2x1152921504606846977xf32>
+  return
+}
+
+// -----
+
 // attention (C2)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
   // expected-error @below {{expected one batch, and K and V of equal heads and lengths}}
@@ -52,7 +72,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C6)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected a finite scale}}
+  // expected-error @below {{expected a finite scale, found 0x7FF0000000000000 : f64}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0x7FF0000000000000
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -84,14 +104,78 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C9)
+// attention (C9: a wrong type)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32'}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     %t = arith.constant true
+    // expected-error @below {{'fsdp.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ('i1')}}
     fsdp.yield %t : i1
+  }
+  return
+}
+
+// -----
+
+// attention (C9: two values)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ('f32', 'f32')}}
+    fsdp.yield %s, %s : f32, f32
+  }
+  return
+}
+
+// -----
+
+// attention (C9: none)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found ()}}
+    fsdp.yield
+  }
+  return
+}
+
+// -----
+
+// attention (C9: no terminator)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    %t = arith.addf %s, %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C9: another terminator)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
+    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// attention (C9: an empty region)
+func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found nothing in it}}
+  %o, %lse = fsdp.attention %q, %k, %v scale 0.5
+      : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
   }
   return
 }
@@ -325,11 +409,11 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
 // -----
 
 func.func @weights_are_not_of_the_score(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
-  // expected-error @below {{expected 'weight_mod' to end with an 'fsdp.yield' of one 'f32'}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index) {
     %f = arith.constant true
+    // expected-error @below {{expected 'weight_mod' to end with an 'fsdp.yield' of one 'f32', found ('i1')}}
     fsdp.yield %f : i1
   }
   return %o : tensor<1x2x3x4xf32>

@@ -94,3 +94,26 @@ func.func @captures(%q: tensor<1x4x3x4xf32>, %k: tensor<1x2x3x4xf32>, %bias: ten
   }
   return %dm : tensor<4xf32>
 }
+
+// Regions may use the names of the function around again, for arguments and for values.
+// CHECK-LABEL: func @names
+// CHECK: fsdp.attention {{.*}} score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %[[TABLE:.*]]: tensor<2xf32>) {
+// CHECK: tensor.extract %[[TABLE]][%{{.*}}]
+// CHECK: mask_mod
+func.func @names(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>, %t: tensor<2xf32>, %i: index, %s: f32) -> (tensor<1x2x3x4xf32>, index) {
+  %c = arith.constant 2 : index
+  %o, %lse = fsdp.attention %q, %k, %k scale 0.5 capture(%t : tensor<2xf32>)
+      : tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+      score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %t: tensor<2xf32>) {
+    %c = tensor.extract %t[%h] : tensor<2xf32>
+    %k = arith.addf %s, %c : f32
+    fsdp.yield %k : f32
+  } mask_mod(%b: index, %h: index, %i: index, %j: index, %t: tensor<2xf32>) {
+    %c = arith.constant 3 : index
+    %end = arith.addi %i, %c : index
+    %keep = arith.cmpi sge, %end, %j : index
+    fsdp.yield %keep : i1
+  }
+  %end = arith.addi %c, %i : index
+  return %o, %end : tensor<1x2x3x4xf32>, index
+}

@@ -53,6 +53,29 @@ func.func @branches(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
 
 // -----
 
+// 2^62 elements times 4 would count as none, 2^60 + 1 times 16 as 16.
+// expected-error @+1 {{argument 0 of '@vast' expected at most 2^48 elements, found 'tensor<4x4611686018427387904xf32>'}}
+func.func @vast(%x: tensor<4x4611686018427387904xf32>) -> tensor<4x4611686018427387904xf32> {
+  return %x : tensor<4x4611686018427387904xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 of '@vast' expected at most 2^48 elements, found 'tensor<16x1152921504606846977xf32>'}}
+func.func @vast(%x: tensor<16x1152921504606846977xf32>) -> tensor<16x1152921504606846977xf32> {
+  return %x : tensor<16x1152921504606846977xf32>
+}
+
+// -----
+
+func.func @vast_inside(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'tensor.empty' expected results of at most 2^48 elements, found 'tensor<16777216x16777217xf32>'}}
+  %e = tensor.empty() : tensor<16777216x16777217xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
 // expected-error @+1 {{argument 0 of '@empty' has no elements, yet is used: 'tensor<0x4xf32>'}}
 func.func @empty(%x: tensor<0x4xf32>, %unused: tensor<0xf32>) -> tensor<0x4xf32> {
   return %x : tensor<0x4xf32>

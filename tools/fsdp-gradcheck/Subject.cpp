@@ -21,6 +21,7 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -195,6 +196,34 @@ static void spoil(ModuleOp module, unsigned n) {
   }
 }
 
+LogicalResult gradcheck::checkSizes(ModuleOp module) {
+  constexpr uint64_t limit = 1 << 24;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    uint64_t total = 0, most = 0;
+    Value largest;
+    auto count = [&](Value v) {
+      auto type = dyn_cast<RankedTensorType>(v.getType());
+      if (!type || !type.hasStaticShape())
+        return;
+      uint64_t elements = 1;
+      for (int64_t dim : type.getShape())
+        elements = llvm::SaturatingMultiply<uint64_t>(elements, dim);
+      total = llvm::SaturatingAdd(total, elements);
+      if (elements > most)
+        most = elements, largest = v;
+    };
+    llvm::for_each(func.getArguments(), count);
+    func.walk([&](Operation *op) { llvm::for_each(op->getResults(), count); });
+    if (total <= limit)
+      continue;
+    InFlightDiagnostic diag = emitError(func.getLoc(), "expected at most 2^24 elements in all tensors of '@")
+                              << func.getName() << "', found more; check a smaller model of its kind";
+    diag.attachNote(largest.getLoc()) << "the largest is " << largest.getType();
+    return diag;
+  }
+  return success();
+}
+
 static LogicalResult normalize(ModuleOp module) {
   PassManager pm(module.getContext());
   pm.addPass(createInlinerPass());
@@ -209,7 +238,7 @@ FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef on
   Subject subject;
   if (widen)
     widenModule(*module);
-  if (failed(normalize(*module)))
+  if (failed(normalize(*module)) || failed(checkSizes(*module)))
     return failure();
   for (auto func : llvm::to_vector(module->getOps<func::FuncOp>())) {
     if (func.isPrivate() || (!onlyFunction.empty() && func.getName() != onlyFunction)) {

@@ -39,6 +39,10 @@ struct Subject {
   OwningOpRef<ModuleOp> gradient; ///< differentiated
 };
 
+/// Refuses functions whose tensors have more than 2^24 elements together: every evaluation
+/// keeps all of them in memory, and there are some for each direction.
+LogicalResult checkSizes(ModuleOp module);
+
 /// Inlines, reduces each function to one loss (tensors are weighed at random), and
 /// differentiates. `widen`: makes all floats f64 before. `sabotage` n > 0 spoils the
 /// n-th op of each backward by 1e-4.

@@ -110,7 +110,7 @@ static int run(const CommandLine &options) {
   llvm::SourceMgr sources; // shows lines
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
-  if (!module || failed(boundIds(*module)))
+  if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))
     return 2;
   FailureOr<Subject> subject = prepare(std::move(module), options.function, options.widen, options.sabotage);
   if (failed(subject))

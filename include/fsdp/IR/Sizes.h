@@ -1,0 +1,35 @@
+//===- Sizes.h - How large a tensor may be ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Tensors of more than 2^48 elements are refused where a model enters, before anything
+// multiplies dimensions: from then on element counts, offsets in bytes and sums of a few
+// of them fit an int64_t.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IR_SIZES_H
+#define FSDP_IR_SIZES_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+namespace mlir::fsdp {
+
+inline constexpr int64_t kMaxElements = int64_t(1) << 48;
+
+/// Whether a static shape has at most `limit` elements. A dimension of 0 counts as 1:
+/// the others must fit, too.
+inline bool fitsElements(ArrayRef<int64_t> shape, int64_t limit = kMaxElements) {
+  int64_t count = 1;
+  return llvm::all_of(shape, [&](int64_t dim) {
+    return !llvm::MulOverflow(count, std::max<int64_t>(dim, 1), count) && count <= limit;
+  });
+}
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_IR_SIZES_H
