@@ -13,7 +13,8 @@
 //
 // An error is relative to the largest of <g, u>, D(u) and 1e-3 of what the gradient
 // could give along u; what rounding does to the differences is allowed for. Along an
-// argument that has no gradient the differences must be zero.
+// argument that has no gradient the differences must be zero. What is NaN or infinite
+// is not compared, but named.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,6 +113,10 @@ FailureOr<double> Checker::evaluate(Buffer &x, const std::vector<double> &at, co
   return loss[0].get(0);
 }
 
+static std::string describe(const Direction &u) {
+  return u.size() == 1 ? "element " + std::to_string(u[0].first) : "a random direction";
+}
+
 LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const Direction &u, const Buffer *gradient,
                                Row &row) {
   double h = options.step, f[4], steps[4] = {h, -h, 2 * h, -2 * h};
@@ -121,6 +126,9 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
       return failure();
     f[i] = *result;
   }
+  for (int i = 0; i < 4; ++i)
+    if (row.notFinite.empty() && !std::isfinite(f[i]))
+      row.notFinite = "the loss at " + std::to_string(steps[i]) + " along " + describe(u);
   double difference = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * h), claimed = 0, length = 0;
   for (auto [i, component] : u) {
     claimed += gradient ? gradient->get(i) * component : 0;
@@ -148,8 +156,12 @@ FailureOr<Row> Checker::checkArgument(unsigned index, const Buffer *gradient) {
   row.isNarrow = function.precision < 53;
   row.bound = boundFor(function.precision, function.numOps, options.tolerance);
   std::vector<double> at(x.size());
+  if (!std::isfinite(value))
+    row.notFinite = "the loss";
   for (int64_t i = 0; i < x.size(); ++i) {
     at[i] = x.get(i);
+    if (gradient && row.notFinite.empty() && !std::isfinite(gradient->get(i)))
+      row.notFinite = "element " + std::to_string(i) + " of the gradient";
     if (gradient)
       row.largest = std::max(row.largest, std::abs(gradient->get(i)));
   }
@@ -165,7 +177,7 @@ FailureOr<Row> Checker::checkArgument(unsigned index, const Buffer *gradient) {
   for (const Direction &u : directions)
     if (failed(compare(x, at, u, gradient, row)))
       return failure();
-  row.ok &= row.numChecked > 0;
+  row.ok &= row.numChecked > 0 && row.notFinite.empty();
   return row;
 }
 

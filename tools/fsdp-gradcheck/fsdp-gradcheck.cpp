@@ -88,6 +88,11 @@ static std::optional<std::string> checkUsage(const CommandLine &options) {
 static void print(const Row &row) {
   std::string type;
   llvm::raw_string_ostream(type) << row.type;
+  if (!row.notFinite.empty()) {
+    llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s not finite: %s\n", "FAIL", row.function.c_str(),
+                                 row.argument.c_str(), type.c_str(), row.notFinite.c_str());
+    return;
+  }
   llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s %4lld checked  |g| %-9.3g error %-9.2g (bound %.1g)\n",
                                row.ok ? "ok" : "FAIL", row.function.c_str(), row.argument.c_str(), type.c_str(),
                                static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
@@ -127,7 +132,7 @@ static int run(const CommandLine &options) {
   if (!forward || !gradient)
     return 2;
   CheckOptions check{options.tolerance, options.step, options.seed, options.all, options.elements, options.directions};
-  int64_t total = 0, good = 0;
+  int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
   unsigned precision = 0; // the widest of a function: what the summary speaks of
   for (const Function &function : subject->functions) {
@@ -137,6 +142,7 @@ static int run(const CommandLine &options) {
     for (const Row &row : *rows) {
       ++total;
       good += row.ok;
+      notFinite += !row.notFinite.empty();
       worst = row.precision > precision ? row.worst : row.precision == precision ? std::max(worst, row.worst) : worst;
       precision = std::max(precision, row.precision);
       if (!row.ok || !options.quiet)
@@ -144,8 +150,11 @@ static int run(const CommandLine &options) {
     }
   }
   const char *type = precision == 53 ? "f64" : precision == 24 ? "f32" : "16 bits";
-  llvm::outs() << llvm::format("%lld of %lld gradients agree; worst relative error in %s %.2g\n",
+  llvm::outs() << llvm::format("%lld of %lld gradients agree; worst relative error in %s %.2g",
                                static_cast<long long>(good), static_cast<long long>(total), type, worst);
+  if (notFinite)
+    llvm::outs() << "; " << notFinite << " not finite";
+  llvm::outs() << "\n";
   return good == total ? 0 : 1;
 }
 

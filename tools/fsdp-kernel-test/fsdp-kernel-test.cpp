@@ -72,17 +72,19 @@ struct Options {
 } // namespace
 
 static void parseOptions(int argc, char **argv) {
-  static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"));
-  static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"));
-  static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"));
-  static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"));
-  static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"));
-  static cl::opt<double> errorFactor("error-factor", cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"));
-  static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"));
-  static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"));
-  static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"));
-  static cl::opt<bool> bench("bench", cl::desc("Only time the kernels: no oracle, no comparison"));
-  static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"));
+  static cl::OptionCategory category("Options");
+  static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category));
+  static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category));
+  static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category));
+  static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"), cl::cat(category));
+  static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"), cl::cat(category));
+  static cl::opt<double> errorFactor("error-factor", cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"), cl::cat(category));
+  static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"), cl::cat(category));
+  static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"), cl::cat(category));
+  static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"), cl::cat(category));
+  static cl::opt<bool> bench("bench", cl::desc("Only time the kernels: no oracle, no comparison"), cl::cat(category));
+  static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"), cl::cat(category));
+  cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
   options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, {}, floor, times || bench, bench, widen};
