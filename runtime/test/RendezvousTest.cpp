@@ -337,6 +337,18 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) { // F15
   check({some, noFirst, alone});
 }
 
+// Who starts again at once finds the address free, and not the verdict over the attempt before.
+TEST_F(Meets, StartsAgainAtTheSameAddress) {
+  uint32_t port = freePort();
+  std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
+  Case alone;
+  alone.processes.push_back({torchrun(0, 2, port), toy(2) + " --rendezvous-timeout=1", FSDPRT_HUNG, {"rank 1 of 2 did not arrive"}});
+  alone.meanwhile = "wait $p0\nenv " + torchrun(1, 2, port) + run + "20 >again.1 2>&1 & q=$!\nenv " + torchrun(0, 2, port) + run +
+                    "20 >again.0 2>&1; echo $? >again; wait $q; echo $? >>again";
+  check({alone});
+  EXPECT_EQ(text("again"), "0\n0\n") << text("again.0") << text("again.1");
+}
+
 TEST_F(Meets, RefusesRanksThatContradictEachOther) { // F5
   std::string arguments = toy(3) + " --rendezvous-timeout=20";
   Case twice = all(3, arguments, FSDPRT_BAD_INPUT, {"two processes say that they are rank 1 of 3: process "});

@@ -6,7 +6,7 @@
 //
 // One loop over all connections. One that says nothing, or something else, is none of a rank: it is left alone or
 // closed, and changes nothing for the others. A rank that goes before all have met ends the rendezvous, as a
-// contradiction does; all that have come are told why, and for some seconds those that come later.
+// contradiction does; all that have come are told why, and for some seconds those that come later with a contradiction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -232,13 +232,15 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// Tells those that have come, and those that come in the next seconds.
+/// Tells those that have come, and those that come in the next seconds when they would be refused as well. Otherwise whoever
+/// comes next may belong to another attempt, and finds the address free.
 void RendezvousHost::refuse(const Error &reason) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
   uint32_t told = 0;
-  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until && told < place.ranks;) {
+  bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
+  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
     for (auto guest = guests.begin(); guest != guests.end();) {
       Guest &each = **guest;
       FrameReader::State state = each.isKnown ? FrameReader::State::complete : each.reader.read(each.connection.get());
@@ -248,7 +250,7 @@ void RendezvousHost::refuse(const Error &reason) {
       }
       guest = state == FrameReader::State::partial ? guest + 1 : guests.erase(guest);
     }
-    if (told == place.ranks)
+    if (told == place.ranks || !staysTrue)
       return;
     await(-1, until);
     acceptAll();
