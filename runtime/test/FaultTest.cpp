@@ -114,6 +114,18 @@ TEST_F(Faults, RanksDieWithTheirLauncher) { // F3
             7);
 }
 
+// A terminal that goes away takes its whole session along: the run ends behind its step, and saves.
+TEST_F(Faults, AHangupEndsBehindTheStep) {
+  for (std::string how : {"", " --processes"}) {
+    EXPECT_EQ(bash("rm -rf hung; setsid " FSDP_RUN " " + at("toy3.fsdp") + how + " --steps=100000000 --save=hung >log 2>&1 & run=$!\n"
+                   "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                   "kill -HUP -- -$run; wait $run"),
+              128 + SIGHUP)
+        << text("log");
+    EXPECT_EQ(bash("test -s hung/latest"), 0) << text("log");
+  }
+}
+
 /// Rank 1 stops in step 2, the launcher is told to end, and then rank 1 gets `signal`, or none.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments, const std::string &then) {

@@ -34,7 +34,7 @@ void fsdprt::catchInterrupts(Interrupts how) {
     sigaction(SIGTERM, &quiet, nullptr);
     return;
   }
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action = {}, old = {};
     action.sa_handler = how == Interrupts::said ? ask : note;
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);

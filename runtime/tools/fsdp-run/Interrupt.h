@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first SIGINT or SIGTERM is a wish, looked at between steps; the second ends
+// The first SIGINT, SIGTERM or SIGHUP is a wish, looked at between steps; the second ends
 // the process as it always did. Signals that were ignored stay so (nohup, a shell's
 // background jobs).
 //

@@ -80,6 +80,7 @@ void Launcher::start(uint32_t rank) {
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
     std::signal(SIGINT, SIG_IGN); // control-C is for the launcher, which tells the ranks
+    std::signal(SIGHUP, SIG_IGN); // so is a terminal that goes away
     fcntl(end, F_SETFD, 0);
     execv("/proc/self/exe", arguments.data());
     _exit(FSDPRT_FAILED);
