@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/WorkerPool.h"
+#include "device/Stack.h"
 
 using namespace fsdprt;
 
@@ -47,6 +48,7 @@ void WorkerPool::finish() {
 }
 
 void WorkerPool::serve(uint32_t worker) {
+  touchStack();
   for (uint64_t seen = 0;; ++seen) {
     waitFor(
         work, spins, 1000,

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/Courier.h"
+#include "device/Stack.h"
 #include "execute/Profile.h"
 
 using namespace fsdprt;
@@ -59,6 +60,7 @@ void Courier::await(uint32_t collective) {
 }
 
 void Courier::serve() {
+  touchStack();
   for (uint64_t next = 1;; ++next) {
     waitFor(
         postBell, 0, 1000, [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});

@@ -16,6 +16,7 @@
 
 #include "execute/World.h"
 #include "artifact/Arenas.h"
+#include "device/Stack.h"
 #include "execute/Initialise.h"
 #include "execute/Philox.h"
 #include <algorithm>
@@ -255,6 +256,7 @@ void World::throwFirstError() {
 std::string World::where() const { return currentRun ? runText(currentName, currentRun) : currentName; }
 
 void World::serve(uint32_t rank) {
+  touchStack();
   for (uint64_t seen = 0;; ++seen) {
     waitFor(jobBell, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; }, [] {});
     if (ending)

@@ -19,6 +19,7 @@
 #include "Weights.h"
 #include "device/Futex.h"
 #include "device/MemoryLimits.h"
+#include "device/Stack.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -484,6 +485,7 @@ int Trainer::run() {
 }
 
 int Trainer::runSteps() {
+  touchStack();
   announce();
   initialise();
   if (options.fault == Fault::skipShardElement)
