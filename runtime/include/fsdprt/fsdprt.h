@@ -239,8 +239,8 @@ typedef struct fsdprt_session_options {
   double meeting_seconds; /* mpi: how long the others are waited for; 0: 60 */
   const char *agreement;  /* mpi, shm: lines of "name=value" that have to be the same in all processes; or NULL */
   uint32_t own_sums;      /* mpi: 1: the library's own sums, in its own order */
-  /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit or hang
-   * (its thread); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
+  /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit, hang
+   * (its thread) or nan (in its gradients); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
   const char *rank_fault;
   uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not known, it is taken for the only one */
 } fsdprt_session_options;
@@ -274,6 +274,11 @@ FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_se
  * eval on every rank, reference_init and reference on the reference. After a
  * failure a session can only be destroyed. */
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program, fsdprt_error *error);
+
+/* Behind a run of `program` whose block says that something was not finite: with the blocks from before it written again, runs it once
+ * more and writes into `text` which ranks were the first to give such a number to a reduction, and to which one; "" when none did. */
+FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program, char *text, size_t size,
+                                                       fsdprt_error *error);
 
 /* Every process's `mine`, of at most 8192 bytes, one behind another in the order of ranks. Allocates nothing. */
 FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine, size_t size, void *all,

@@ -158,6 +158,15 @@ fsdprt_status fsdprt_session_exchange(fsdprt_session *handle, const void *mine, 
   return guard(error, [&] { handle->session->exchange(mine, size, all); });
 }
 
+fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *handle, const char *program, char *text, size_t size,
+                                            fsdprt_error *error) {
+  return guard(error, [&] {
+    std::string found = handle->session->findNonfinite(program);
+    if (size)
+      std::snprintf(text, size, "%s", found.c_str());
+  });
+}
+
 fsdprt_status fsdprt_session_collect(fsdprt_session *handle, uint32_t rank, const void *data, size_t size, void *into,
                                      fsdprt_error *error) {
   return guard(error, [&] { handle->session->collect(rank, data, size, into); });

@@ -26,7 +26,7 @@ static bool parseNumber(const std::string &text, Number &value) {
 }
 
 RankFault RankFault::parse(const std::string &text) {
-  static const char *const kinds[] = {"none", "kill", "stop", "exit", "hang"};
+  static const char *const kinds[] = {"none", "kill", "stop", "exit", "hang", "nan"};
   static const char *const phases[] = {"start", "gather", "compute", "reduce", "save"};
   std::istringstream stream(text);
   std::string kind, rank, phase, step;
@@ -45,7 +45,8 @@ RankFault RankFault::parse(const std::string &text) {
 
 void RankFault::strike() const {
   switch (kind) {
-  case Kind::none: return;
+  case Kind::none:
+  case Kind::nan: return;
   case Kind::kill: ::kill(getpid(), SIGKILL); break;
   case Kind::stop: ::kill(getpid(), SIGSTOP); break;
   case Kind::exit: _exit(0);

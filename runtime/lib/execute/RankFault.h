@@ -17,7 +17,7 @@
 namespace fsdprt {
 
 struct RankFault {
-  enum class Kind { none, kill, stop, exit, hang };
+  enum class Kind { none, kill, stop, exit, hang, nan };
   enum class Phase { start, gather, compute, reduce, save };
 
   Kind kind = Kind::none;
@@ -30,7 +30,7 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Does it; returns when a process that was stopped goes on.
+  /// Does it; returns when a process that was stopped goes on. `nan` is the caller's to do: it has the gradient.
   void strike() const;
 };
 

@@ -258,6 +258,29 @@ void Session::run(const char *name) {
   world->run(*program);
 }
 
+std::string Session::findNonfinite(const char *name) {
+  const fb::Program *program = artifact.program(name);
+  if (!program || isReferenceProgram(name))
+    badInput("%s: has no program '%s' to run on ranks", artifact.getFile().c_str(), printable(name).c_str());
+  World::Origin mine = ranks->findNonfinite(*program), earliest;
+  Communicator &communicator = ranks->getCommunicator();
+  std::vector<World::Origin> all(communicator.processes());
+  communicator.exchange(&mine, sizeof mine, all.data());
+  for (const World::Origin &origin : all) {
+    if (origin.number < earliest.number)
+      earliest = origin;
+    else if (origin.number == earliest.number)
+      earliest.ranks += origin.ranks;
+  }
+  if (earliest.ranks == 0)
+    return "";
+  std::string who = earliest.ranks == 1                ? "rank " + std::to_string(earliest.first)
+                    : earliest.ranks == ranks->ranks() ? "all ranks"
+                                                       : format("%u ranks, rank %u the first of them,", earliest.ranks,
+                                                                earliest.first);
+  return format("%s gave the first such number to %s", who.c_str(), communicator.describe(earliest.collective).c_str());
+}
+
 float *Session::block(uint32_t rank) const {
   const World &on = world(rank);
   return reinterpret_cast<float *>(on.memory(checkRank(rank), on.getLayout().block()->offset()));

@@ -33,6 +33,10 @@ public:
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
+  /// What the ranks gave to the first reduction that got a number which is not finite, in words; empty: none did. See
+  /// World::findNonfinite. All processes call it; those behind the first get nothing to use.
+  std::string findNonfinite(const char *program);
+
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 

@@ -20,6 +20,7 @@
 #include "execute/Initialise.h"
 #include "execute/Philox.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -42,6 +43,8 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   if (options.traceRuns && step && !reference)
     trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, first,
                                     communicator->localRanks(), options.traceRuns);
+  if (options.fault.kind == RankFault::Kind::nan && step && !reference)
+    poisoned = gradientReduction(*step);
   peak = residentEnd();
   size_t bindings = mostBindings();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
@@ -180,23 +183,27 @@ uint32_t World::addCollective(const fb::Collective &collective, const char *labe
                             collective.root(), std::move(axes), collective.id(), label, std::move(unit)});
 }
 
-bool World::dropGradient(const fb::Program &program, uint32_t rank) {
+/// The first reduce-scatter of a program, else its largest all-reduce.
+std::optional<uint32_t> World::gradientReduction(const fb::Program &program) const {
   std::optional<uint32_t> largest;
   for (const Instruction &instruction : programs.at(&program).instructions) {
     if (instruction.kind != fb::Body::Collective)
       continue;
     const CollectiveKey &key = communicator->getKey(instruction.collective);
-    if (key.kind == fb::CollectiveKind::reduce_scatter) {
-      largest = instruction.collective;
-      break;
-    }
+    if (key.kind == fb::CollectiveKind::reduce_scatter)
+      return instruction.collective;
     if (key.kind == fb::CollectiveKind::all_reduce &&
         (!largest || key.count > communicator->getKey(*largest).count))
       largest = instruction.collective;
   }
-  if (largest)
-    communicator->dropContribution(*largest, rank);
-  return largest.has_value();
+  return largest;
+}
+
+bool World::dropGradient(const fb::Program &program, uint32_t rank) {
+  std::optional<uint32_t> gradient = gradientReduction(program);
+  if (gradient)
+    communicator->dropContribution(*gradient, rank);
+  return gradient.has_value();
 }
 
 uint64_t World::firstElement(const fb::State &state, uint32_t rank) const {
@@ -324,6 +331,23 @@ void World::run(const fb::Program &program) {
   onEveryRank(&World::execute);
 }
 
+World::Origin World::findNonfinite(const fb::Program &program) {
+  --programs.at(&program).runs;
+  searching = true;
+  run(program);
+  searching = false;
+  Origin origin;
+  for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
+    const Instruction *found = member(rank).nonfinite;
+    if (!found || found->number > origin.number)
+      continue;
+    if (found->number < origin.number)
+      origin = {found->number, found->collective, 0, rank};
+    ++origin.ranks;
+  }
+  return origin;
+}
+
 //===- Execution ----------------------------------------------------------===//
 
 void World::execute(uint32_t rank) {
@@ -355,6 +379,27 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
       executeRange(rank, at + 1, at + 1 + at->length, k);
     at += at->length;
   }
+}
+
+static bool isFinite(DType type, const std::byte *from, uint64_t bytes) {
+  bool finite = true;
+  for (uint64_t at = 0, each = sizeOf(type); at + each <= bytes; at += each)
+    finite &= std::isfinite(loadElement(type, from + at));
+  return finite;
+}
+
+/// Of a reduction, before its start: plants a number that is not finite, and looks for one.
+void World::inspect(uint32_t rank, const Instruction &instruction, std::byte *source) {
+  const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
+                 collective.kind() == fb::CollectiveKind::all_reduce;
+  if (!reduces || !isFloat(collective.dtype()))
+    return;
+  if (options.fault.kind == RankFault::Kind::nan && std::strcmp(currentName, "step") == 0 &&
+      options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) && instruction.collective == poisoned)
+    storeElement(collective.dtype(), NAN, source);
+  if (searching && !member(rank).nonfinite && !isFinite(collective.dtype(), source, collective.source()->bytes()))
+    member(rank).nonfinite = &instruction;
 }
 
 /// A planted fault: of a launch before it, of a collective behind its start.
@@ -396,6 +441,8 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
   case fb::Body::Collective: {
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+    if (searching || options.fault.kind == RankFault::Kind::nan)
+      inspect(index, instruction, at(index, *collective.source(), iteration));
     communicator->start(instruction.collective, index, at(index, *collective.source(), iteration),
                       at(index, *collective.target(), iteration));
     if (options.fault.kind != RankFault::Kind::none)

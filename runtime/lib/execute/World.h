@@ -87,6 +87,16 @@ public:
   /// all-reduce. Returns false when there is neither.
   bool dropGradient(const fb::Program &program, uint32_t rank);
 
+  /// Where a number that is not finite comes from.
+  struct Origin {
+    uint32_t number = UINT32_MAX;       ///< of the command in the program; UINT32_MAX: none was found
+    uint32_t collective = 0, ranks = 0; ///< how many of those here gave it such a number
+    uint32_t first = 0;                 ///< of these
+  };
+  /// Runs a program once more as the run that was its last, whose inputs, states and blocks are there again, and looks into
+  /// what each rank here gives to reductions.
+  Origin findNonfinite(const fb::Program &program);
+
 private:
   struct Rank {
     Rank(uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
@@ -97,6 +107,7 @@ private:
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
+    const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
   };
   struct Decoded {
     std::vector<Instruction> instructions;
@@ -127,6 +138,8 @@ private:
   void numberStep(uint32_t rank);
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
+  std::optional<uint32_t> gradientReduction(const fb::Program &program) const;
+  void inspect(uint32_t rank, const Instruction &instruction, std::byte *source);
   void strikeAt(uint32_t rank, const Instruction &instruction);
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
@@ -151,6 +164,8 @@ private:
 
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
+  std::optional<uint32_t> poisoned; // by a planted fault
+  bool searching = false; // for what is not finite
   bool timed = false; // the current program has the profile and the trace
   uint64_t currentRun = 0, peak = 0;
   Job job = nullptr;

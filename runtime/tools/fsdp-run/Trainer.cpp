@@ -143,6 +143,7 @@ void Trainer::createSession() {
   processes = placed.processes;
   words.resize(processes);
   savedBlocks.resize(size_t(ranks) * FSDPRT_BLOCK_SIZE);
+  blocksBefore.resize(savedBlocks.size());
   for (size_t i = 0; options.check && i < inputs.size(); ++i) {
     fsdprt_input_info whole = {};
     whole.struct_size = sizeof whole;
@@ -262,6 +263,9 @@ void Trainer::step(uint64_t number) {
   float lr = static_cast<float>(rate.at(number));
   for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     setRate(rank, lr);
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
+    call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), rank,
+         &blocksBefore[size_t(rank) * FSDPRT_BLOCK_SIZE]);
   bool skips = options.fault == Fault::skipShardElement && faultRank >= firstRank && faultRank < lastRank;
   if (skips)
     saveShardElement();
@@ -450,6 +454,19 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
                  validationBatches == 1 ? "" : "es");
 }
 
+/// Nothing has changed but the blocks, so the step can be taken once more to see where it comes from.
+void Trainer::failNonfinite() {
+  for (uint32_t rank = firstRank; rank < lastRank; ++rank)
+    call(fsdprt_session_write_block, session.get(), rank,
+         static_cast<const float *>(&blocksBefore[size_t(rank) * FSDPRT_BLOCK_SIZE]));
+  char origin[512] = "";
+  if (options.onlyKinds.empty())
+    call(fsdprt_session_find_nonfinite, session.get(), "step", static_cast<char *>(origin), sizeof origin);
+  failed("%s: loss or gradient norm is not finite, no parameter was changed%s%s; lower --lr, compile with "
+         "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
+         nonfinite, *origin ? "; " : "", origin);
+}
+
 int Trainer::judgeAllocations() {
   if (!options.assertNoAllocations)
     return 0;
@@ -509,9 +526,7 @@ int Trainer::runSteps() {
   if (metrics.isOpen())
     metrics.commit();
   if (*nonfinite)
-    failed("%s: loss or gradient norm is not finite, no parameter was changed; lower --lr, compile with "
-           "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
-           nonfinite);
+    failNonfinite();
   if (options.profile && isRoot && !agreed.differs && stepsDone > stepsBefore + 1)
     printProfile(session.get(), stepsDone - stepsBefore - 1, peak, printer);
   if (!options.trace.empty() && stepsDone > stepsBefore)

@@ -54,6 +54,7 @@ private:
   void reportEnd();
   bool judgeFinite(uint64_t number, const float *block);
   int judgeAllocations();
+  [[noreturn]] void failNonfinite();
 
   // Resume.cpp
   void takeFromSave();
@@ -86,7 +87,7 @@ private:
   RunState state; ///< for the next save
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
   uint64_t validationBatches = 0, tokensPerStep = 0, stepsBefore = 0, stepsDone = 0, stepSaved = 0;
-  std::vector<float> savedBlocks;
+  std::vector<float> savedBlocks, blocksBefore; ///< before a validation, and before a step
 
   /// What processes tell each other between steps.
   struct Word {
