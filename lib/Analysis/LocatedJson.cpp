@@ -42,7 +42,7 @@ std::string JsonValue::describe() const {
   case Kind::string:
     return "the string \"" + text + "\"";
   case Kind::array:
-    return "a list";
+    return elements.empty() ? "an empty list" : "a list of " + std::to_string(elements.size());
   case Kind::object:
     return "an object";
   }

@@ -87,12 +87,14 @@ static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Catego
 
 LogicalResult fsdp::checkMemoryLimit(ModuleOp planned, int64_t limit) {
   MemoryReport memory = measureMemory(planned);
+  bool isAsked = limit > 0 && limit < kMaxArenaBytes;
+  limit = isAsked ? limit : kMaxArenaBytes;
   if (memory.peak <= limit)
     return success();
   bool severalRanks = llvm::any_of(planned.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.getNumRanks() > 1; });
   InFlightDiagnostic diag = planned.emitError("a rank's arena takes ");
-  diag << memory.peak << " bytes (" << formatSize(memory.peak) << "), --memory-limit allows " << limit << " ("
-       << formatSize(limit) << ")";
+  diag << memory.peak << " bytes (" << formatSize(memory.peak) << "), " << (isAsked ? "--memory-limit allows " : "artifacts may have at most ")
+       << limit << " (" << formatSize(limit) << ")";
   if (memory.peakCommand)
     diag << "; most is alive at command " << memory.peakNumber << " of @"
          << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand) << ")";

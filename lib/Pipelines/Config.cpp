@@ -408,7 +408,13 @@ bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch, 
   if (!config.totalBatch)
     return true;
   int64_t total = config.totalBatch->value, each = std::max<int64_t>(batch * ranks, 1);
-  if (accumulation == 0 && total % each == 0)
+  if (accumulation == 0 && total % each != 0) {
+    report(true, config.totalBatch->origin,
+           Twine(total) + " sequences in a step, but " + Twine(batch) + " per rank and micro-batch x " + Twine(ranks) +
+               " ranks do not divide them");
+    return false;
+  }
+  if (accumulation == 0)
     accumulation = total / each;
   int64_t turns = std::max<int64_t>(accumulation, 1);
   if (total == each * turns)

@@ -17,6 +17,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
@@ -35,6 +36,17 @@ static void reportFatal(void *name, const char *reason, bool) {
 
 void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
+  // Behind what llvm::cl prints for --help it ends the process itself, so what stdout holds is written at the exit.
+  static const char *tool = name;
+  llvm::outs(); // made first, so that it outlives this
+  std::atexit([] {
+    llvm::outs().flush();
+    if (!llvm::outs().has_error())
+      return;
+    std::string reason = "IO failure on output stream: " + llvm::outs().error().message();
+    reportFatal(const_cast<char *>(tool), reason.c_str(), false);
+    ::_exit(1);
+  });
 }
 
 static void printVersion(llvm::raw_ostream &os, const char *name) {

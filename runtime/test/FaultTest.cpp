@@ -11,6 +11,7 @@
 
 #include "RunFixture.h"
 #include "fsdprt/fsdprt.h"
+#include <cstring>
 
 using namespace fsdprt;
 using namespace fsdprt::test;
@@ -193,6 +194,55 @@ TEST_F(Faults, FullDiskDuringASave) { // F8; behind the first save, which takes 
     expect(0, "resumed behind step", "toy3.fsdp --steps=4 --resume=" + saves);
     EXPECT_EQ(bash("test -z \"$(find " + saves + " -name '*.tmp')\""), 0);
   }
+}
+
+TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // F11: losses, weights and optimizer's state, with threads and processes
+  std::string words;
+  for (int i = 0; i < 3000; ++i)
+    words += static_cast<char>('a' + i * i % 23);
+  writeFile(at("words"), words.data(), words.size());
+  std::string common = "toy3.fsdp --text=words --seed=5 --steps=";
+  expect(0, "", common + "7 --save=whole --export=whole.st --metrics=whole.jsonl");
+  for (std::string how : {"", " --processes"}) {
+    std::string n = how.empty() ? "a" : "b";
+    expect(0, "saved step 3", common + "3 --save=" + n + " --metrics=" + n + ".jsonl" + how);
+    expect(0, "resumed behind step 3", common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n + ".jsonl" + how);
+    EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0) << how; // the hashes of all files
+    EXPECT_EQ(bash("for f in whole " + n + "; do grep -o '\"step\":[^,]*,\"loss\":[^,]*' $f.jsonl > $f.losses; done; "
+                   "test $(wc -l < whole.losses) = 7 && cmp whole.losses " + n + ".losses"),
+              0)
+        << how;
+  }
+}
+
+TEST_F(Faults, TokensThatAreNone) { // F13: refused when the file is opened, with the place, by all
+  auto words = [](std::vector<uint16_t> ids) { return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size()); };
+  auto header = [](int32_t magic, int32_t version, int32_t count) {
+    std::string bytes(1024, '\0');
+    int32_t fields[3] = {magic, version, count};
+    std::memcpy(bytes.data(), fields, sizeof fields);
+    return bytes;
+  };
+  std::string some = words(std::vector<uint16_t>(500, 3));
+  struct Bad {
+    std::string name, content, options, says;
+  };
+  std::vector<Bad> files = {
+      {"large", some + words({60000}), "--token-dtype=uint16", "large: token 500 (byte offset 1000): expected an id in [0, "},
+      {"odd", some + "x", "--token-dtype=uint16", "odd: expected a multiple of 2 bytes"},
+      {"longer", header(20240520, 1, 501) + some, "", "which makes 2026 bytes, found 2024"},
+      {"negative", header(20240520, 1, -1) + some, "", "its header says -1"},
+      {"version", header(20240520, 9, 500) + some, "", "expected version 1"},
+      {"wide", header(20240520, 1, 500) + some, "--token-dtype=uint32", "leave the option out"},
+      {"empty", "", "", "empty: expected tokens, found an empty file"},
+      {"short", words({1, 2}), "--token-dtype=uint16", "expected at least 5 tokens for one sample of 4 and its targets, found 2"}};
+  std::vector<Case> cases;
+  for (const Bad &bad : files) {
+    writeFile(at(bad.name), bad.content.data(), bad.content.size());
+    for (const char *how : {"", " --processes"})
+      cases.push_back({"", at("toy3.fsdp") + " --steps=2 --data=" + bad.name + " " + bad.options + how, "", FSDPRT_BAD_INPUT, {bad.says}});
+  }
+  check(cases);
 }
 
 TEST_F(Faults, MemoryLimitBelowThePlan) { // F14

@@ -234,6 +234,23 @@ TEST_F(Run, RefusesNumbersOutOfRange) {
   EXPECT_EQ(run("--help").output.find("->"), std::string::npos);
 }
 
+TEST_F(Run, NamesTheFileOfItsOptions) {
+  for (auto [content, says] : {std::pair("{\"steps\": }", "not JSON: "), std::pair("[1]", "expected an object of options"),
+                               std::pair("{\"stebs\": 2}", "unknown key 'stebs'; did you mean 'steps'?"),
+                               std::pair("{\"steps\": [2]}", "'steps': expected a word, a number, true or false")}) {
+    writeFile(at("run.json"), content, std::strlen(content));
+    expect(2, std::string("fsdp-run: error: --config=run.json: ") + says, "toy2.fsdp --config=run.json");
+  }
+  expect(2, "missing.json", "toy2.fsdp --config=missing.json");
+}
+
+TEST_F(Run, RefusesLinksThatNeverEnd) {
+  for (const char *rate : {"1", "999", "0", "-1", "nan", "inf"})
+    expect(2, "--link-bandwidth: expected a finite number of at least 1000 bytes per second, found",
+           std::string("toy2.fsdp --link-bandwidth=") + rate);
+  expect(0, "step 1/1", "toy2.fsdp --steps=1 --link-bandwidth=1e9");
+}
+
 TEST_F(Run, RefusesOptionsWithoutEffect) {
   expect(2, "--overfit", "toy2.fsdp --text=t --overfit --val-every=2");
   expect(2, "--token-dtype requires --data", "toy2.fsdp --token-dtype=uint8");

@@ -103,15 +103,22 @@ static std::optional<std::string> checkCheckpointing(StringRef text) {
   return std::nullopt;
 }
 
-/// A number of bytes of at least 1, as `900000`, `512k`, `64M` or `2G`.
+/// A number of bytes of at least 1, as `900000`, `512k`, `13.5M` or `2G`.
 static std::optional<int64_t> parseBytes(StringRef text) {
   int64_t number, unit = 1;
+  double fraction;
   if (text.consume_back_insensitive("k"))
     unit = int64_t(1) << 10;
   else if (text.consume_back_insensitive("M"))
     unit = int64_t(1) << 20;
   else if (text.consume_back_insensitive("G"))
     unit = int64_t(1) << 30;
+  // Digits on both sides of a dot, and a unit: what is left of a byte is dropped.
+  if (unit > 1 && text.contains('.') && text.find_first_not_of("0123456789.") == StringRef::npos && !text.starts_with(".") &&
+      !text.ends_with(".") && !text.getAsDouble(fraction)) {
+    double bytes = fraction * static_cast<double>(unit);
+    return bytes >= 1 && bytes < 0x1p63 ? std::optional(static_cast<int64_t>(bytes)) : std::nullopt;
+  }
   if (text.getAsInteger(10, number) || number < 1 || number > std::numeric_limits<int64_t>::max() / unit)
     return std::nullopt;
   return number * unit;
@@ -175,7 +182,6 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
   options.plan.cluster = line.cluster;
-  options.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.target = line.target;
   options.targetCpu = line.targetCpu;
   options.threadsPerRank = line.threads;
@@ -283,7 +289,7 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   if (line.maxChunkBytes < 0)
     return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
   if (!line.memoryLimit.empty() && !parseBytes(line.memoryLimit))
-    return "--memory-limit=" + line.memoryLimit + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
+    return "--memory-limit=" + line.memoryLimit + ": expected a number of bytes of at least 1, also as 512k, 13.5M or 2G";
   if (!line.memoryLimit.empty() && !line.compileTo.empty())
     return std::string("--memory-limit is held against the whole plan: leave out --compile-to");
   if (double scale; !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&

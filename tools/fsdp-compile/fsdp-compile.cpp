@@ -14,8 +14,10 @@
 #include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Package/Package.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
@@ -60,20 +62,25 @@ static int usageError(const Twine &message, const FileOptions &file = {}) {
   return badUsage;
 }
 
-/// Writes `module` to the file that -o names.
-static LogicalResult writeModule(ModuleOp module, StringRef path) {
+/// Makes a file of what `write` prints; without success there is none.
+static LogicalResult writeFile(MLIRContext *context, StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::error_code ec;
   llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
   if (!ec) {
-    module.print(out.os());
+    write(out.os());
     out.os().flush();
     ec = out.os().error();
     out.os().clear_error();
   }
   if (ec)
-    return emitError(UnknownLoc::get(module.getContext())) << "cannot write '" << path << "': " << ec.message();
+    return emitError(UnknownLoc::get(context)) << "cannot write '" << path << "': " << ec.message();
   out.keep();
   return success();
+}
+
+/// Writes `module` to the file that -o names.
+static LogicalResult writeModule(ModuleOp module, StringRef path) {
+  return writeFile(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
 /// Writes the page of --report.
@@ -81,19 +88,9 @@ static LogicalResult writePage(ModuleOp planned, const CompileOptions &options, 
   FailureOr<Cluster> cluster = loadCluster(planned.getContext(), options.plan.cluster);
   if (failed(cluster))
     return failure();
-  std::error_code ec;
-  llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
-  if (!ec) {
-    std::string title = "Training step of " + llvm::sys::path::filename(options.source).str();
-    writeReport(planned, *cluster, dtypes, title, out.os());
-    out.os().flush();
-    ec = out.os().error();
-    out.os().clear_error();
-  }
-  if (ec)
-    return emitError(UnknownLoc::get(planned.getContext())) << "cannot write '" << path << "': " << ec.message();
-  out.keep();
-  return success();
+  std::string title = "Training step of " + llvm::sys::path::filename(options.source).str();
+  return writeFile(planned.getContext(), path,
+                   [&](llvm::raw_ostream &os) { writeReport(planned, *cluster, dtypes, title, os); });
 }
 
 /// The model planned once more, with gradients that cross ranks at another time.
@@ -134,13 +131,13 @@ static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef
 /// compiled, the long part, and explained all the same.
 static int finish(ModuleOp planned, const CompileOptions &options, StringRef outFile, bool code,
                   llvm::function_ref<LogicalResult()> explain) {
-  bool limited = options.memoryLimit > 0, writes = !outFile.empty();
+  bool limited = options.plan.memoryLimit > 0, writes = !outFile.empty();
   FailureOr<Image> image = compileKernels(planned, options, /*code=*/writes && code && !limited);
   if (failed(image))
     return 1;
   if (failed(explain()))
     return 1;
-  if (limited && failed(checkMemoryLimit(planned, options.memoryLimit)))
+  if ((limited || writes) && failed(checkMemoryLimit(planned, options.plan.memoryLimit)))
     return 1;
   if (limited && writes && code && failed(image = compileKernels(planned, options)))
     return 1;
@@ -153,6 +150,8 @@ static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptio
   if (options.plan.checkpointing != "auto" || !last.empty())
     return runPhases(*module, options, last, dtypes);
   static constexpr unsigned mostTries = 3;
+  const int64_t asked = options.plan.memoryLimit;
+  auto restore = llvm::make_scope_exit([&] { options.plan.memoryLimit = asked; });
   for (unsigned attempt = 1;; ++attempt) {
     OwningOpRef<ModuleOp> planned = module->clone();
     if (failed(runPhases(*planned, options, last, dtypes)))
@@ -160,8 +159,8 @@ static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptio
     OwningOpRef<ModuleOp> measured = planned->clone();
     if (failed(compileKernels(*measured, options, /*code=*/false)))
       return failure();
-    int64_t peak = measureMemory(*measured).peak, left = options.memoryLimit - (peak - measureMemory(*planned).peak);
-    if (peak <= options.memoryLimit || attempt == mostTries || left <= 0) {
+    int64_t peak = measureMemory(*measured).peak, left = asked - (peak - measureMemory(*planned).peak);
+    if (peak <= asked || attempt == mostTries || left <= 0) {
       module = std::move(planned);
       return success();
     }
@@ -190,6 +189,8 @@ static int compile(const CommandLine &line, const FileOptions &file) {
   const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes",
              noCode = line.noCode;
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
+    return badUsage;
+  if (failed(parseMeshSpec(options.shard.mesh, [&] { return emitError(module->getLoc()); }))) // also where no phase reads it
     return badUsage;
   if (!line.config.empty())
     options.afterImport = [&, given = line.accum.getNumOccurrences() > 0](ModuleOp imported) {

@@ -36,7 +36,6 @@ struct CompileOptions {
   std::string target = "cpu";    ///< cpu or reference
   std::string targetCpu;         ///< empty: the host
   unsigned threadsPerRank = 1;   ///< worker threads that kernels may use
-  int64_t memoryLimit = 0;       ///< most bytes of a rank's arena; 0: any
   std::string source;            ///< name of the model file, for the artifact
   std::string compiler;          ///< name and version of the compiler, for the artifact
   double learningRate = 3e-4;    ///< default of fsdp-run

@@ -76,9 +76,11 @@ public:
   }
 
 private:
-  [[noreturn]] static void refuse(const std::string &why) { throw CLI::ConfigError("--config: " + why, CLI::ExitCodes::ConfigError); }
+  [[noreturn]] void refuse(const std::string &why) const {
+    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + ": " + why, CLI::ExitCodes::ConfigError);
+  }
 
-  static json parse(std::istream &input) {
+  json parse(std::istream &input) const {
     std::set<std::string> keys;
     auto check = [&](int depth, json::parse_event_t event, json &parsed) {
       if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second)
@@ -110,7 +112,7 @@ private:
            (nearest.empty() ? "; fsdp-run --help lists the options" : "; did you mean '" + nearest + "'?"));
   }
 
-  static std::string write(const std::string &key, const json &value) {
+  std::string write(const std::string &key, const json &value) const {
     if (value.is_string())
       return value.get<std::string>();
     if (value.is_structured())

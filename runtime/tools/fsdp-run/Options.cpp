@@ -12,10 +12,13 @@
 #include "ConfigFile.h"
 #include "fsdprt/fsdprt.h"
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -212,7 +215,7 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
   app.add_option("--link-bandwidth", options.linkBandwidth,
                  "Let collectives take as long as links of so many bytes per second would (default: as fast as it goes)")
-      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
+      ->check(number("a finite number of at least 1000 bytes per second", [](double value) { return value >= 1000 && std::isfinite(value); }))
       ->type_name("BYTES");
   app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress")
       ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
@@ -367,6 +370,10 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version
       exitCode = app.exit(error);
+      if (!std::cout.flush()) { // what it printed
+        std::fprintf(stderr, "fsdp-run: error: cannot write the output: %s\n", strerror(errno));
+        exitCode = FSDPRT_FAILED;
+      }
       return false;
     }
     problem = error.what();
