@@ -124,7 +124,7 @@ TEST(ClusterTest, ReadsAFile) {
 
 TEST(ClusterTest, SaysWhatIsWrong) {
   std::pair<std::string, std::string> bad[] = {
-      {"[]", "a cluster: expected an object, found a list"},
+      {"[]", "a cluster: expected an object, found an empty list"},
       {"{\"name\": 1, \"links\": [], " + device + "}", "\"name\": expected a string, found the number 1"},
       {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a list of at least one link"},
       {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}", "unknown member \"speed\""},

@@ -52,7 +52,7 @@ GOOD = [
 # (file or its text, the place, expected on stderr)
 BAD = [
     ("{", "1:2", "not JSON: "),
-    ("[]", "1:1", "expected an object of options, found a list"),
+    ("[]", "1:1", "expected an object of options, found an empty list"),
     ('{"mesh": 2,\n "mesh": 3}', "2:2", '"mesh" is given twice in one object'),
     ('{\n  "mesh": "shard=2",\n  "shardin_strategy": "full_shard"}', "3:3",
      '"shardin_strategy": unknown key; did you mean "sharding_strategy"?'),
@@ -64,7 +64,7 @@ BAD = [
     ('{"grad_accum": 1.5}', "1:2", '"grad_accum": expected an integer, found the number 1.5'),
     ('{"lr": true}', "1:2", '"lr": expected a number, found true'),
     ('{"timing": 1}', "1:2", '"timing": expected true or false, found the number 1'),
-    ('{"mesh": []}', "1:2", '"mesh": expected a string, or a list or an object of such, found a list'),
+    ('{"mesh": []}', "1:2", '"mesh": expected a string, or a list or an object of such, found an empty list'),
     ('{"fsdp_forward_prefetch": "maybe"}', "1:2", "expected true or false, found the string \"maybe\""),
     ('{"fsdp_sharding_strategy": 2.5}', "1:2", "note: \"fsdp_sharding_strategy\" says --sharding-strategy=2.5"),
     ('{"fsdp": "full_shard autowrap"}', "1:2", '"fsdp": expected full_shard, shard_grad_op, hybrid_shard, '
