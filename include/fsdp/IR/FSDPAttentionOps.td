@@ -36,7 +36,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     The regions are straight lines of scalar `arith` and `math`, and `fsdp.random_element`.
     Their last arguments are the captured tensors, which they read with `tensor.extract` at
     indices that they compute. Nothing else enters them, so the rows and heads that a
-    function depends on can be read off it.
+    function depends on can be read off it. They may use names again that the function around
+    them has. As text they come in any order, each once.
 
     A function may be evaluated where the mask masks, too: its indices have to be in
     range for all b, h, q, k. What it gives there is not used.
@@ -45,14 +46,15 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     causal mask that is aligned bottom-right, as with a cache of earlier keys, says so in
     its region: keep when `q + (Sk - Sq) >= k`.
 
-    Constraints: (C1) Q, K, V are static, of one element type; (C2) batches are equal, K and V
+    Constraints: (C1) Q, K, V are static, of one element type and of at most 2^48 elements; (C2) batches are equal, K and V
     have equal heads and lengths; (C3) Q and K have one head dimension (V may have another);
     (C4) kv heads divide query heads; (C5) O is [batch, heads, Sq, head dimension of V] of their
     element type, LSE [batch, heads, Sq] of f32, or f64 for f64; (C6) scale is finite;
-    (C7) captured tensors are static, of floats or integers; (C8) a region's arguments are its
+    (C7) captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64
+    bits; (C8) a region's arguments are its
     own (score_mod: the score, then b, h, q, k as index; mask_mod, weight_mod: b, h, q, k),
     then the captured tensors; (C9) it yields one value: a score or a factor of the score's
-    type, an i1; (C10) it holds pure scalar ops without regions, and `tensor.extract` of
+    type, an i1; (C10) it holds pure scalar ops of these types and index, without regions, and `tensor.extract` of
     captured tensors, in weight_mod of integers alone.
 
     ```mlir
@@ -74,8 +76,13 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     Dropout, `%seed`, `%step` and `%first` being captured:
 
     ```mlir
-    weight_mod(%b: index, %h: index, %i: index, %j: index, %seed: tensor<i64>, ...) {
-      ...
+    weight_mod(%b: index, %h: index, %i: index, %j: index, %seed: tensor<i64>, %step: tensor<i64>, %first: tensor<i64>) {
+      %key = tensor.extract %seed[] : tensor<i64>
+      %now = tensor.extract %step[] : tensor<i64>
+      %sample = tensor.extract %first[] : tensor<i64>
+      %own = arith.index_cast %b : index to i64
+      %n = arith.addi %sample, %own : i64
+      %e = ...  // which of the sample's weights, as index: (h · Sq + i) · Sk + j
       %f = fsdp.random_element bernoulli keep 0.9 seed %key step %now sample %n element %e site 3 : f32
       fsdp.yield %f : f32
     }
