@@ -108,11 +108,23 @@ void RecomputeGraph::findCalls() {
     }
 }
 
+/// The gather that `value` is a view of, or null. That of one rank is a view itself.
+static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
+  while (Operation *source = value.getDefiningOp()) {
+    if (auto unshard = dyn_cast<UnshardOp>(source))
+      return unshard;
+    value = aliasing.getViewSource(source);
+    if (!value)
+      break;
+  }
+  return nullptr;
+}
+
 /// The unit whose gathered parameters a call reads; of several, the one that is gathered last.
 StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   UnshardOp last;
   for (Value operand : call.getInputs())
-    if (auto unshard = aliasing.getBase(operand).getDefiningOp<UnshardOp>())
+    if (UnshardOp unshard = getUnshard(operand, aliasing))
       if (!last || (unshard->getBlock() == &block && last->getBlock() == &block && last->isBeforeInBlock(unshard)))
         last = unshard;
   return last ? last.getUnit() : StringRef();

@@ -28,6 +28,7 @@ CASES = [
     ("llama", 4, ["--mesh=shard=4", "--reshard-after-forward=2"]),
     ("llama", 2, ["--mesh=shard=2", "--sharding-strategy=no_shard", "--fuse-attention=false"]),
     ("llama", 1, ["--mesh=shard=1", "--auto-wrap-policy=none"]),
+    ("gpt", 1, ["--mesh=shard=1"]),
 ]
 trainings = 0
 for model, ranks, options in CASES:
@@ -39,8 +40,8 @@ for model, ranks, options in CASES:
 print(f"{trainings} trainings, bit for bit as without")
 
 
-def explain(policy):
-    out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--activation-checkpointing=" + policy, "--explain=json")
+def explain(policy, mesh="shard=2"):
+    out = run("fsdp-compile", "gpt.mlir", "--mesh=" + mesh, "--activation-checkpointing=" + policy, "--explain=json")
     plan = json.loads(out.stdout)
     return plan["memory"], plan["communication"]
 
@@ -52,6 +53,10 @@ for policy, most in (("full", 0.75), ("selective=contract+attention", 1)):
     if part > most or less["activations"] >= memory["activations"] or sent != communication:
         sys.exit(f"{policy}: {part}, {less['activations']} of {memory['activations']}, {sent}")
     print(f"{policy}: {part:.2f} of the arena, the same bytes sent")
+alone, _ = explain("none", "shard=1")
+less, _ = explain("full", "shard=1")
+if less["peak"] > 0.75 * alone["peak"]:
+    sys.exit(f"one rank, full: {less['peak']} of {alone['peak']}")
 
 
 # auto: under every limit that can be met the arena keeps to it, and less memory never takes less time.
