@@ -1,26 +1,39 @@
-//===- cpu_collectives.cpp - Bandwidth between two processes -----*- C++ -*-===//
+//===- cpu_collectives.cpp - Bandwidth between two ranks ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All-gather and reduce-scatter (f32) of the shm backend between two processes of this machine, over whole buffers of 1
-// to 256 MiB: a line per kind and size with the best of the rounds, in GB/s of the whole buffer. open_mpi.c prints
-// the same of MPI's own; compare.sh puts them side by side.
+// All-gather and reduce-scatter (f32) between two ranks of this machine, over whole buffers: a line per kind and size
+// with the best of the rounds, in GB/s of the whole buffer.
+//
+//   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
+//   cpu_collectives local KIB...     the local backend, two threads: these sizes
+//
+// open_mpi.c prints the same of MPI's own; compare.sh puts them side by side, and benchmarks/simulator makes
+// links of the second.
 //
 //===----------------------------------------------------------------------===//
 
+#include "collectives/Local.h"
 #include "collectives/Shm.h"
 #include "collectives/ShmHost.h"
 #include "device/Futex.h"
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <sys/wait.h>
+#include <thread>
 
 using namespace fsdprt;
 
-static constexpr uint64_t mebibyte = 1 << 20, sizes[] = {1, 4, 16, 64, 256};
+static constexpr uint64_t mebibyte = 1 << 20;
 static constexpr double secondsPerCase = 0.4;
+static constexpr fb::CollectiveKind kinds[] = {fb::CollectiveKind::all_gather, fb::CollectiveKind::reduce_scatter};
+
+/// Of whole buffers, in bytes.
+static std::vector<uint64_t> sizes = {1 * mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte, 256 * mebibyte};
 
 static double bestSeconds(Communicator &communicator, uint32_t collective, uint32_t rank, const Arena &arena,
                           uint64_t bytes, WorkerPool &pool) {
@@ -40,30 +53,74 @@ static double bestSeconds(Communicator &communicator, uint32_t collective, uint3
   return best;
 }
 
-static void measure(ShmHost &host, uint32_t rank) {
-  uint8_t artifact[32] = {};
-  ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, host.takeEndOf(rank), artifact, 60, spinsFor(2));
-  constexpr fb::CollectiveKind kinds[] = {fb::CollectiveKind::all_gather, fb::CollectiveKind::reduce_scatter};
+static void addAll(Communicator &communicator) {
   for (fb::CollectiveKind kind : kinds)
-    for (uint64_t size : sizes)
-      communicator.add({kind, fb::Reduction::sum, DType::f32, size * mebibyte / 4 / 2, 0, {0},
+    for (uint64_t bytes : sizes)
+      communicator.add({kind, fb::Reduction::sum, DType::f32, bytes / 4 / 2, 0, {0},
                         static_cast<uint32_t>(communicator.numCollectives()), "", ""});
+}
+
+static void measureAll(Communicator &communicator, uint32_t rank, const Arena &arena) {
+  WorkerPool pool(1, 0);
+  for (uint32_t c = 0; c < communicator.numCollectives(); ++c) {
+    uint64_t bytes = sizes[c % sizes.size()];
+    double seconds = bestSeconds(communicator, c, rank, arena, bytes, pool);
+    if (rank == 0)
+      std::printf("%s %.10g %.3f\n", fb::EnumNameCollectiveKind(communicator.getKey(c).kind),
+                  static_cast<double>(bytes) / mebibyte, static_cast<double>(bytes) / seconds * 1e-9);
+  }
+}
+
+static void measureShm(ShmHost &host, uint32_t rank) {
+  ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, host.takeEndOf(rank), "", 60, spinsFor(2));
+  addAll(communicator);
   Arena arena(384 * mebibyte, Arena::Kind::shared);
   arena.prefault();
   communicator.registerArena(rank, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   communicator.connect();
-  WorkerPool pool(1, 0);
-  for (uint32_t c = 0; c < communicator.numCollectives(); ++c) {
-    uint64_t bytes = sizes[c % std::size(sizes)] * mebibyte;
-    double seconds = bestSeconds(communicator, c, rank, arena, bytes, pool);
-    if (rank == 0)
-      std::printf("%s %llu %.3f\n", fb::EnumNameCollectiveKind(communicator.getKey(c).kind),
-                  static_cast<unsigned long long>(bytes / mebibyte), static_cast<double>(bytes) / seconds * 1e-9);
-  }
+  measureAll(communicator, rank, arena);
   communicator.leave();
 }
 
-int main() {
+static void measureLocal() {
+  LocalCommunicator communicator(Mesh({{"shard", 2}}), 60, spinsFor(2));
+  addAll(communicator);
+  std::vector<std::unique_ptr<Arena>> arenas;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    arenas.push_back(std::make_unique<Arena>(384 * mebibyte));
+    arenas[rank]->prefault();
+    communicator.registerArena(rank, {arenas[rank]->at(0), arenas[rank]->mappedBytes()});
+  }
+  communicator.connect();
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] { measureAll(communicator, rank, *arenas[rank]); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// Whether `arguments` are sizes in KiB that fit into the arenas.
+static bool readSizes(char **arguments, int count) {
+  sizes.clear();
+  for (int i = 0; i < count; ++i) {
+    char *end;
+    uint64_t kibibytes = std::strtoull(arguments[i], &end, 10);
+    if (*end || kibibytes < 1 || kibibytes > 256 * 1024)
+      return false;
+    sizes.push_back(kibibytes << 10);
+  }
+  return !sizes.empty();
+}
+
+int main(int count, char **arguments) {
+  if (count > 1) {
+    if (std::strcmp(arguments[1], "local") != 0 || !readSizes(arguments + 2, count - 2)) {
+      std::fprintf(stderr, "usage: cpu_collectives [local KIB...], with sizes of 1 to 262144\n");
+      return 2;
+    }
+    measureLocal();
+    return 0;
+  }
   ShmHost host(2, 16);
   pid_t children[2];
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -71,7 +128,7 @@ int main() {
     if (children[rank] != 0)
       continue;
     try {
-      measure(host, rank);
+      measureShm(host, rank);
     } catch (const Error &error) {
       std::fprintf(stderr, "rank %u: %s\n", rank, error.what());
       _exit(1);
