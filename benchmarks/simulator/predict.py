@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Steps on this machine against `fsdp-run --simulate`, with rates that another model gave.
+
+    benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--cpu-time]
+
+ 1. Calibration, for one rank and for two: a small GPT runs with a trace. Of each command the fastest run counts, since what
+    else the machine does only adds; kinds of kernels get the rates that their commands have together, and what is
+    left of a step between commands is the launches'. Links: cpu_collectives, which knows no model; a step gathers twice and reduces
+    once, so they are as fast as these three are together, of the size that comes nearest to that of a unit.
+ 2. Prediction: models of other depth, width, length and kind, without code, on that cluster.
+ 3. Measurement of the same models, on one processor per rank: the fastest step and the median.
+
+`--cluster` keeps the cluster of two ranks, for use elsewhere. `--cpu-time` is for a machine that does other things, too: a rank's
+time is then that on its processor. Waits count only as far as ranks spin, so that one rank says more than two.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from commands import explain, run, run_steps, trace_steps
+
+CALIBRATION = ["gpt2", "--layers=4", "--hidden=256", "--heads=4", "--vocab=512", "--seq=256", "--batch=4"]
+PREDICTED = [
+    ("GPT, 12 layers of 384, 2 x 256 tokens", ["gpt2", "--layers=12", "--hidden=384", "--heads=6", "--vocab=512", "--seq=256", "--batch=2"]),
+    ("GPT, 6 layers of 512, 4 x 128 tokens", ["gpt2", "--layers=6", "--hidden=512", "--heads=8", "--vocab=1024", "--seq=128", "--batch=4"]),
+    ("Llama, 6 layers of 384, 2 x 256 tokens", ["llama", "--layers=6", "--hidden=384", "--heads=6", "--vocab=1024", "--seq=256", "--batch=2"]),
+]
+Trace = collections.namedtuple("Trace", "commands launch_seconds")  # [(kind, kernel, bytes, seconds)], of a rank
+
+
+def trace_commands(artifact, ranks, steps, cpu_time):
+    """Of each command of a step the fastest run, as the mean of the ranks. By CPU time the mean run: which command was
+    interrupted is not known, so that the fastest one would be one that was not, in a step that was."""
+    times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
+    compute = min(event["tid"] for event in slices)
+    lanes = collections.defaultdict(list)  # by rank and step
+    spans = {}
+    for event in sorted((event for event in slices if event["tid"] == compute), key=lambda event: event["ts"]):
+        if event["name"].startswith("step "):
+            spans[event["pid"], int(event["name"][5:])] = event["dur"]
+        else:
+            lanes[event["pid"], event["args"]["step"]].append(event)
+    if cpu_time:  # what was taken from a step by others was taken from each of its commands
+        for (rank, step), lane in lanes.items():
+            part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
+            spans[rank, step] *= part
+            for event in lane:
+                event["dur"] *= part
+    choose = statistics.mean if cpu_time else min
+    commands, gaps = [], []
+    for index in range(len(next(iter(lanes.values())))):
+        first = next(iter(lanes.values()))[index]
+        least = [choose(lane[index]["dur"] for (rank, _), lane in lanes.items() if rank == each) for each in range(ranks)]
+        arguments = first["args"]
+        commands.append((arguments.get("kind", first["name"].split(" ")[0]), arguments.get("kernel", ""), arguments.get("bytes", 0),
+                         statistics.mean(least) / 1e6))
+    for key, lane in lanes.items():
+        gaps.append((spans[key] - sum(event["dur"] for event in lane)) / len(lane) / 1e6)
+    return Trace(commands, max(min(gaps), 0))
+
+
+def products_of(artifact):
+    """Multiply-adds of a run of each kernel."""
+    found = re.findall(r"^ *kernel \d+ '(\w+)' .*; (\d+) multiply-adds", run("fsdp-run", artifact, "--dump"), re.M)
+    return {name: int(count) for name, count in found}
+
+
+def calibrate_device(ranks, steps, cpu_time):
+    run("fsdp-modelgen", *CALIBRATION, "-o", "small.mlir")
+    run("fsdp-compile", "small.mlir", f"--mesh=shard={ranks}", "--threads-per-rank=1", "-o", "small.fsdp")
+    trace, products = trace_commands("small.fsdp", ranks, steps, cpu_time), products_of("small.fsdp")
+    sums = collections.defaultdict(lambda: [0, 0, 0])  # of a kind: seconds, bytes, multiply-adds
+    for kind, kernel, moved, seconds in trace.commands:
+        if kind != "wait":
+            sums[kind] = [a + b for a, b in zip(sums[kind], (seconds, moved, products.get(kernel, 0)))]
+    kinds = {}
+    for kind, (seconds, moved, count) in sums.items():
+        if seconds > 0 and count > 0:
+            kinds[kind] = {"multiply_adds_per_second": count / seconds}
+        elif seconds > 0 and moved > 0:
+            kinds[kind] = {"bytes_per_second": moved / seconds}
+    products_rate = max(rates.get("multiply_adds_per_second", 0) for rates in kinds.values())
+    return {"f32_multiply_adds_per_second": products_rate, "bf16_multiply_adds_per_second": products_rate,
+            "bytes_per_second": max(rates.get("bytes_per_second", 0) for rates in kinds.values()),
+            "launch_seconds": trace.launch_seconds, "kinds": kinds}
+
+
+def calibrate_links(build):
+    """By bytes of a unit: a link of the simulator."""
+    sizes = [4, 1024, 4096, 16384]
+    seconds = collections.defaultdict(dict)
+    for line in run(f"{build}/bin/cpu_collectives", "local", *map(str, sizes), cores=2).splitlines():
+        kind, mebibytes, gigabytes = line.split()
+        seconds[float(mebibytes) * 2**20][kind] = float(mebibytes) * 2**20 / (float(gigabytes) * 1e9)
+    step = {size: (2 * times["all_gather"] + times["reduce_scatter"]) / 3 for size, times in seconds.items()}
+    base = step[4 * 1024]
+    return {size: {"name": "memory", "seconds": base, "bytes_per_second": size / 2 / (time - base)}
+            for size, time in step.items() if size > 4 * 1024}
+
+
+def predict(model, ranks, device, links):
+    """Simulated seconds of a step."""
+    options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
+    run("fsdp-modelgen", *model, "-o", "model.mlir")
+    run("fsdp-compile", "model.mlir", *options, "-o", "model.fsdp")
+    unit = max(entry["gathered_bytes"] for entry in explain("model.mlir", *options)["units"])
+    link = links[min(links, key=lambda size: abs(size - unit))]
+    with open("here.json", "w") as file:
+        json.dump({"name": "this machine", "device": device, "links": [link]}, file, indent=2)
+    return float(re.search(r"a step of ([0-9.]+) ms", run("fsdp-run", "model.fsdp", "--simulate=here.json")).group(1)) / 1e3
+
+
+def measure(ranks, steps, cpu_time):
+    """Seconds of the fastest step and of the median."""
+    times = run_steps("model.fsdp", steps, cores=ranks, member="cpu_ms" if cpu_time else "step_ms")
+    each = [time / 1e3 / (ranks if cpu_time else 1) for time in times]
+    return min(each), statistics.median(each)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--table")
+    parser.add_argument("--date", default="")
+    parser.add_argument("--cluster")
+    parser.add_argument("--cpu-time", action="store_true")
+    arguments = parser.parse_args()
+    out = open(arguments.table, "w") if arguments.table else sys.stdout
+    build, kept = os.path.abspath(arguments.build), arguments.cluster and os.path.abspath(arguments.cluster)
+    write = lambda line="": print(line, file=out, flush=True)
+    write("# Simulated and measured steps\n")
+    write(f"`benchmarks/simulator/predict.py --steps={arguments.steps}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
+          f", {os.cpu_count()} cores, one for each rank. Kernels have the rates by kind that `{' '.join(CALIBRATION)}` has on as many")
+    write("ranks, links those of `cpu_collectives local`; nothing is taken from the models below." +
+          (" Times are those that a rank was on its processor, since the machine did other things, too." if arguments.cpu_time else "") + "\n")
+    write("| model | ranks | simulated | measured: fastest | median | fastest / simulated | median / simulated |")
+    write("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        links = calibrate_links(build)
+        for ranks in (1, 2):
+            device = calibrate_device(ranks, arguments.steps, arguments.cpu_time)
+            for name, model in PREDICTED:
+                seconds = predict(model, ranks, device, links)
+                least, median = measure(ranks, arguments.steps, arguments.cpu_time)
+                write(f"| {name} | {ranks} | {1e3 * seconds:.1f} ms | {1e3 * least:.1f} ms | {1e3 * median:.1f} ms | "
+                      f"{least / seconds:.3f} | {median / seconds:.3f} |")
+        if kept:
+            with open("here.json") as source, open(kept, "w") as target:
+                target.write(source.read())
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
