@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Steps on this machine against `fsdp-run --simulate`, with rates that another model gave.
 
-    benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--cpu-time]
+    benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
+                                    [--cpu-time]
 
  1. Calibration, for one rank and for two: a small GPT runs with a trace. Of each command the fastest run counts, since what
     else the machine does only adds; kinds of kernels get the rates that their commands have together, and what is
@@ -10,7 +11,7 @@
  2. Prediction: models of other depth, width, length and kind, without code, on that cluster.
  3. Measurement of the same models, on one processor per rank: the fastest step and the median.
 
-`--cluster` keeps the cluster of two ranks, for use elsewhere. `--cpu-time` is for a machine that does other things, too: a rank's
+`--cluster` keeps the last cluster, for use elsewhere. `--cpu-time` is for a machine that does other things, too: a rank's
 time is then that on its processor. Waits count only as far as ranks spin, so that one rank says more than two.
 """
 import argparse
@@ -130,13 +131,14 @@ def main():
     parser.add_argument("--table")
     parser.add_argument("--date", default="")
     parser.add_argument("--cluster")
+    parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--cpu-time", action="store_true")
     arguments = parser.parse_args()
     out = open(arguments.table, "w") if arguments.table else sys.stdout
     build, kept = os.path.abspath(arguments.build), arguments.cluster and os.path.abspath(arguments.cluster)
     write = lambda line="": print(line, file=out, flush=True)
     write("# Simulated and measured steps\n")
-    write(f"`benchmarks/simulator/predict.py --steps={arguments.steps}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
+    write(f"`benchmarks/simulator/predict.py --steps={arguments.steps} --ranks={arguments.ranks}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
           f", {os.cpu_count()} cores, one for each rank. Kernels have the rates by kind that `{' '.join(CALIBRATION)}` has on as many")
     write("ranks, links those of `cpu_collectives local`; nothing is taken from the models below." +
           (" Times are those that a rank was on its processor, since the machine did other things, too." if arguments.cpu_time else "") + "\n")
@@ -145,7 +147,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         links = calibrate_links(build)
-        for ranks in (1, 2):
+        for ranks in map(int, arguments.ranks.split(",")):
             device = calibrate_device(ranks, arguments.steps, arguments.cpu_time)
             for name, model in PREDICTED:
                 seconds = predict(model, ranks, device, links)
