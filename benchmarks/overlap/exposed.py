@@ -27,8 +27,6 @@ TABLE = [
     ("12 layers, 256 channels, bytes; 2 x 256 tokens", BYTES),
     ("GPT-2 124M, tied root of 50,257 rows; 1 x 256 tokens", ["gpt2", "--seq=256", "--batch=1"]),
 ]
-
-
 OPTIONS = ["--mesh=shard=2", "--optimizer=sgd"]
 
 
@@ -83,9 +81,8 @@ def best_of(model, tries):
 
 
 def write_table(path, tries, date):
-    rows = [(name, best_of(model, tries)) for name, model in TABLE]
     with open(path, "w") as file:
-        write = lambda line="": print(line, file=file)
+        write = lambda line="": print(line, file=file, flush=True)
         write("# Communication beside compute\n")
         write(f"`benchmarks/overlap/exposed.py --table=docs/benchmarks/overlap.md --tries={tries}`" + (f", {date}" if date else "") + f", {os.cpu_count()} cores.")
         write(f"Two ranks (`local`), f32, SGD, on links so slow (`--link-bandwidth`) that what a rank sends takes {100 * PART:.0f} % of the time that it computes.")
@@ -93,7 +90,8 @@ def write_table(path, tries, date):
         write("([how](../../lib/Analysis/Timeline.cpp)).\n")
         write("| model | compute | exposed without a schedule | with `--overlap` | hidden | no schedule leaves less than |")
         write("|---|---|---|---|---|---|")
-        for name, (compute, without, ahead, bound) in rows:
+        for name, model in TABLE:
+            compute, without, ahead, bound = best_of(model, tries)
             write(f"| {name} | {compute:.0f} ms | {without:.1f} ms | {ahead:.1f} ms | {100 - 100 * ahead / without:.0f} % | {bound:.1f} ms |")
 
 
