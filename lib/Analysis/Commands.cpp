@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -102,16 +103,16 @@ llvm::MapVector<StringAttr, Lifetime> fsdp::getLifetimes(ProgramOp program, Symb
     if (usage.loop != at.loopFirst)
       usage.loop = -1;
   };
-  DenseMap<int64_t, CollectiveOp> inFlight;
+  DenseMap<int64_t, Operation *> inFlight;
   for (const NumberedCommand &command : numberCommands(program)) {
     for (const Access &access : getAccesses(command.op, tables))
       use(access.slice, command);
-    if (auto collective = dyn_cast<CollectiveOp>(command.op))
-      inFlight[collective.getId()] = collective;
+    if (std::optional<int64_t> id = getInFlightId(command.op))
+      inFlight[*id] = command.op;
     if (auto wait = dyn_cast<WaitOp>(command.op))
-      if (CollectiveOp collective = inFlight.lookup(wait.getId()))
-        for (SliceAttr slice : {collective.getSource(), collective.getTarget()})
-          use(slice, command);
+      if (Operation *started = inFlight.lookup(wait.getId()))
+        for (const Access &access : getAccesses(started, tables))
+          use(access.slice, command);
   }
   llvm::MapVector<StringAttr, Lifetime> lifetimes;
   for (auto &[buffer, usage] : usages)

@@ -63,6 +63,13 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective) {
   return getRingSeconds(cluster, bytes, ranks, stride, rounds);
 }
 
+bool CostModel::crossesArenas(CopyOp copy) {
+  auto program = copy->getParentOfType<ProgramOp>();
+  auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
+  auto isOnHost = [&](SliceAttr slice) { return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer()).getHost(); };
+  return isOnHost(copy.getSource()) != isOnHost(copy.getTarget());
+}
+
 double CostModel::getSeconds(Operation *command) {
   if (auto loop = dyn_cast<LoopOp>(command)) {
     double once = 0;
@@ -74,6 +81,8 @@ double CostModel::getSeconds(Operation *command) {
     return getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
   if (auto collective = dyn_cast<CollectiveOp>(command))
     return getCollectiveSeconds(collective);
+  if (auto copy = dyn_cast<CopyOp>(command); copy && cluster.hostBytesPerSecond > 0 && crossesArenas(copy))
+    return static_cast<double>(copy.getSource().getBytes()) / cluster.hostBytesPerSecond;
   double bytes = 0;
   for (const Access &access : getAccesses(command, tables)) // copies and fills
     bytes += static_cast<double>(access.slice.getBytes());

@@ -6,6 +6,7 @@
 
 #include "fsdp/Analysis/Schedule.h"
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/IR/InFlight.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -24,6 +25,11 @@ static double getSeconds(Operation *op, StringRef name) {
   return number ? number.getValueAsDouble() : 0;
 }
 
+static int64_t getId(Operation *op) {
+  auto collective = dyn_cast<CollectiveOp>(op);
+  return collective ? collective.getId() : getInFlightId(op).value_or(-1);
+}
+
 ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
   ScheduleReport report;
   for (auto program : planned.getOps<ProgramOp>()) {
@@ -38,17 +44,17 @@ ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
     report.scheduled = getNumber(numbers, "scheduled");
     report.bound = getNumber(numbers, "bound");
     for (const NumberedCommand &command : numberCommands(program)) {
-      auto op = dyn_cast<CollectiveOp>(command.op);
-      if (!op)
+      Operation *op = command.op;
+      if (!isa<CollectiveOp>(op) && !getInFlightId(op))
         continue;
-      report.collectives += command.turns;
+      (isa<CollectiveOp>(op) ? report.collectives : report.copies) += command.turns;
       double seconds = getSeconds(op, secondsAttr), exposed = getSeconds(op, exposedAttr);
       auto limit = op->getAttrOfType<StringAttr>(limitAttr);
       if (exposed > 0.01 * seconds)
         report.exposed.push_back({op, seconds * command.turns, exposed * command.turns, limit ? limit.getValue() : "the links"});
     }
     llvm::sort(report.exposed, [](const ExposedReport &a, const ExposedReport &b) {
-      return std::make_pair(-a.exposed, CollectiveOp(a.op).getId()) < std::make_pair(-b.exposed, CollectiveOp(b.op).getId());
+      return std::make_pair(-a.exposed, getId(a.op)) < std::make_pair(-b.exposed, getId(b.op));
     });
   }
   return report;
@@ -68,11 +74,9 @@ void fsdp::writeSchedule(const ScheduleReport &report, raw_ostream &os) {
   os << "\nSchedule, by estimates for '" << report.cluster << "'\n  " << formatSeconds(report.compute) << " compute + "
      << formatSeconds(report.getExposed()) << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
      << " without a schedule, at least " << formatSeconds(report.bound - report.compute) << " with any\n";
-  for (const ExposedReport &row : ArrayRef(report.exposed).take_front(maxRows)) {
-    CollectiveOp op = row.op;
-    os << "  " << llvm::left_justify(describeCommand(op), 40) << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
+  for (const ExposedReport &row : ArrayRef(report.exposed).take_front(maxRows))
+    os << "  " << llvm::left_justify(describeCommand(row.op), 40) << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
        << llvm::left_justify(formatSeconds(row.seconds), 10) << " exposed: " << row.limit << "\n";
-  }
   if (report.exposed.size() > maxRows)
     os << "  and " << report.exposed.size() - maxRows << " shorter ones\n";
 }
@@ -88,12 +92,12 @@ void fsdp::writeSchedule(const ScheduleReport &report, llvm::json::OStream &json
     json.attribute("bound_seconds", report.bound);
     json.attribute("exposed_seconds", report.getExposed());
     json.attribute("collectives", report.collectives);
+    json.attribute("copies", report.copies);
     json.attributeArray("exposed", [&] {
       for (const ExposedReport &row : report.exposed)
         json.object([&] {
-          CollectiveOp op = row.op;
-          json.attribute("id", static_cast<int64_t>(op.getId()));
-          json.attribute("label", describeCommand(op));
+          json.attribute("id", getId(row.op));
+          json.attribute("label", describeCommand(row.op));
           json.attribute("seconds", row.seconds);
           json.attribute("exposed_seconds", row.exposed);
           json.attribute("limit", row.limit);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The links serve the first collective of each channel, each with an equal part.
+//  1. Links serve the first transfer of each of their channels, each with an equal part.
 //  2. A compute lets them run on for its time; a wait lets them run until its collective is done.
 //
 // O(events + collectives * channels).
@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Timeline.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <deque>
@@ -27,11 +28,12 @@ class Links {
 public:
   explicit Links(Timeline &line) : line(line), left(line.end.size(), 0), done(line.end.size(), false) {}
 
-  void start(unsigned collective, unsigned channel, double seconds) {
-    left[collective] = seconds;
-    if (channels[channel].empty())
-      line.begin[collective] = now;
-    channels[channel].push_back(collective);
+  void start(const TimelineEvent &event) {
+    left[event.collective] = event.seconds;
+    auto &queue = channels[{event.links, event.channel}];
+    if (queue.empty())
+      line.begin[event.collective] = now;
+    queue.push_back(event.collective);
   }
 
   void runUntil(double time) {
@@ -52,22 +54,23 @@ public:
 private:
   /// Up to the next end of a collective, when that is not after `time`. False: nothing ends until then.
   bool step(double time) {
-    unsigned active = 0;
-    double least = std::numeric_limits<double>::infinity();
+    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // channels, by their links
     for (auto &[channel, queue] : channels)
-      if (!queue.empty()) {
-        ++active;
-        least = std::min(least, left[queue.front()]);
-      }
-    if (active == 0)
+      active[channel.first] += !queue.empty();
+    double soonest = std::numeric_limits<double>::infinity();
+    for (auto &[channel, queue] : channels)
+      if (!queue.empty())
+        soonest = std::min(soonest, left[queue.front()] * active[channel.first]);
+    if (soonest == std::numeric_limits<double>::infinity())
       return false;
-    double end = now + least * active, until = std::min(end, time);
+    double end = now + soonest, until = std::min(end, time);
     for (auto &[channel, queue] : channels) {
       if (queue.empty())
         continue;
-      unsigned head = queue.front();
-      left[head] -= end <= time ? least : (until - now) / active;
-      if (end > time || left[head] > 0)
+      unsigned head = queue.front(), share = active[channel.first];
+      bool isSoonest = left[head] * share == soonest;
+      left[head] -= end <= time ? soonest / share : (until - now) / share;
+      if (end > time || (left[head] > 0 && !isSoonest))
         continue;
       queue.pop_front();
       done[head] = true;
@@ -82,7 +85,7 @@ private:
   Timeline &line;
   llvm::SmallVector<double> left;
   llvm::SmallVector<bool> done;
-  std::map<unsigned, std::deque<unsigned>> channels;
+  std::map<std::pair<unsigned, unsigned>, std::deque<unsigned>> channels; // by links and channel
 };
 
 } // namespace
@@ -101,7 +104,7 @@ Timeline mlir::fsdp::simulate(llvm::ArrayRef<TimelineEvent> events, unsigned col
       links.runUntil(links.now + event.seconds);
       break;
     case TimelineEvent::Kind::start:
-      links.start(event.collective, event.channel, event.seconds);
+      links.start(event);
       break;
     case TimelineEvent::Kind::wait: {
       double before = links.now;

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -160,10 +160,12 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getMeshAttr() && !tables.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr())) // (C1)
     return emitOpError("expected ") << getMeshAttr() << " to be an 'fsdp.mesh'";
   llvm::DenseSet<int64_t> ids;
-  WalkResult unique = walk([&](CollectiveOp op) {
-    if (ids.insert(op.getId()).second)
+  WalkResult unique = walk([&](Operation *op) {
+    auto collective = dyn_cast<CollectiveOp>(op);
+    std::optional<int64_t> id = collective ? collective.getId() : getInFlightId(op);
+    if (!id || ids.insert(*id).second)
       return WalkResult::advance();
-    op.emitOpError("expected an id of its own, found ") << op.getId() << " again"; // C4 of collectives
+    op->emitOpError("expected an id of its own, found ") << *id << " again"; // C4 of collectives, C3 of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -309,6 +311,42 @@ static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
                                      << op.getSource().getBytes() << " and " << op.getTarget().getBytes();
 }
 
+int64_t fsdp::getChannel(Operation *command) {
+  if (auto collective = dyn_cast<CollectiveOp>(command))
+    return collective.getChannel();
+  auto channel = isa<CopyOp>(command) ? command->getAttrOfType<IntegerAttr>(copyChannelAttr) : IntegerAttr();
+  return channel ? channel.getInt() : 0;
+}
+
+std::optional<int64_t> fsdp::getInFlightId(Operation *command) {
+  if (getChannel(command) == 0)
+    return std::nullopt;
+  if (auto collective = dyn_cast<CollectiveOp>(command))
+    return collective.getId();
+  auto id = command->getAttrOfType<IntegerAttr>(copyIdAttr);
+  return id ? std::optional(id.getInt()) : std::nullopt;
+}
+
+void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
+  Builder builder(copy.getContext());
+  copy->setAttr(copyIdAttr, builder.getI64IntegerAttr(id));
+  copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
+}
+
+/// Whether what is on a channel has a wait behind it in its block; an error where it has none.
+static LogicalResult checkWaited(Operation *op) {
+  int64_t channel = getChannel(op);
+  std::optional<int64_t> id = getInFlightId(op);
+  if (channel < 0 || (channel > 0 && !id))
+    return op->emitOpError("expected a channel of at least 0, with an id, found ") << channel;
+  for (Operation *next = op->getNextNode(); id && next; next = next->getNextNode())
+    if (auto wait = dyn_cast<WaitOp>(next); wait && static_cast<int64_t>(wait.getId()) == *id)
+      return success();
+  if (!id)
+    return success();
+  return op->emitOpError("on channel ") << channel << " expected a wait for id " << *id << " behind it";
+}
+
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<int64_t> ranks = countRanks(*this, tables); // (C1)
   if (failed(ranks) || failed(checkSlices(*this, {getSource(), getTarget()}, tables)))
@@ -321,14 +359,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
                  (getKind() == CollectiveKind::all_reduce && getSource() == getTarget());
   if (!inPlace && overlap(*this, getSource(), getTarget(), tables)) // (C3)
     return emitOpError("expected source and target not to overlap");
-  if (getChannel()) { // (C5)
-    bool waited = false;
-    for (Operation *next = (*this)->getNextNode(); next && !waited; next = next->getNextNode())
-      if (auto wait = dyn_cast<WaitOp>(next))
-        waited = wait.getId() == getId();
-    if (!waited)
-      return emitOpError("on channel ") << getChannel() << " expected a wait for id " << getId() << " behind it";
-  }
+  if (failed(checkWaited(*this))) // (C5)
+    return failure();
   bool reduces = getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
   if (reduces != getReduction().has_value()) // (C6)
     return emitOpError(reduces ? "expected a reduction" : "expected no reduction");
@@ -337,10 +369,9 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &) {
   for (Operation *before = (*this)->getPrevNode(); before; before = before->getPrevNode())
-    if (auto collective = dyn_cast<CollectiveOp>(before))
-      if (collective.getId() == getId() && collective.getChannel())
-        return success();
-  return emitOpError("expected a collective of id ") << getId() << " on a channel before it"; // (C1)
+    if (getInFlightId(before) == static_cast<int64_t>(getId()))
+      return success();
+  return emitOpError("expected a collective or a copy of id ") << getId() << " on a channel before it"; // (C1)
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -349,6 +380,8 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
            << getSource().getBytes() << " and " << getTarget().getBytes();
   if (overlap(*this, getSource(), getTarget(), tables)) // (C2)
     return emitOpError("expected source and target not to overlap");
+  if (failed(checkWaited(*this))) // (C3)
+    return failure();
   return checkSlices(*this, {getSource(), getTarget()}, tables);
 }
 

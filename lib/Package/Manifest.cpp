@@ -18,7 +18,7 @@
 
 #include "Manifest.h"
 #include "fsdp/Analysis/MultiplyAdds.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/InFlight.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -368,7 +368,7 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
   } else if (auto copy = dyn_cast<CopyOp>(op)) {
     fb::Slice source = getSlice(layout, copy.getSource()), target = getSlice(layout, copy.getTarget());
     kind = fb::Body::Copy;
-    body = fb::CreateCopy(builder, &source, &target).Union();
+    body = fb::CreateCopy(builder, &source, &target, getInFlightId(copy).value_or(0), getChannel(copy)).Union();
   } else if (auto fill = dyn_cast<FillOp>(op)) {
     fb::Slice target = getSlice(layout, fill.getTarget());
     kind = fb::Body::Fill;

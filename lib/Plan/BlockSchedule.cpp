@@ -5,52 +5,56 @@
 //===----------------------------------------------------------------------===//
 //
 // Gathers start as late as hides them, reductions end as early as they can: both hold
-// their buffers no longer than that takes.
+// their buffers no longer than that takes. So do copies between the arenas: those that bring what
+// is needed are late, those that take away what is not needed any more are early.
 //
 //   slots      0    1    2    3    4    5
 //   compute    | C0 | C1 | C2 | C3 | C4 |
 //   gather              S========W            read by C3: back from there by its time
 //   reduce                  S======W          written by C1: forward from there
+//   to host                 S===W             written by C1, not read until the backward
 //
 //  1. Commands that only prepare a gather (the cast of a shard) move with its start, those that
-//     only take up a reduction (its cast, a norm of it) with its wait. All others are fixed,
-//     and make the slots.
+//     only take up a reduction or what came to the host (a cast, a norm of it) with its wait. All
+//     others are fixed, and make the slots.
 //  2. Windows: a start is behind all fixed commands that it must follow, a wait before all
 //     that must follow it.
-//  3. Reductions, the one that can start first of all the next: each begins when its source is whole and the
-//     one before it is done, and is waited for at the first slot behind its end.
-//  4. Gathers from the last to the first, by who is needed when: each ends at its window's end
-//     or where the next one begins, and starts at the last slot that is early enough.
-//     A gather that nothing here reads ends as early as it can, like a reduction.
-//  5. Each stops where memory would pass the limit, or more gathers be ahead than allowed.
-//  6. In a slot: what can start starts, then waits; a collective that needs another one's result
+//  3. Early transfers, the one that can start first of all the next: each begins when its source is whole and the
+//     one before it on its channel is done, and is waited for at the first slot behind its end.
+//  4. Late ones from the last to the first, by who is needed when: each ends at its window's end
+//     or where the next one on its channel begins, and starts at the last slot that is early enough.
+//     One that nothing here reads ends as early as it can.
+//  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed.
+//  6. In a slot: what can start starts, then waits; a transfer that needs another one's result
 //     starts behind its wait.
 //
 // Time in a slot is that of the compute before it; stalls are not known yet, which `slack`
-// makes up for. O(commands + collectives²).
+// makes up for. O(commands + transfers²).
 //
 //===----------------------------------------------------------------------===//
 
 #include "BlockSchedule.h"
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/IR/InFlight.h"
+#include <map>
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Channels of gathers and of reductions.
-static constexpr int64_t gatherChannel = 1, reduceChannel = 2;
+/// A copy of fewer bytes is done before another thread is awake.
+static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
   return op.getKind() == CollectiveKind::reduce_scatter || op.getKind() == CollectiveKind::all_reduce;
 }
 
-BlockSchedule::BlockSchedule(const CommandGraph &graph, llvm::function_ref<double(Operation *)> getSeconds,
-                             ArrayRef<int64_t> live)
+BlockSchedule::BlockSchedule(const CommandGraph &graph, LayoutOp layout,
+                             llvm::function_ref<double(Operation *)> getSeconds, ArrayRef<int64_t> live)
     : graph(graph), live(live) {
   roles.assign(graph.getCommands().size(), Role::fixed);
   homes.assign(graph.getCommands().size(), none);
-  findCollectives(getSeconds);
+  findTransfers(layout, getSeconds);
   findPrologues();
   findEpilogues();
   time.push_back(0);
@@ -68,102 +72,136 @@ BlockSchedule::BlockSchedule(const CommandGraph &graph, llvm::function_ref<doubl
 // Steps 1 and 2
 //===----------------------------------------------------------------------===//
 
-void BlockSchedule::findCollectives(llvm::function_ref<double(Operation *)> getSeconds) {
+std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CollectiveOp op, unsigned number,
+                                                               llvm::DenseSet<Attribute> &gathered) const {
+  if (op.getChannel())
+    return std::nullopt;
+  Transfer transfer;
+  transfer.command = number;
+  transfer.isLate = !isReduction(op);
+  transfer.channel = transfer.isLate ? gatherChannel : reduceChannel;
+  bool isPiece = op.getSource().getBuffer() == op.getTarget().getBuffer();
+  transfer.bytes = transfer.isLate ? op.getTarget().getBytes() : isPiece ? 0 : op.getSource().getBytes();
+  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !gathered.insert(op.getUnitAttr()).second;
+  return transfer;
+}
+
+/// A copy to the host is early where it frees what it copies: states stay.
+std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CopyOp op, unsigned number, LayoutOp layout,
+                                                               SymbolTableCollection &tables) const {
+  auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
+  auto target = tables.lookupSymbolIn<BufferOp>(layout, op.getTarget().getBuffer());
+  int64_t bytes = op.getSource().getBytes();
+  if (getChannel(op) || source.getHost() == target.getHost() || bytes < minBytesApart)
+    return std::nullopt;
+  Transfer transfer;
+  transfer.command = number;
+  transfer.channel = target.getHost() ? toHostChannel : toDeviceChannel;
+  transfer.isLate = !target.getHost() || source.isPersistent();
+  BufferOp held = transfer.isLate ? target : source;
+  transfer.bytes = held.getHost() || held.isPersistent() ? 0 : bytes;
+  return transfer;
+}
+
+void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds) {
   llvm::DenseSet<Attribute> gathered;
+  SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     seconds.push_back(getSeconds(command));
-    auto op = dyn_cast<CollectiveOp>(command);
-    if (!op || op.getChannel())
+    std::optional<Transfer> transfer;
+    if (auto collective = dyn_cast<CollectiveOp>(command))
+      transfer = describe(collective, number, gathered);
+    else if (auto copy = dyn_cast<CopyOp>(command))
+      transfer = describe(copy, number, layout, tables);
+    if (!transfer)
       continue;
-    Collective collective;
-    collective.command = number;
-    collective.isGather = !isReduction(op);
-    collective.seconds = seconds.back();
-    bool isPiece = op.getSource().getBuffer() == op.getTarget().getBuffer();
-    collective.bytes = collective.isGather ? op.getTarget().getBytes() : isPiece ? 0 : op.getSource().getBytes();
-    collective.isBackward = collective.isGather && op.getUnitAttr() && !gathered.insert(op.getUnitAttr()).second;
-    roles[number] = Role::collective;
-    homes[number] = collectives.size();
-    collectives.push_back(collective);
+    transfer->seconds = seconds.back();
+    roles[number] = Role::transfer;
+    homes[number] = transfers.size();
+    transfers.push_back(*transfer);
   }
 }
 
 /// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is behind the gather stays
 /// behind them wherever they go.
 void BlockSchedule::findPrologues() {
-  for (unsigned index = 0; index < collectives.size(); ++index) {
-    Collective &collective = collectives[index];
-    if (!collective.isGather)
+  for (unsigned index = 0; index < transfers.size(); ++index) {
+    Transfer &transfer = transfers[index];
+    if (transfer.channel != gatherChannel)
       continue;
-    for (unsigned command : graph.getBefore(collective.command)) {
+    for (unsigned command : graph.getBefore(transfer.command)) {
       if (roles[command] != Role::fixed || isa<LoopOp>(graph.getCommands()[command]) ||
-          graph.getBehind(command).front() != collective.command)
+          graph.getBehind(command).front() != transfer.command)
         continue;
       roles[command] = Role::prologue;
       homes[command] = index;
-      collective.prologue.push_back(command);
+      transfer.prologue.push_back(command);
     }
   }
 }
 
-/// Behind the last fixed command that it must follow.
-unsigned BlockSchedule::getSourceEnd(const Collective &collective) const {
+/// Behind the last fixed command that it must follow, or that a transfer must which it takes up.
+unsigned BlockSchedule::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
-  for (unsigned earlier : graph.getBefore(collective.command))
+  for (unsigned earlier : graph.getBefore(transfer.command)) {
     if (roles[earlier] == Role::fixed)
       end = std::max(end, earlier + 1);
+    else if (roles[earlier] == Role::transfer)
+      end = std::max(end, getSourceEnd(transfers[homes[earlier]]));
+  }
   return end;
 }
 
-/// Launches behind a reduction that depend on no other collective and whose results are not needed at once.
+/// Launches behind a reduction, or behind a copy to the host, and copies of few bytes behind these, that depend on no other
+/// transfer and whose results are not needed at once.
 void BlockSchedule::findEpilogues() {
   for (unsigned command = 0; command < roles.size(); ++command) {
-    auto launch = dyn_cast<LaunchOp>(graph.getCommands()[command]);
-    if (!launch || roles[command] != Role::fixed)
+    if (!isa<LaunchOp, CopyOp>(graph.getCommands()[command]) || roles[command] != Role::fixed)
       continue;
     unsigned home = none, lastFixed = 0;
-    bool single = true;
+    bool single = true, isTakenUp = isa<LaunchOp>(graph.getCommands()[command]);
     for (unsigned earlier : graph.getBefore(command)) {
       if (roles[earlier] == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
       if (roles[earlier] == Role::fixed || roles[earlier] == Role::prologue)
         continue;
       unsigned other = homes[earlier];
-      single &= (home == none || home == other) && !collectives[other].isGather;
+      single &= (home == none || home == other) && !transfers[other].isLate;
+      isTakenUp |= roles[earlier] == Role::epilogue;
       home = other;
     }
     // Wherever the wait will be, what else it reads is there.
-    if (home == none || !single || lastFixed > getSourceEnd(collectives[home]))
+    if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     roles[command] = Role::epilogue;
     homes[command] = home;
-    collectives[home].epilogue.push_back(command);
+    transfers[home].epilogue.push_back(command);
   }
 }
 
 void BlockSchedule::findWindows() {
-  for (Collective &collective : llvm::reverse(collectives)) {
-    collective.earliest = 0;
-    collective.latest = fixed.size();
+  for (Transfer &transfer : llvm::reverse(transfers)) {
+    transfer.earliest = 0;
+    transfer.latest = fixed.size();
     auto follow = [&](unsigned command) {
       for (unsigned earlier : graph.getBefore(command))
         if (roles[earlier] == Role::fixed)
-          collective.earliest = std::max(collective.earliest, slots[earlier] + 1);
+          transfer.earliest = std::max(transfer.earliest, slots[earlier] + 1);
     };
-    follow(collective.command);
-    llvm::for_each(collective.prologue, follow);
+    follow(transfer.command);
+    llvm::for_each(transfer.prologue, follow);
     auto precede = [&](unsigned command) {
       for (unsigned later : graph.getBehind(command)) {
         if (roles[later] == Role::fixed)
-          collective.latest = std::min(collective.latest, slots[later]);
-        else if (homes[later] != homes[collective.command]) // of a collective behind, whose window is known
-          collective.latest = std::min(collective.latest, collectives[homes[later]].latest);
+          transfer.latest = std::min(transfer.latest, slots[later]);
+        else if (homes[later] != homes[transfer.command]) // of a transfer behind, whose window is known
+          transfer.latest = std::min(transfer.latest, transfers[homes[later]].latest);
       }
     };
-    precede(collective.command);
-    llvm::for_each(collective.prologue, precede);
-    llvm::for_each(collective.epilogue, precede);
-    collective.isEarly = !collective.isGather || collective.latest == fixed.size();
+    precede(transfer.command);
+    llvm::for_each(transfer.prologue, precede);
+    llvm::for_each(transfer.epilogue, precede);
+    transfer.isEarly = !transfer.isLate || transfer.latest == fixed.size();
   }
 }
 
@@ -177,9 +215,9 @@ void BlockSchedule::addBytes(unsigned from, unsigned to, int64_t bytes) {
 }
 
 /// The farthest slot from `from` to `to` up to which `bytes` more fit at each fixed command between.
-unsigned BlockSchedule::limitByMemory(const Collective &collective, unsigned from, unsigned to, bool downwards,
+unsigned BlockSchedule::limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards,
                                       int64_t bytes) const {
-  auto fits = [&](unsigned slot) { return live[fixed[slot]] + extra[slot] + collective.bytes <= bytes; };
+  auto fits = [&](unsigned slot) { return live[fixed[slot]] + extra[slot] + transfer.bytes <= bytes; };
   unsigned slot = from;
   if (downwards)
     while (slot > to && fits(slot - 1))
@@ -190,117 +228,144 @@ unsigned BlockSchedule::limitByMemory(const Collective &collective, unsigned fro
   return slot;
 }
 
-/// The slot of the last wait that `collective` has to follow.
-unsigned BlockSchedule::getEndOfSources(const Collective &collective) const {
+/// The slot of its wait; of a late one that has no place yet, the first at which it can have ended.
+unsigned BlockSchedule::getEnd(const Transfer &transfer) const {
+  if (transfer.isPlaced || transfer.isEarly)
+    return transfer.wait;
+  unsigned slot = std::max(transfer.earliest, getEndOfSources(transfer));
+  double end = time[slot] + transfer.seconds;
+  while (slot < transfer.latest && time[slot] < end)
+    ++slot;
+  return slot;
+}
+
+/// The slot of the last wait that `transfer` has to follow.
+unsigned BlockSchedule::getEndOfSources(const Transfer &transfer) const {
   unsigned end = 0;
   auto follow = [&](unsigned command) {
     for (unsigned earlier : graph.getBefore(command))
-      if (roles[earlier] != Role::fixed && homes[earlier] != homes[collective.command])
-        end = std::max(end, collectives[homes[earlier]].wait);
+      if (roles[earlier] != Role::fixed && homes[earlier] != homes[transfer.command])
+        end = std::max(end, getEnd(transfers[homes[earlier]]));
   };
-  follow(collective.command);
-  llvm::for_each(collective.prologue, follow);
+  follow(transfer.command);
+  llvm::for_each(transfer.prologue, follow);
   return end;
 }
 
-/// The slot of the first start of a gather that has to follow `collective`.
-unsigned BlockSchedule::getBeginOfReaders(const Collective &collective) const {
-  unsigned begin = collective.latest;
-  for (unsigned later : graph.getBehind(collective.command))
-    if (roles[later] != Role::fixed && homes[later] != homes[collective.command])
-      begin = std::min(begin, collectives[homes[later]].start);
+/// The slot of the first start that has to follow `transfer`.
+unsigned BlockSchedule::getBeginOfReaders(const Transfer &transfer) const {
+  unsigned begin = transfer.latest;
+  for (unsigned later : graph.getBehind(transfer.command))
+    if (roles[later] != Role::fixed && homes[later] != homes[transfer.command])
+      begin = std::min(begin, transfers[homes[later]].start);
   return begin;
 }
 
-/// The early collective that can start first, of those that are not placed; null when all are.
-BlockSchedule::Collective *BlockSchedule::findNextEarly(ArrayRef<bool> placed) {
-  Collective *next = nullptr;
-  for (unsigned index = 0; index < collectives.size(); ++index) {
-    Collective &collective = collectives[index];
-    if (!collective.isEarly || placed[index])
+/// The early transfer that can start first, of those that are not placed; null when all are.
+BlockSchedule::Transfer *BlockSchedule::findNextEarly() {
+  Transfer *next = nullptr;
+  for (Transfer &transfer : transfers) {
+    if (!transfer.isEarly || transfer.isPlaced)
       continue;
     auto isKnown = [&](unsigned command) {
       return llvm::all_of(graph.getBefore(command), [&](unsigned earlier) {
-        unsigned home = homes[earlier];
-        return roles[earlier] == Role::fixed || home == index || placed[home] || !collectives[home].isEarly;
+        if (roles[earlier] == Role::fixed || homes[earlier] == homes[transfer.command])
+          return true;
+        const Transfer &other = transfers[homes[earlier]];
+        return other.isPlaced || !other.isEarly;
       });
     };
-    if (!isKnown(collective.command) || !llvm::all_of(collective.prologue, isKnown))
+    if (!isKnown(transfer.command) || !llvm::all_of(transfer.prologue, isKnown))
       continue;
-    collective.start = std::max(collective.earliest, getEndOfSources(collective));
-    if (!next || collective.start < next->start)
-      next = &collective;
+    transfer.start = std::max(transfer.earliest, getEndOfSources(transfer));
+    if (!next || transfer.start < next->start)
+      next = &transfer;
   }
   return next;
 }
 
-void BlockSchedule::placeReductions(const ScheduleLimits &limits) {
-  SmallVector<bool> placed(collectives.size(), false);
-  double free[2] = {0, 0}; // when the channels are
-  while (Collective *next = findNextEarly(placed)) {
-    Collective &collective = *next;
-    placed[next - collectives.data()] = true;
-    double begin = std::max(time[collective.start], free[collective.isGather]);
-    free[collective.isGather] = begin + collective.seconds;
-    double end = begin + collective.seconds * limits.slack;
-    unsigned latest = std::max(collective.start, collective.latest), wait = collective.start;
+void BlockSchedule::placeEarly(const ScheduleLimits &limits) {
+  std::map<int64_t, double> free; // when the channels are
+  while (Transfer *next = findNextEarly()) {
+    Transfer &transfer = *next;
+    transfer.isPlaced = true;
+    double begin = std::max(time[transfer.start], free[transfer.channel]);
+    free[transfer.channel] = begin + transfer.seconds;
+    double end = begin + transfer.seconds * limits.slack;
+    unsigned latest = std::max(transfer.start, transfer.latest), wait = transfer.start;
     while (wait < latest && time[wait] < end)
       ++wait;
-    collective.limit = time[wait] < end ? "first use" : "";
-    unsigned home = std::max(collective.start, slots[collective.command]);
+    transfer.limit = time[wait] < end ? "first use" : "";
+    unsigned home = std::max(transfer.start, slots[transfer.command]);
     if (limits.bytes > 0 && wait > home)
-      if (unsigned most = limitByMemory(collective, home, wait, false, limits.bytes); most < wait) {
+      if (unsigned most = limitByMemory(transfer, home, wait, false, limits.bytes); most < wait) {
         wait = most;
-        collective.limit = "memory";
+        transfer.limit = "memory";
       }
-    collective.wait = wait;
-    addBytes(std::min(home, wait), wait, collective.bytes);
+    transfer.wait = wait;
+    addBytes(std::min(home, wait), wait, transfer.bytes);
   }
 }
 
-void BlockSchedule::placeGathers(const ScheduleLimits &limits) {
-  SmallVector<Collective *> gathers;
-  for (Collective &collective : collectives)
-    if (!collective.isEarly)
-      gathers.push_back(&collective);
-  llvm::sort(gathers, [](Collective *a, Collective *b) {
+/// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed for those behind.
+void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next, const ScheduleLimits &limits) {
+  transfer.wait = getBeginOfReaders(transfer);
+  double begin = std::min(time[transfer.wait], next) - transfer.seconds * limits.slack;
+  next = std::min(time[transfer.wait], next) - transfer.seconds;
+  unsigned slot = transfer.wait, home = slots[transfer.command];
+  unsigned floor = std::max(transfer.earliest, std::min(getEndOfSources(transfer), transfer.wait));
+  while (slot > floor && time[slot] > begin)
+    --slot;
+  transfer.limit = time[slot] > begin ? (floor == 0 ? "beginning" : "source") : "";
+  bool isCopy = transfer.channel != gatherChannel;
+  int64_t ahead = isCopy ? limits.copyPrefetch : transfer.isBackward ? limits.backwardPrefetch : limits.forwardPrefetch;
+  if (ahead >= 0) {
+    // Not before the one that is `ahead` places in front of it is waited for.
+    size_t index = before.size();
+    unsigned least = ahead == 0 ? transfer.wait : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest : 0;
+    if (least > slot) {
+      slot = std::min(least, transfer.wait);
+      transfer.limit = "prefetch";
+    }
+  }
+  if (limits.bytes > 0 && slot < home)
+    if (unsigned least = limitByMemory(transfer, home, slot, true, limits.bytes); least > slot) {
+      slot = least;
+      transfer.limit = "memory";
+    }
+  transfer.start = slot;
+  transfer.isPlaced = true;
+  addBytes(slot, std::max(home, slot), transfer.bytes);
+}
+
+void BlockSchedule::placeLate(const ScheduleLimits &limits) {
+  SmallVector<Transfer *> late;
+  for (Transfer &transfer : transfers)
+    if (!transfer.isEarly)
+      late.push_back(&transfer);
+  llvm::sort(late, [](Transfer *a, Transfer *b) {
     return std::make_pair(a->latest, a->command) < std::make_pair(b->latest, b->command);
   });
-  double next = std::numeric_limits<double>::infinity(); // when the channel is needed for the gather behind
-  for (size_t index = gathers.size(); index-- > 0;) {
-    Collective &gather = *gathers[index];
-    gather.wait = getBeginOfReaders(gather);
-    double begin = std::min(time[gather.wait], next) - gather.seconds * limits.slack;
-    next = std::min(time[gather.wait], next) - gather.seconds;
-    unsigned slot = gather.wait, home = slots[gather.command], floor = std::max(gather.earliest, std::min(getEndOfSources(gather), gather.wait));
-    while (slot > floor && time[slot] > begin)
-      --slot;
-    gather.limit = time[slot] > begin ? (floor == 0 ? "beginning" : "source") : "";
-    int64_t ahead = gather.isBackward ? limits.backwardPrefetch : limits.forwardPrefetch;
-    if (ahead >= 0) {
-      // Not before the gather that is `ahead` places in front of it is waited for.
-      unsigned least = ahead == 0 ? gather.wait : index >= static_cast<size_t>(ahead) ? gathers[index - ahead]->latest : 0;
-      if (least > slot) {
-        slot = std::min(least, gather.wait);
-        gather.limit = "prefetch";
-      }
-    }
-    if (limits.bytes > 0 && slot < home)
-      if (unsigned least = limitByMemory(gather, home, slot, true, limits.bytes); least > slot) {
-        slot = least;
-        gather.limit = "memory";
-      }
-    gather.start = slot;
-    addBytes(slot, std::max(home, slot), gather.bytes);
+  std::map<int64_t, SmallVector<Transfer *>> channels;
+  for (Transfer *transfer : late)
+    channels[transfer->channel].push_back(transfer);
+  std::map<int64_t, double> next;
+  for (Transfer *transfer : llvm::reverse(late)) {
+    SmallVector<Transfer *> &channel = channels[transfer->channel];
+    channel.pop_back();
+    double &needed = next.try_emplace(transfer->channel, std::numeric_limits<double>::infinity()).first->second;
+    placeLate(*transfer, channel, needed, limits);
   }
 }
 
 void BlockSchedule::place(const ScheduleLimits &limits) {
   extra.assign(fixed.size() + 1, 0);
-  for (Collective &collective : collectives)
-    collective.start = collective.wait = collective.latest;
-  placeReductions(limits);
-  placeGathers(limits);
+  for (Transfer &transfer : transfers) {
+    transfer.start = transfer.wait = transfer.latest;
+    transfer.isPlaced = false;
+  }
+  placeEarly(limits);
+  placeLate(limits);
 }
 
 int64_t BlockSchedule::getPeak() const {
@@ -316,32 +381,32 @@ int64_t BlockSchedule::getPeak() const {
 
 SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() const {
   SmallVector<SmallVector<Event>> order(fixed.size() + 1), pending(fixed.size() + 1);
-  SmallVector<unsigned> byWait = llvm::to_vector(llvm::seq<unsigned>(0, collectives.size()));
+  SmallVector<unsigned> byWait = llvm::to_vector(llvm::seq<unsigned>(0, transfers.size()));
   llvm::sort(byWait, [&](unsigned a, unsigned b) {
-    return std::make_pair(collectives[a].wait, a) < std::make_pair(collectives[b].wait, b);
+    return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
   });
   // On one channel starts are in the order of the waits.
   for (unsigned index : byWait)
-    pending[collectives[index].start].push_back({Event::Kind::start, index});
+    pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
-    pending[collectives[index].wait].push_back({Event::Kind::wait, index});
-  SmallVector<bool> started(collectives.size(), false), waited(collectives.size(), false);
+    pending[transfers[index].wait].push_back({Event::Kind::wait, index});
+  SmallVector<bool> started(transfers.size(), false), waited(transfers.size(), false);
   auto isReady = [&](const Event &event) {
-    const Collective &collective = collectives[event.collective];
+    const Transfer &transfer = transfers[event.transfer];
     if (event.kind == Event::Kind::wait)
-      return static_cast<bool>(started[event.collective]);
+      return static_cast<bool>(started[event.transfer]);
     auto isDone = [&](unsigned command) {
       return llvm::all_of(graph.getBefore(command), [&](unsigned earlier) {
-        return roles[earlier] == Role::fixed || homes[earlier] == event.collective || waited[homes[earlier]];
+        return roles[earlier] == Role::fixed || homes[earlier] == event.transfer || waited[homes[earlier]];
       });
     };
-    return isDone(collective.command) && llvm::all_of(collective.prologue, isDone);
+    return isDone(transfer.command) && llvm::all_of(transfer.prologue, isDone);
   };
   for (auto [slot, events] : llvm::enumerate(pending))
     while (!events.empty()) {
       auto next = llvm::find_if(events, isReady);
-      assert(next != events.end() && "collectives that wait for each other");
-      (next->kind == Event::Kind::start ? started : waited)[next->collective] = true;
+      assert(next != events.end() && "transfers that wait for each other");
+      (next->kind == Event::Kind::start ? started : waited)[next->transfer] = true;
       order[slot].push_back(*next);
       events.erase(next);
     }
@@ -353,28 +418,28 @@ Timeline BlockSchedule::simulate(double slower) const {
   auto compute = [&](unsigned command) { events.push_back({TimelineEvent::Kind::compute, seconds[command]}); };
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
     for (const Event &event : here) {
-      const Collective &collective = collectives[event.collective];
+      const Transfer &transfer = transfers[event.transfer];
       if (event.kind == Event::Kind::start) {
-        llvm::for_each(collective.prologue, compute);
-        events.push_back({TimelineEvent::Kind::start, collective.seconds * slower, event.collective,
-                          static_cast<unsigned>(collective.isGather ? gatherChannel : reduceChannel)});
+        llvm::for_each(transfer.prologue, compute);
+        events.push_back({TimelineEvent::Kind::start, transfer.seconds * slower, event.transfer,
+                          static_cast<unsigned>(transfer.channel), getLinks(transfer.channel)});
       } else {
-        events.push_back({TimelineEvent::Kind::wait, 0, event.collective});
-        llvm::for_each(collective.epilogue, compute);
+        events.push_back({TimelineEvent::Kind::wait, 0, event.transfer});
+        llvm::for_each(transfer.epilogue, compute);
       }
     }
     if (slot < fixed.size())
       compute(fixed[slot]);
   }
-  return fsdp::simulate(events, collectives.size());
+  return fsdp::simulate(events, transfers.size());
 }
 
 double BlockSchedule::getUnscheduled() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
 
 /// Seconds of the commands that move with a collective.
-double BlockSchedule::getMovedSeconds(const Collective &collective) const {
+double BlockSchedule::getMovedSeconds(const Transfer &transfer) const {
   double sum = 0;
-  for (ArrayRef<unsigned> moved : {ArrayRef(collective.prologue), ArrayRef(collective.epilogue)})
+  for (ArrayRef<unsigned> moved : {ArrayRef(transfer.prologue), ArrayRef(transfer.epilogue)})
     for (unsigned command : moved)
       sum += seconds[command];
   return sum;
@@ -382,47 +447,53 @@ double BlockSchedule::getMovedSeconds(const Collective &collective) const {
 
 double BlockSchedule::getLowerBound() const {
   double all = time.back();
-  SmallVector<LinkJob> jobs;
-  for (const Collective &collective : collectives) {
+  std::map<unsigned, SmallVector<LinkJob>> jobs; // by links
+  for (const Transfer &transfer : transfers) {
     // What moves with others is before or behind this one where their windows are; in a slot that they share, either.
-    double head = time[collective.earliest], tail = time.back() - time[std::max(collective.earliest, collective.latest)];
-    for (const Collective &other : collectives) {
-      if (&other != &collective && other.latest < collective.earliest)
+    double head = time[transfer.earliest], tail = time.back() - time[std::max(transfer.earliest, transfer.latest)];
+    for (const Transfer &other : transfers) {
+      if (&other != &transfer && other.latest < transfer.earliest)
         head += getMovedSeconds(other);
-      if (&other != &collective && other.earliest > collective.latest)
+      if (&other != &transfer && other.earliest > transfer.latest)
         tail += getMovedSeconds(other);
     }
-    for (unsigned command : collective.prologue)
+    for (unsigned command : transfer.prologue)
       head += seconds[command];
-    for (unsigned command : collective.epilogue)
+    for (unsigned command : transfer.epilogue)
       tail += seconds[command];
-    jobs.push_back({head, collective.seconds, tail});
-    all += getMovedSeconds(collective);
+    jobs[getLinks(transfer.channel)].push_back({head, transfer.seconds, tail});
+    all += getMovedSeconds(transfer);
   }
-  return fsdp::getLowerBound(all, jobs);
+  double bound = all;
+  for (auto &[links, work] : jobs)
+    bound = std::max(bound, fsdp::getLowerBound(all, work));
+  return bound;
 }
 
-void BlockSchedule::apply(Block &block) const {
+void BlockSchedule::apply(Block &block, int64_t &nextId) const {
   OpBuilder b(block.getParentOp()->getContext());
   auto append = [&](Operation *op) { op->moveBefore(&block, block.end()); };
   Timeline line = simulate();
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
     for (const Event &event : here) {
-      const Collective &collective = collectives[event.collective];
-      auto op = cast<CollectiveOp>(graph.getCommands()[collective.command]);
+      const Transfer &transfer = transfers[event.transfer];
+      Operation *op = graph.getCommands()[transfer.command];
       if (event.kind == Event::Kind::start) {
-        for (unsigned command : collective.prologue)
+        for (unsigned command : transfer.prologue)
           append(graph.getCommands()[command]);
         append(op);
-        op.setChannel(collective.isGather ? gatherChannel : reduceChannel);
-        op->setAttr(secondsAttr, b.getF64FloatAttr(collective.seconds));
-        op->setAttr(exposedAttr, b.getF64FloatAttr(line.exposed[event.collective]));
-        if (!collective.limit.empty())
-          op->setAttr(limitAttr, b.getStringAttr(collective.limit));
+        if (auto copy = dyn_cast<CopyOp>(op))
+          setInFlight(copy, nextId++, transfer.channel);
+        else
+          cast<CollectiveOp>(op).setChannel(transfer.channel);
+        op->setAttr(secondsAttr, b.getF64FloatAttr(transfer.seconds));
+        op->setAttr(exposedAttr, b.getF64FloatAttr(line.exposed[event.transfer]));
+        if (!transfer.limit.empty())
+          op->setAttr(limitAttr, b.getStringAttr(transfer.limit));
       } else {
         b.setInsertionPointToEnd(&block);
-        WaitOp::create(b, op.getLoc(), op.getId());
-        for (unsigned command : collective.epilogue)
+        WaitOp::create(b, op->getLoc(), *getInFlightId(op));
+        for (unsigned command : transfer.epilogue)
           append(graph.getCommands()[command]);
       }
     }

@@ -17,20 +17,22 @@ struct ScheduleLimits {
   /// Gathers of the forward and of the backward that may be started before an earlier one is waited for; -1: as many as
   /// hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
+  /// The same of copies from the host's arena and to it that something waits for.
+  int64_t copyPrefetch = -1;
   /// Bytes that may be alive at a command, of this block's program; 0: no limit.
   int64_t bytes = 0;
   /// How much longer than estimated a collective is taken to be.
   double slack = 1;
 };
 
-/// Where the collectives of a block start and end: between its other commands, which keep their order but for
-/// those that merely prepare a gather or take up a reduction.
+/// Where the collectives of a block, and its copies between the arenas, start and end: between its other commands, which
+/// keep their order but for those that merely prepare a gather, or take up a reduction or what came to the host.
 class BlockSchedule {
 public:
-  /// `getSeconds`: of a command, once; `live`: bytes alive at each command of the graph as it stands.
-  BlockSchedule(const CommandGraph &graph, llvm::function_ref<double(Operation *)> getSeconds, ArrayRef<int64_t> live);
+  /// `getSeconds`: of a command, once; `live`: bytes of the device's arena alive at each command of the graph as it stands.
+  BlockSchedule(const CommandGraph &graph, LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
+                ArrayRef<int64_t> live);
 
-  bool hasCollectives() const { return !collectives.empty(); }
   /// Chooses the places. Repeatable.
   void place(const ScheduleLimits &limits);
   /// What then happens, in order, when the links are `slower` times slower than estimated.
@@ -40,18 +42,22 @@ public:
   double getLowerBound() const;
   /// The most bytes alive.
   int64_t getPeak() const;
-  /// Moves the commands, and gives collectives their channel, waits and the attributes of Analysis/Schedule.h.
-  void apply(Block &block) const;
+  /// Moves the commands, and gives transfers their channel, waits and the attributes of Analysis/Schedule.h. Copies
+  /// get ids from `nextId` on.
+  void apply(Block &block, int64_t &nextId) const;
 
 private:
   static constexpr unsigned none = ~0u;
-  enum class Role { fixed, collective, prologue, epilogue };
-  struct Collective {
-    unsigned command;       // its number in the graph
-    bool isGather = false, isEarly = false; // isEarly: ends as soon as it can, nothing here waits for it
-    bool isBackward = false;
+  enum class Role { fixed, transfer, prologue, epilogue };
+  struct Transfer {
+    unsigned command;                   // its number in the graph
+    int64_t channel = 0;
+    bool isLate = false;                // starts as late as hides it: a gather, and a copy of what something needs
+    bool isEarly = false;               // ends as soon as it can: frees its source, or nothing here waits for it
+    bool isBackward = false;            // of a gather
+    bool isPlaced = false;
     double seconds = 0;
-    int64_t bytes = 0;                  // that live longer when it is moved: target of a gather, source of a reduction
+    int64_t bytes = 0;                  // of the device that live longer when it is moved: target of a late one, else source
     SmallVector<unsigned> prologue;     // commands that move with its start
     SmallVector<unsigned> epilogue;     // and with its wait
     unsigned earliest = 0, latest = 0;  // slots that the fixed commands allow
@@ -60,35 +66,39 @@ private:
   };
   struct Event {
     enum class Kind { start, wait } kind;
-    unsigned collective;
+    unsigned transfer;
   };
 
-  void findCollectives(llvm::function_ref<double(Operation *)> getSeconds);
+  void findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds);
+  std::optional<Transfer> describe(CollectiveOp op, unsigned number, llvm::DenseSet<Attribute> &gathered) const;
+  std::optional<Transfer> describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) const;
   void findPrologues();
   void findEpilogues();
   void findWindows();
-  double getMovedSeconds(const Collective &collective) const;
-  unsigned getSourceEnd(const Collective &collective) const;
-  unsigned getEndOfSources(const Collective &collective) const;
-  unsigned getBeginOfReaders(const Collective &collective) const;
-  Collective *findNextEarly(ArrayRef<bool> placed);
-  void placeReductions(const ScheduleLimits &limits);
-  void placeGathers(const ScheduleLimits &limits);
-  unsigned limitByMemory(const Collective &collective, unsigned from, unsigned to, bool downwards, int64_t bytes) const;
+  double getMovedSeconds(const Transfer &transfer) const;
+  unsigned getSourceEnd(const Transfer &transfer) const;
+  unsigned getEnd(const Transfer &transfer) const;
+  unsigned getEndOfSources(const Transfer &transfer) const;
+  unsigned getBeginOfReaders(const Transfer &transfer) const;
+  Transfer *findNextEarly();
+  void placeEarly(const ScheduleLimits &limits);
+  void placeLate(const ScheduleLimits &limits);
+  void placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next, const ScheduleLimits &limits);
+  unsigned limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards, int64_t bytes) const;
   void addBytes(unsigned from, unsigned to, int64_t bytes);
   /// The starts and waits of each slot, in order.
   SmallVector<SmallVector<Event>> orderEvents() const;
 
   const CommandGraph &graph;
   ArrayRef<int64_t> live;
-  SmallVector<Collective> collectives; // in the order of their channels
+  SmallVector<Transfer> transfers; // in the order of their channels
   SmallVector<Role> roles;             // by command
-  SmallVector<unsigned> homes;         // by command: of prologues, epilogues and collectives
+  SmallVector<unsigned> homes;         // by command: of prologues, epilogues and transfers
   SmallVector<unsigned> fixed;         // commands, by slot
   SmallVector<unsigned> slots;         // by command: number of fixed commands before it
   SmallVector<double> seconds;         // by command
   SmallVector<double> time;            // by slot: compute before it
-  SmallVector<int64_t> extra;          // by slot: bytes that moved collectives add
+  SmallVector<int64_t> extra;          // by slot: bytes that moved transfers add
 };
 
 } // namespace mlir::fsdp

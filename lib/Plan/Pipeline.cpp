@@ -21,7 +21,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   if (options.checkpointing != "none") {
     pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
-                                           options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes}));
+                                           options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
+                                           options.copyPrefetch}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
@@ -30,7 +31,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
     pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes}));
   if (options.overlap)
     pm.addPass(createScheduleCollectivesPass(
-        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster}));
+        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster, options.copyPrefetch}));
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());

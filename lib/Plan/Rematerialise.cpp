@@ -79,7 +79,7 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
       if (offload != "none")
         pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes}));
       if (schedule)
-        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster}));
+        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch}));
     };
     FailureOr<RecomputeChoice> choice = searchRecompute(function, costs, memoryLimit, addSchedule);
     if (failed(choice))

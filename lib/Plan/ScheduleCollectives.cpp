@@ -1,4 +1,4 @@
-//===- ScheduleCollectives.cpp - Collectives beside compute -----*- C++ -*-===//
+//===- ScheduleCollectives.cpp - Transfers beside compute -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,8 @@
 //
 //  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the bytes
 //     alive at each command.
-//  2. Places for starts and waits (BlockSchedule.cpp), for a few ideas of how much longer collectives take
-//     than estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as they are said
+//  2. Places for starts and waits of collectives, and of copies between the arenas of the device and the host
+//     (BlockSchedule.cpp), for a few ideas of how much longer they take than estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as they are said
 //     to be, none beats by a two-hundredth: an estimate that is off should not undo a schedule.
 //  3. Lifetimes anew.
 //
@@ -24,6 +24,7 @@
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/IR/InFlight.h"
 #include "fsdp/Plan/Passes.h"
 
 namespace mlir::fsdp {
@@ -34,11 +35,13 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes alive at each command of a program, by its number.
+/// Bytes of the device's arena alive at each command of a program, by its number.
 static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;
   for (auto buffer : layout.getOps<BufferOp>()) {
+    if (buffer.getHost())
+      continue;
     int64_t bytes = llvm::alignTo(buffer.getBytes(), bufferAlignment);
     if (buffer.isPersistent())
       always += bytes;
@@ -108,17 +111,19 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
     for (const NumberedCommand &command : commands)
       blocks[command.op->getBlock()].push_back(live[command.number]);
     llvm::MapVector<Operation *, Times> loops;
+    int64_t nextId = 0;
+    program.walk([&](CollectiveOp op) { nextId = std::max(nextId, static_cast<int64_t>(op.getId()) + 1); });
     auto place = [&](Block &block) {
       CommandGraph graph(block, tables);
       auto getSeconds = [&](Operation *command) {
         auto loop = loops.find(command);
         return loop != loops.end() ? loop->second.scheduled : model.getSeconds(command);
       };
-      BlockSchedule schedule(graph, getSeconds, blocks[&block]);
+      BlockSchedule schedule(graph, layout, getSeconds, blocks[&block]);
       choose(schedule);
       auto loop = dyn_cast<LoopOp>(block.getParentOp());
       Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1);
-      schedule.apply(block);
+      schedule.apply(block, nextId);
       return times;
     };
     for (auto loop : program.getBody().front().getOps<LoopOp>())
@@ -126,7 +131,10 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
     Times times = place(program.getBody().front());
     for (auto &[loop, inner] : loops)
       times.refine(inner);
-    program.walk([&](CollectiveOp) { ++numCollectives; });
+    program.walk([&](Operation *op) {
+      numCollectives += isa<CollectiveOp>(op);
+      numCopies += isa<CopyOp>(op) && getInFlightId(op);
+    });
     program->setAttr(scheduleAttr, times.getAttr(program.getContext(), name));
     setLifetimes(program, layout, tables);
   }
@@ -134,7 +142,7 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
   /// Step 2.
   void choose(BlockSchedule &schedule) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
-    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, memoryLimit};
+    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, memoryLimit};
     double best = 0, least = 0;
     for (double slack : slacks) {
       limits.slack = slack;

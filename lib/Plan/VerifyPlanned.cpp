@@ -15,13 +15,14 @@
 //     - each reads bytes that were written before (states and inputs always are; a buffer that
 //       lives within one iteration holds nothing when the iteration begins);
 //     - a launch has its buffers in one arena, the device's or the host's; a collective has the device's;
-//     - none writes the source, or touches the target, of a collective in flight.
+//     - none writes the source, or touches the target, of a collective or a copy in flight.
 //
 // One walk is enough for a loop: from one iteration to the next, what is written only grows.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/IR/InFlight.h"
 #include "fsdp/Plan/Passes.h"
 #include <map>
 #include <set>
@@ -138,8 +139,8 @@ public:
       for (const Access &access : accesses)
         if (access.writes)
           written[access.slice.getBuffer()].add(access.slice.getOffset(), getReach(access.slice, command));
-      if (auto collective = dyn_cast<CollectiveOp>(command.op); collective && collective.getChannel())
-        inFlight[collective.getId()] = collective;
+      if (std::optional<int64_t> id = getInFlightId(command.op))
+        inFlight[*id] = {command.op, accesses};
       if (auto wait = dyn_cast<WaitOp>(command.op))
         inFlight.erase(wait.getId());
     }
@@ -147,6 +148,12 @@ public:
   }
 
 private:
+  /// A collective or a copy between its start and its wait.
+  struct Started {
+    Operation *op;
+    SmallVector<Access> accesses;
+  };
+
   /// The end of what a slice covers in all iterations. (A written slice with a step
   /// smaller or larger than itself does not occur: only inputs are sliced by step.)
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
@@ -207,15 +214,17 @@ private:
   }
 
   LogicalResult checkInFlight(const NumberedCommand &command, const Access &access) {
-    for (auto &[id, collective] : inFlight) {
-      bool clash =
-          (access.writes && meet(access.slice, collective.getSource())) || meet(access.slice, collective.getTarget());
+    for (auto &[id, started] : inFlight) {
+      bool clash = llvm::any_of(started.accesses, [&](const Access &moved) {
+        return (access.writes || moved.writes) && meet(access.slice, moved.slice);
+      });
       if (!clash)
         continue;
+      StringRef what = isa<CopyOp>(started.op) ? "copy" : "collective";
       InFlightDiagnostic diag = command.op->emitError("command ")
-                                << command.number << " (" << describeCommand(command.op) << ") touches what collective "
-                                << id << " still uses; expected a wait for it before";
-      diag.attachNote(collective.getLoc()) << "the collective starts here";
+                                << command.number << " (" << describeCommand(command.op) << ") touches what " << what
+                                << " " << id << " still uses; expected a wait for it before";
+      diag.attachNote(started.op->getLoc()) << "the " << what << " starts here";
       return diag;
     }
     return success();
@@ -230,7 +239,7 @@ private:
   LayoutOp layout;
   SymbolTableCollection &tables;
   DenseMap<Attribute, Ranges> written;
-  std::map<int64_t, CollectiveOp> inFlight;
+  std::map<int64_t, Started> inFlight; // by id
 };
 
 class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlannedPass> {

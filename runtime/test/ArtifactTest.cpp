@@ -266,6 +266,16 @@ void makeIntegers(fb::ManifestT &m) {
   }
 }
 
+/// [0, 64) to [64, 128), to be waited for.
+fb::CopyT startedCopy() {
+  fb::CopyT copy;
+  copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
+  copy.target = std::make_unique<fb::Slice>(64, 64, 0, 0, 0);
+  copy.id = 500;
+  copy.channel = 3;
+  return copy;
+}
+
 const Rule rules[] = {
     {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
@@ -435,6 +445,30 @@ const Rule rules[] = {
     {"V15NoWait", "ends without a wait for collective 0", [](auto &m) { program(m, "step").commands.resize(1); }},
     {"V15Race", "that collective 0, which has not been waited for, receives",
      [](auto &m) { std::swap(program(m, "step").commands[1], program(m, "step").commands[2]); }},
+    {"V15CopyNoWait", "ends without a wait for copy 500", [](auto &m) { command(m, "init", 2).body.Set(startedCopy()); }},
+    {"V15CopyRace", "reads a range that copy 500, which has not been waited for, receives",
+     [](auto &m) {
+       command(m, "init", 1).body.Set(startedCopy());
+       fb::CopyT reader;
+       reader.source = std::make_unique<fb::Slice>(64, 64, 0, 0, 0);
+       reader.target = std::make_unique<fb::Slice>(128, 64, 0, 0, 0);
+       command(m, "init", 2).body.Set(std::move(reader));
+     }},
+    {"V15CopySource", "writes a range that copy 500, which has not been waited for, sends",
+     [](auto &m) {
+       command(m, "init", 1).body.Set(startedCopy());
+       fb::FillT fill;
+       fill.target = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
+       command(m, "init", 2).body.Set(std::move(fill));
+     }},
+    {"V15CopyTwice", "copy 500 is started again",
+     [](auto &m) {
+       command(m, "init", 1).body.Set(startedCopy());
+       fb::CopyT again = startedCopy();
+       again.source = std::make_unique<fb::Slice>(128, 64, 0, 0, 0);
+       again.target = std::make_unique<fb::Slice>(192, 64, 0, 0, 0);
+       command(m, "init", 2).body.Set(std::move(again));
+     }},
     {"V16Sizes", "of one size",
      [](auto &m) {
        fb::CopyT copy;

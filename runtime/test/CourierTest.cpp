@@ -123,6 +123,29 @@ TEST(Courier, FailsWhereItsRankWaits) {
     }
 }
 
+TEST(Courier, CarriesWhateverItIsGivenInOrder) {
+  std::vector<uint32_t> carried;
+  Courier courier(3, [&](uint32_t errand) {
+    if (errand == 2)
+      throw Error(FSDPRT_FAILED, "no room");
+    carried.push_back(errand);
+  });
+  for (uint32_t errand : {1u, 0u})
+    courier.post(errand);
+  courier.await(0);
+  EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
+  courier.post(2);
+  courier.post(1); // behind a failure nothing is carried
+  for (uint32_t errand : {2u, 1u})
+    try {
+      courier.await(errand);
+      FAIL() << "expected an error";
+    } catch (const Error &error) {
+      EXPECT_STREQ(error.what(), "no room");
+    }
+  EXPECT_EQ(carried.size(), 2u);
+}
+
 TEST(Courier, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);

@@ -12,6 +12,7 @@
 #include "execute/Trace.h"
 #include "ToyModel.h"
 #include "core/Error.h"
+#include "execute/Profile.h"
 #include "execute/Session.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -79,6 +80,53 @@ TEST(Trace, CollectivesInFlight) {
   int seen = 0;
   trace.visit([&](const fsdprt_trace_event &) { return ++seen < 3; });
   EXPECT_EQ(seen, 3);
+}
+
+TEST(Trace, CopiesInFlight) {
+  auto artifact = toy({});
+  flatbuffers::FlatBufferBuilder builder;
+  fb::Slice source(0, 4096, 0, 0, 0), target(8192, 4096, 0, 0, 0);
+  builder.Finish(fb::CreateCopy(builder, &source, &target, 9, 3));
+  flatbuffers::FlatBufferBuilder waits;
+  waits.Finish(fb::CreateWait(waits, 9));
+  std::vector<Instruction> instructions = {
+      {fb::Body::Copy, flatbuffers::GetRoot<fb::Copy>(builder.GetBufferPointer()), "to the host: x", 0},
+      commandsOf(*artifact, fb::Body::Launch).at(0),
+      {fb::Body::Wait, flatbuffers::GetRoot<fb::Wait>(waits.GetBufferPointer()), "", 2}};
+  Trace trace(artifact->manifest(), instructions, 0, 1, 1);
+  trace.begin(0);
+  trace.add(0, 0, 100, 110);
+  trace.add(0, 1, 110, 200);
+  trace.add(0, 2, 200, 260, 120, 250); // moved from 120 to 250
+  std::vector<fsdprt_trace_event> events;
+  trace.visit([&](const fsdprt_trace_event &event) {
+    events.push_back(event);
+    return true;
+  });
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].lane, FSDPRT_LANE_COMPUTE);
+  EXPECT_EQ(events[1].lane, FSDPRT_LANE_COPY);
+  EXPECT_STREQ(events[1].kind, "host copy");
+  EXPECT_STREQ(events[1].label, "to the host: x");
+  EXPECT_EQ(events[1].begin, 120u);
+  EXPECT_EQ(events[1].end, 250u);
+  EXPECT_EQ(events[1].waited, 60u);
+  EXPECT_EQ(events[1].ahead, 1u);
+  EXPECT_EQ(events[1].bytes, 8192u);
+  EXPECT_EQ(events[2].lane, FSDPRT_LANE_COMPUTE);
+  EXPECT_EQ(events[2].waited, 60u);
+  Profile profile(artifact->manifest(), instructions); // of the copy and its wait there is one entry
+  for (size_t i = 0; i < 3; ++i)
+    profile.add(i, 10);
+  uint64_t copies = 0;
+  for (const fsdprt_profile_entry &entry : profile.entries())
+    if (std::string(entry.name) == "copy") {
+      ++copies;
+      EXPECT_EQ(entry.runs, 1u);
+      EXPECT_EQ(entry.nanoseconds, 20u);
+      EXPECT_EQ(entry.bytes, 8192u);
+    }
+  EXPECT_EQ(copies, 1u);
 }
 
 TEST(Trace, OfASession) {

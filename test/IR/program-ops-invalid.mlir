@@ -663,7 +663,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a collective of id 4 on a channel before it}}
+  // expected-error @below {{expected a collective or a copy of id 4 on a channel before it}}
   fsdp.wait 4
 }
 
@@ -778,4 +778,57 @@ fsdp.program @step layout @arena {
 fsdp.layout @arena arena 4096 attributes {host_bytes = 64 : i64} {
   // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 64 bytes, found 64}}
   fsdp.buffer @s "s" optimizer 64 host at 64
+}
+
+// -----
+
+// (copy C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{on channel 3 expected a wait for id 5 behind it}}
+  fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
+}
+
+// -----
+
+// (copy C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  // expected-error @below {{expected a channel of at least 0, with an id, found 3}}
+  fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64}
+}
+
+// -----
+
+// (copy C3)
+fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.state_slot @u parameter @s : tensor<16xf32>
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena mesh @mesh {
+  fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
+  // expected-error @below {{expected an id of its own, found 5 again}}
+  fsdp.copy @s[0, 8] -> @g[8, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
+  fsdp.wait 5
 }

@@ -156,3 +156,37 @@ fsdp.program @step layout @arena mesh @mesh {
   // expected-error @below {{command 0 (all_gather) runs on the device, but @a is on the host; expected a copy between them}}
   fsdp.collective 0 all_gather @a[0, 64] -> @b[0, 128] of 16 x f32 over ["shard"]
 }
+
+// -----
+
+// What a copy on a channel reads may be read meanwhile, and not written.
+fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.buffer @t "t" staging 64 at 64 in @step from 0 to 3
+  fsdp.buffer @h "h" staging 64 host at 0 in @step from 1 to 3
+}
+fsdp.program @step layout @arena {
+  fsdp.copy @s[0, 64] -> @t[0, 64]
+  // expected-note @below {{the copy starts here}}
+  fsdp.copy @t[0, 64] -> @h[0, 64] {fsdp.channel = 4 : i64, fsdp.id = 7 : i64}
+  // expected-error @below {{command 2 (fill) touches what copy 7 still uses; expected a wait for it before}}
+  fsdp.fill @t[0, 32]
+  fsdp.wait 7
+}
+
+// -----
+
+// What it writes is nobody's.
+fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
+  fsdp.buffer @s "s" parameters 64 at 0
+  fsdp.buffer @t "t" staging 64 at 64 in @step from 1 to 3
+  fsdp.buffer @h "h" optimizer 64 host at 0
+}
+fsdp.program @step layout @arena {
+  fsdp.copy @s[0, 64] -> @h[0, 64]
+  // expected-note @below {{the copy starts here}}
+  fsdp.copy @h[0, 64] -> @t[0, 64] {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
+  // expected-error @below {{command 2 (copy) touches what copy 7 still uses; expected a wait for it before}}
+  fsdp.copy @t[0, 64] -> @s[0, 64]
+  fsdp.wait 7
+}

@@ -48,6 +48,22 @@ TEST(TimelineTest, BoundOfFirstAndLastWork) {
   EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8); // the links are the limit
 }
 
+// Channels of the same links share them; those of other links are as fast beside them as alone.
+TEST(TimelineTest, LinksOfTheirOwn) {
+  auto copy = [](unsigned id, unsigned channel, double seconds) {
+    return TimelineEvent{TimelineEvent::Kind::start, seconds, id, channel, 1};
+  };
+  std::vector<TimelineEvent> events = {start(0, 1, 4), start(1, 2, 4), copy(2, 3, 3), compute(2), await(2), await(1), await(0)};
+  Timeline line = simulate(events, 3);
+  EXPECT_DOUBLE_EQ(line.end[2], 3);
+  EXPECT_DOUBLE_EQ(line.end[0], 8);
+  EXPECT_DOUBLE_EQ(line.end[1], 8);
+  EXPECT_DOUBLE_EQ(line.exposed[2], 1);
+  EXPECT_DOUBLE_EQ(line.seconds, 8);
+  events = {copy(0, 3, 2), copy(1, 4, 2), await(0), await(1)};
+  EXPECT_DOUBLE_EQ(simulate(events, 2).seconds, 4);
+}
+
 /// A line of computes with one collective before each; starts `ahead` computes earlier.
 static std::vector<TimelineEvent> makeLine(const std::vector<double> &computes, const std::vector<double> &transfers,
                                            unsigned ahead) {

@@ -181,6 +181,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.overlap = line.overlap;
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
+  options.plan.copyPrefetch = readPrefetch(line.copyPrefetch).value_or(-1);
   options.plan.cluster = line.cluster;
   options.target = line.target;
   options.targetCpu = line.targetCpu;
@@ -281,9 +282,10 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return "--offload-min-bytes=" + line.offloadMinBytes + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
   if (line.offloadMinBytes.getNumOccurrences() && !offload->activations)
     return std::string("--offload-min-bytes is of --offload=activations, which is not asked for");
-  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch})
+  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch})
     if (!readPrefetch(*option))
-      return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of gathers of at least 0";
+      return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of " +
+             (option == &line.copyPrefetch ? "copies" : "gathers") + " of at least 0";
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)

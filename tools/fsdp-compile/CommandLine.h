@@ -228,13 +228,17 @@ struct CommandLine {
   cl::opt<std::string> offloadMinBytes{"offload-min-bytes",
                                        cl::desc("Activations of fewer bytes stay (default 1M), with --offload=activations"),
                                        cl::value_desc("BYTES"), cl::init("1M"), cl::cat(sharding)};
-  cl::opt<bool> overlap{"overlap", cl::desc("Collectives run beside compute: gathers start ahead, reductions are waited for late"),
+  cl::opt<bool> overlap{"overlap", cl::desc("Collectives, and copies of what is offloaded, run beside compute: gathers start "
+                                           "ahead, reductions are waited for late"),
                         cl::init(false), cl::cat(sharding)};
   cl::opt<std::string> forwardPrefetch{
       "forward-prefetch", cl::desc("Gathers of the forward started ahead of the one in use: auto (default: as hides them) or N"),
       cl::init("auto"), cl::cat(sharding)};
   cl::opt<std::string> backwardPrefetch{"backward-prefetch", cl::desc("The same in the backward"), cl::init("auto"),
                                         cl::cat(sharding)};
+  cl::opt<std::string> copyPrefetch{
+      "copy-prefetch", cl::desc("The same of copies between the arenas of the device and the host, with --offload"),
+      cl::init("auto"), cl::cat(sharding)};
   cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
                                cl::value_desc("FILE.json"), cl::cat(sharding)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),

@@ -35,6 +35,8 @@ struct Cluster {
   /// Of one rank: multiply-adds of f32, of bf16 and f16, bytes of memory, in a second; the beginning of a kernel.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
   std::vector<Link> links;
+  /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory as any copy does.
+  double hostBytesPerSecond = 0;
 };
 
 /// Ranks of a processor with vectors of 512 bits, two threads of one machine.

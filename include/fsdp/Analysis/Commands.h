@@ -37,7 +37,7 @@ struct NumberedCommand {
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
 /// The first and the last command that needs a buffer. One that is used in a loop and outside of it
-/// is needed for the whole loop; source and target of a collective are needed until its wait.
+/// is needed for the whole loop; source and target of what is in flight are needed until its wait.
 struct Lifetime {
   int64_t first, last;
 };

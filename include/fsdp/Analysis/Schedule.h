@@ -12,15 +12,20 @@
 
 namespace mlir::fsdp {
 
-/// Of a scheduled collective: its estimated seconds alone, those that a wait for it stalls, and what stopped it from
+/// Channels of a scheduled program: of gathers and reductions, and of copies to the device and to the host.
+inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3, toHostChannel = 4;
+/// Channels of the same number share their links; others have links of their own.
+inline unsigned getLinks(int64_t channel) { return channel > reduceChannel ? 1 : 0; }
+
+/// Of a scheduled collective or copy: its estimated seconds alone, those that a wait for it stalls, and what stopped it from
 /// starting earlier or ending later: "source", "first use", "beginning", "prefetch" or "memory".
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed", limitAttr = "fsdp.limit";
 /// Of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds of one run.
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// A collective that is not hidden.
+/// A collective or a copy that is not hidden.
 struct ExposedReport {
-  CollectiveOp op;
+  Operation *op;
   double seconds = 0, exposed = 0; // of all iterations
   StringRef limit;
 };
@@ -30,8 +35,8 @@ struct ScheduleReport {
   StringRef cluster;
   /// Estimated seconds: of the compute; of all commands one behind the other; as scheduled; of what no schedule can beat.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Collectives in the step, and those that stall it, longest first.
-  int64_t collectives = 0;
+  /// Collectives in the step, copies on channels, and those of both that stall it, longest first.
+  int64_t collectives = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 
   double getExposed() const { return scheduled - compute; }

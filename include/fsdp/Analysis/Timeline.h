@@ -20,11 +20,11 @@ namespace mlir::fsdp {
 /// One thing that the rank's line of commands does.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Of a compute: how long it takes. Of a start: how long the collective takes alone on its links.
+  /// Of a compute: how long it takes. Of a start: how long the transfer takes alone on its links.
   double seconds = 0;
-  /// Of a start and a wait: the collective's number. Of a start: collectives of one channel go one behind the other;
-  /// those of different channels share the links in equal parts.
-  unsigned collective = 0, channel = 0;
+  /// Of a start and a wait: the number of the transfer, a collective or a copy. Of a start: transfers of one channel go
+  /// one behind the other; those of different channels share in equal parts the links that they have in common.
+  unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {

@@ -96,7 +96,8 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same.">,
                  Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, for estimates of time; none: CPU ranks.">,
                  Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
-                 Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">];
+                 Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
+                 Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
                     Statistic<"numPlans", "num-plans", "Plans that were packed to choose">,
@@ -144,9 +145,11 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives are done when their command is.
     - Ensures: every collective of a program is a start on channel 1 (gathers) or 2 (reductions) and an
-      `fsdp.wait`: gathers start as late as hides them by estimated time, reductions are waited for as early as they
+      `fsdp.wait`, and so is every copy between the arenas of 4 KiB and more, on channel 3 (to the device) or 4 (to the host):
+      gathers, and copies of what is needed, start as late as hides them by estimated time; reductions, and copies of what is
+      not needed where it was, are waited for as early as they
       are done. What only prepares a gather, or takes up a reduction, moves along. Lifetimes are those of the new order.
-      `fsdp.limit` on a collective that is not hidden says what stopped it: its source, the first use of its result,
+      `fsdp.limit` on a transfer that is not hidden says what stopped it: its source, the first use of its result,
       the beginning, the prefetch depth, or memory.
     - Keeps: values; the order of all other commands; one order of collectives for all ranks.
   }];
@@ -155,9 +158,11 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
            "Gathers of the forward started before an earlier one is waited for; -1: as many as hide them.">,
     Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same of the backward.">,
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of an arena that no start may pass; 0: no limit.">,
-    Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, for estimates of time; none: CPU ranks.">];
+    Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, for estimates of time; none: CPU ranks.">,
+    Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "The same of copies between the arenas.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">];
+  let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">,
+                    Statistic<"numCopies", "num-copies", "Copies between the arenas that were split">];
 }
 
 def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {

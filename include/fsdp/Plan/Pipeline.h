@@ -35,6 +35,8 @@ struct PlanOptions {
   bool overlap = false;
   /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
+  /// The same of copies between the arenas of the device and the host.
+  int64_t copyPrefetch = -1;
   /// Bytes of the arena that nothing may pass for it; 0: no limit.
   int64_t memoryLimit = 0;
   /// File of a cluster that times are estimated for; empty: CPU ranks.

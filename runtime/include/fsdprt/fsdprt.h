@@ -376,10 +376,15 @@ FSDPRT_API fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *sess
 
 /*===- Trace: when the commands of `step` ran ------------------------------===*/
 
-typedef enum fsdprt_lane { FSDPRT_LANE_COMPUTE = 0, FSDPRT_LANE_GATHER = 1, FSDPRT_LANE_REDUCE = 2 } fsdprt_lane;
+typedef enum fsdprt_lane {
+  FSDPRT_LANE_COMPUTE = 0,
+  FSDPRT_LANE_GATHER = 1,
+  FSDPRT_LANE_REDUCE = 2,
+  FSDPRT_LANE_COPY = 3 /* between the arenas of device and host, on a channel */
+} fsdprt_lane;
 
 /* A collective has two: one in the lane gather or reduce, from its start to the end of its wait, and one in the lane
- * compute, the wait. */
+ * compute, the wait. So has a copy on a channel, in the lane copy; its kind is "host copy". */
 typedef struct fsdprt_trace_event {
   size_t struct_size;
   uint32_t rank;

@@ -212,7 +212,8 @@ std::string Dumper::command(const fb::Command &command) const {
   if (const fb::Wait *wait = command.body_as_Wait())
     return format("%-14s id %u", "wait", wait->id());
   if (const fb::Copy *copy = command.body_as_Copy())
-    return format("%-14s %s -> %s", "copy", slice(copy->source()).c_str(), slice(copy->target()).c_str());
+    return format("%-14s %s -> %s%s", "copy", slice(copy->source()).c_str(), slice(copy->target()).c_str(),
+                  copy->channel() ? format("  id %u on channel %u", copy->id(), copy->channel()).c_str() : "");
   if (const fb::Fill *fill = command.body_as_Fill())
     return format("%-14s %s", "fill", slice(fill->target()).c_str());
   if (const fb::Initialise *initialise = command.body_as_Initialise())

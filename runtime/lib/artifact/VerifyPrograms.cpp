@@ -11,13 +11,13 @@
 //       has the scratch that the kernel needs
 // (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the sizes
 //       that its kind, count and group say, and do not overlap; a gather may be in place
-// (V15) a wait ends a start of the same block, each start has one, and in between
+// (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and in between
 //       nothing writes what it sends or touches what it receives
 // (V16) a copy has two slices of one size, the same or apart
 // (V17) initial values go to a parameter or master state of the parameter's unit
 // (V18) loops run 1..2^20 times and are not nested
 //
-// Linear in the commands, times the collectives in flight.
+// Linear in the commands, times what is in flight.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,9 @@ public:
   void verify() { verifyBlock(program.commands()); }
 
 private:
-  /// A collective between its start and its wait.
+  /// A collective or a copy between its start and its wait.
   struct Pending {
+    const char *what;
     uint32_t id;
     fb::Slice source, target;
   };
@@ -67,6 +68,7 @@ private:
   const fb::Slice &verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment, Access access);
   void verifyLaunch(const fb::Launch &launch);
   void verifyCollective(const fb::Collective &collective);
+  void begin(const char *what, uint32_t id, const fb::Slice &source, const fb::Slice &target);
   void verifyWait(const fb::Wait &wait);
   void verifyCopy(const fb::Copy &copy);
   void verifyInitialise(const fb::Initialise &initialise);
@@ -93,7 +95,7 @@ void ProgramVerifier::verifyBlock(const Commands *commands) {
   for (uint32_t i = 0; i < count(commands); ++i, ++number)
     verifyCommand(*commands->Get(i));
   if (pending.size() != outer) // (V15)
-    refuse(format("the block ends without a wait for collective %u", pending.back().id));
+    refuse(format("the block ends without a wait for %s %u", pending.back().what, pending.back().id));
 }
 
 void ProgramVerifier::verifyCommand(const fb::Command &command) {
@@ -166,8 +168,8 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
     refuse(format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
   for (const Pending &start : pending) // (V15)
     if (overlap(*slice, start.target) || (access == writes && overlap(*slice, start.source)))
-      refuse(format("%s: %s a range that collective %u, which has not been waited for, %s", what,
-                    access == writes ? "writes" : "reads", start.id,
+      refuse(format("%s: %s a range that %s %u, which has not been waited for, %s", what,
+                    access == writes ? "writes" : "reads", start.what, start.id,
                     overlap(*slice, start.target) ? "receives" : "sends"));
   return *slice;
 }
@@ -244,19 +246,22 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
     refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group, collective.root()));
   if (collective.unit() < -1 || collective.unit() >= int64_t(count(manifest.units())))
     refuse(format("expected one of %u units or -1, found %d", count(manifest.units()), collective.unit()));
-  if (collective.channel() == 0)
-    return;
+  if (collective.channel() != 0)
+    begin("collective", collective.id(), source, target);
+}
+
+void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source, const fb::Slice &target) {
   for (const Pending &start : pending)
-    if (start.id == collective.id())
-      refuse(format("collective %u is started again before it was waited for", collective.id()));
-  pending.push_back({collective.id(), source, target});
+    if (start.id == id)
+      refuse(format("%s %u is started again before it was waited for", start.what, id));
+  pending.push_back({what, id, source, target});
 }
 
 void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
   auto start =
       std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
-    refuse(format("waits for collective %u, which has not been started", wait.id()));
+    refuse(format("waits for number %u, which has not been started", wait.id()));
   pending.erase(start);
 }
 
@@ -270,6 +275,8 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
               source.piece() == target.piece() && source.split() == target.split();
   if (!same && overlap(source, target))
     refuse("its source and its target overlap");
+  if (copy.channel() != 0)
+    begin("copy", copy.id(), source, target);
 }
 
 void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V17)
@@ -299,11 +306,11 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
     if (command.body_type() == fb::Body::Wait && command.body())
       for (size_t p = 0; p < outer; ++p)
         if (pending[p].id == command.body_as_Wait()->id())
-          refuse(format("waits in a loop for collective %u, which was started outside", pending[p].id));
+          refuse(format("waits in a loop for %s %u, which was started outside", pending[p].what, pending[p].id));
     verifyCommand(command);
   }
   if (pending.size() != outer)
-    refuse(format("the loop's body ends without a wait for collective %u", pending.back().id));
+    refuse(format("the loop's body ends without a wait for %s %u", pending.back().what, pending.back().id));
   --number; // the caller counts the loop itself
   inLoop = false;
   iterations = 1;

@@ -31,10 +31,14 @@ void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32
   }
 }
 
+Courier::Courier(uint32_t errands, std::function<void(uint32_t)> carry)
+    : carry(std::move(carry)), queue(errands + 1), tickets(errands, 0), spans(errands), thread([this] { serve(); }) {}
+
 Courier::Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond)
-    : communicator(communicator), rank(rank), bytesPerSecond(bytesPerSecond), pool(1, 0),
-      queue(communicator.numCollectives() + 1), tickets(communicator.numCollectives(), 0),
-      spans(communicator.numCollectives()), thread([this] { serve(); }) {}
+    : Courier(communicator.numCollectives(),
+              [&communicator, rank, bytesPerSecond, pool = std::make_shared<WorkerPool>(1, 0)](uint32_t collective) {
+                finishPaced(communicator, collective, rank, *pool, bytesPerSecond);
+              }) {}
 
 Courier::~Courier() {
   ending = true;
@@ -42,16 +46,16 @@ Courier::~Courier() {
   thread.join();
 }
 
-void Courier::post(uint32_t collective) {
+void Courier::post(uint32_t errand) {
   uint64_t ticket = posted.load(std::memory_order_relaxed) + 1;
-  queue[ticket % queue.size()] = collective;
-  tickets[collective] = ticket;
+  queue[ticket % queue.size()] = errand;
+  tickets[errand] = ticket;
   posted.store(ticket, std::memory_order_release);
   postBell.ring();
 }
 
-void Courier::await(uint32_t collective) {
-  uint64_t ticket = tickets[collective];
+void Courier::await(uint32_t errand) {
+  uint64_t ticket = tickets[errand];
   waitFor(
       doneBell, 0, sliceMilliseconds,
       [&] { return done.load(std::memory_order_acquire) >= ticket || failed.load(std::memory_order_acquire); }, [] {});
@@ -66,12 +70,12 @@ void Courier::serve() {
         postBell, 0, 1000, [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});
     if (posted.load(std::memory_order_acquire) < next)
       return;
-    uint32_t collective = queue[next % queue.size()];
+    uint32_t errand = queue[next % queue.size()];
     if (!failed.load(std::memory_order_relaxed)) {
       try {
-        spans[collective].begin = Profile::now();
-        finishPaced(communicator, collective, rank, pool, bytesPerSecond);
-        spans[collective].end = Profile::now();
+        spans[errand].begin = Profile::now();
+        carry(errand);
+        spans[errand].end = Profile::now();
         done.store(next, std::memory_order_release);
       } catch (...) {
         error = std::current_exception();

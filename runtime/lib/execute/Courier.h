@@ -11,7 +11,8 @@
 //     courier         [ waits for peers, copies ]
 //
 // A rank has one, so that it does one transfer at a time: that is how many its links could do at full speed. The
-// order is the program's on every rank, so that couriers never wait for each other in a circle.
+// order is the program's on every rank, so that couriers never wait for each other in a circle. Copies between the
+// arenas of device and host, which wait for nobody, have a courier of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 
 #include "collectives/Communicator.h"
 #include <exception>
+#include <functional>
 
 namespace fsdprt {
 
@@ -29,31 +31,30 @@ void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank,
 
 class Courier {
 public:
+  /// Calls `carry`, on its thread, with each of the errands 0 .. `errands` - 1 that is posted.
+  Courier(uint32_t errands, std::function<void(uint32_t)> carry);
   /// Of `rank`, for all collectives that the communicator has.
   Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond);
   ~Courier();
   Courier(const Courier &) = delete;
   Courier &operator=(const Courier &) = delete;
 
-  /// The rank has started a collective. Allocates nothing, waits for nothing.
-  void post(uint32_t collective);
+  /// The rank has started an errand, such as a collective. Allocates nothing, waits for nothing.
+  void post(uint32_t errand);
   /// Until it is complete; throws what it failed with, or what one before it failed with.
-  void await(uint32_t collective);
+  void await(uint32_t errand);
   /// When it was moved, the last time: nanoseconds of Profile::now.
   struct Span {
     uint64_t begin = 0, end = 0;
   };
-  Span span(uint32_t collective) const { return spans[collective]; }
+  Span span(uint32_t errand) const { return spans[errand]; }
 
 private:
   void serve();
 
-  Communicator &communicator;
-  uint32_t rank;
-  double bytesPerSecond;
-  WorkerPool pool; // of this thread alone
-  std::vector<uint32_t> queue;   // a ring: a collective is in flight once at most
-  std::vector<uint64_t> tickets; // by collective: its place in the sequence of all posts, from 1
+  std::function<void(uint32_t)> carry;
+  std::vector<uint32_t> queue;   // a ring: an errand is in flight once at most
+  std::vector<uint64_t> tickets; // by errand: its place in the sequence of all posts, from 1
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> ending{false}, failed{false};

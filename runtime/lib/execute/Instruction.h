@@ -22,7 +22,8 @@ struct Instruction {
   const char *label;
   uint32_t number;
   uint32_t length = 0;     // of a loop's body
-  uint32_t collective = 0; // the communicator's number, of a collective and its wait
+  uint32_t collective = 0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
+  bool isCopy = false;     // a wait for one
 };
 
 /// What it reads and writes (Profile.cpp).

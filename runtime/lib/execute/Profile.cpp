@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each command that ran finds its entry: that of its kernel, of its kind of collective (a wait: of
-//     the collective that it ends), of copies or of fills. Initialise commands and loops have none.
+//     the collective or the copy that it ends), of copies or of fills. Initialise commands and loops have none.
 //  2. Runs, time and bytes are added up; a wait adds its time only.
 //  3. Entries are sorted by time, the longest first.
 //
@@ -51,14 +51,14 @@ namespace {
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// An entry without counts. `collective` is that of a collective or wait.
-static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
-                                     const fb::Collective *collective, Key &key) {
+/// An entry without counts: of a launch, a collective, a copy or a fill.
+static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction, Key &key) {
   fsdprt_profile_entry entry = {};
   entry.struct_size = sizeof entry;
   entry.label = instruction.label;
   key = {instruction.kind, 0};
-  if (collective) {
+  if (instruction.kind == fb::Body::Collective) {
+    const auto *collective = static_cast<const fb::Collective *>(instruction.body);
     key = {fb::Body::Collective, static_cast<uint32_t>(collective->kind())};
     entry.name = fb::EnumNameCollectiveKind(collective->kind());
     entry.kind = "collective";
@@ -75,21 +75,20 @@ static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruc
 }
 
 std::vector<fsdprt_profile_entry> Profile::entries() const {
-  std::map<uint32_t, const fb::Collective *> collectives; // by id
+  std::map<uint32_t, const Instruction *> started; // by id
   std::map<Key, fsdprt_profile_entry> sums;
   for (size_t i = 0; i < instructions.size(); ++i) {
-    const Instruction &instruction = instructions[i];
-    const fb::Collective *collective = nullptr;
-    if (instruction.kind == fb::Body::Collective) {
-      collective = static_cast<const fb::Collective *>(instruction.body);
-      collectives[collective->id()] = collective;
-    } else if (instruction.kind == fb::Body::Wait) {
-      collective = collectives.at(static_cast<const fb::Wait *>(instruction.body)->id());
-    }
+    const Instruction &instruction = instructions[i], *counted = &instruction;
+    if (instruction.kind == fb::Body::Collective)
+      started[static_cast<const fb::Collective *>(instruction.body)->id()] = &instruction;
+    else if (const auto *copy = static_cast<const fb::Copy *>(instruction.body); instruction.kind == fb::Body::Copy && copy->channel())
+      started[copy->id()] = &instruction;
+    else if (instruction.kind == fb::Body::Wait)
+      counted = started.at(static_cast<const fb::Wait *>(instruction.body)->id());
     if (counters[i].runs == 0 || instruction.kind == fb::Body::Initialise)
       continue;
     Key key;
-    fsdprt_profile_entry fresh = describe(manifest, instruction, collective, key);
+    fsdprt_profile_entry fresh = describe(manifest, *counted, key);
     fsdprt_profile_entry &entry = sums.emplace(key, fresh).first->second;
     entry.nanoseconds += counters[i].nanoseconds;
     if (instruction.kind == fb::Body::Wait)

@@ -140,7 +140,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  demand.threads = (threads ? ranks : 1) * (threadsPerRank + 1); // and its courier
+  uint64_t couriers = layout.host_bytes() ? 2 : 1; // of collectives, and of copies to the host and back
+  demand.threads = (threads ? ranks : 1) * (threadsPerRank + couriers);
   return demand;
 }
 

@@ -6,8 +6,8 @@
 //
 //  1. The commands of one run are counted, those of loops as often as they run: the size of a ring's part.
 //  2. When asked, each record becomes an event of the lane compute: a launch, copy or fill, or a wait.
-//  3. A collective becomes one more event, in the lane gather or reduce: from its start to the end of its wait. A
-//     blocking one is waited for all the time.
+//  3. A collective becomes one more event, in the lane gather or reduce, and a copy on a channel one in the lane copy: from
+//     its start to the end of its wait. A blocking one is waited for all the time.
 //  4. `ahead` is the plan's: launches between a start and its wait, in the program's text.
 //
 // A backend that moves bytes within the wait only, as threads of one process do, has nothing to overlap with: its
@@ -83,13 +83,21 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Colle
   return event;
 }
 
+/// The event of a copy on a channel in its lane.
+static fsdprt_trace_event describeCopy(const fb::Manifest &manifest, const Instruction &instruction) {
+  fsdprt_trace_event event = describe(manifest, instruction);
+  event.lane = FSDPRT_LANE_COPY;
+  event.kind = "host copy";
+  return event;
+}
+
 bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                      const std::function<bool(const fsdprt_trace_event &)> &visit) const {
   struct Started {
     const Record *record;
     uint32_t launches;
   };
-  std::unordered_map<uint32_t, Started> inFlight; // by the collective's id
+  std::unordered_map<uint32_t, Started> inFlight; // by id
   uint32_t launches = 0;
   auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
     event.rank = rank;
@@ -98,10 +106,11 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.end = to;
     return visit(event);
   };
-  auto giveCollective = [&](const Record &started, const Record &waited, uint32_t ahead) {
+  auto giveTransfer = [&](const Record &started, const Record &waited, uint32_t ahead) {
     const Instruction &start = instructions[started.instruction];
-    fsdprt_trace_event event =
-        describe(manifest, *static_cast<const fb::Collective *>(start.body), start.label), wait = event;
+    fsdprt_trace_event event = start.kind == fb::Body::Copy ? describeCopy(manifest, start)
+                                                            : describe(manifest, *static_cast<const fb::Collective *>(start.body), start.label);
+    fsdprt_trace_event wait = event;
     wait.lane = FSDPRT_LANE_COMPUTE;
     wait.bytes = 0;
     event.waited = waited.end - waited.begin;
@@ -119,13 +128,16 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     if (instruction.kind == fb::Body::Collective) {
       const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
       if (collective.channel() == 0)
-        goOn = giveCollective(*at, *at, 0);
+        goOn = giveTransfer(*at, *at, 0);
       else
         inFlight[collective.id()] = {at, launches};
+    } else if (const auto *copy = instruction.kind == fb::Body::Copy ? static_cast<const fb::Copy *>(instruction.body) : nullptr;
+               copy && copy->channel() != 0) {
+      inFlight[copy->id()] = {at, launches};
     } else if (instruction.kind == fb::Body::Wait) {
       auto started = inFlight.find(static_cast<const fb::Wait *>(instruction.body)->id());
       if (started != inFlight.end())
-        goOn = giveCollective(*started->second.record, *at, launches - started->second.launches);
+        goOn = giveTransfer(*started->second.record, *at, launches - started->second.launches);
     } else {
       goOn = give(describe(manifest, instruction), at->begin, at->end);
     }

@@ -54,12 +54,7 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   }
   communicator->connect();
-  bool hasChannels = false;
-  for (const auto &[program, decoded] : programs)
-    hasChannels |= decoded.hasChannels;
-  if (hasChannels && communicator->allowsCouriers())
-    for (uint32_t i = 0; i < localRanks(); ++i)
-      members[i]->courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
+  addCouriers();
   for (uint32_t rank = first; rank < first + localRanks(); ++rank)
     member(rank).thread = std::thread([this, rank] { serve(rank); });
   try {
@@ -68,6 +63,25 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   } catch (...) {
     stop();
     throw;
+  }
+}
+
+/// Those that a rank needs: for collectives on channels, and for copies on channels.
+void World::addCouriers() {
+  bool hasChannels = false;
+  for (const auto &[program, decoded] : programs)
+    hasChannels |= decoded.hasChannels;
+  for (uint32_t i = 0; i < localRanks(); ++i) {
+    Rank &rank = *members[i];
+    if (hasChannels && communicator->allowsCouriers())
+      rank.courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
+    rank.moves.resize(numMoves);
+    if (numMoves)
+      rank.copier = std::make_unique<Courier>(numMoves, [&rank](uint32_t number) {
+        const Move &move = rank.moves[number];
+        if (move.to != move.from)
+          std::memcpy(move.to, move.from, move.bytes);
+      });
   }
 }
 
@@ -80,8 +94,10 @@ void World::stop() {
   for (auto &member : members)
     if (member->thread.joinable())
       member->thread.join();
-  for (auto &member : members)
+  for (auto &member : members) {
     member->courier.reset();
+    member->copier.reset();
+  }
   communicator->releaseArenas();
 }
 
@@ -117,7 +133,7 @@ size_t World::mostBindings() const {
 }
 
 void World::decode(const fb::Program &program) {
-  std::unordered_map<uint32_t, uint32_t> started;
+  std::unordered_map<uint32_t, Started> started;
   uint32_t number = 0;
   Decoded &into = programs[&program];
   into.all = options.onlyKinds.empty() || program.name()->str() == "init";
@@ -149,7 +165,7 @@ static uint64_t endOf(const fb::Command &command, uint64_t iterations, const Mes
 }
 
 void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                        std::unordered_map<uint32_t, uint32_t> &started, uint32_t &number, uint64_t iterations) {
+                        std::unordered_map<uint32_t, Started> &started, uint32_t &number, uint64_t iterations) {
   for (uint32_t i = 0; commands && i < commands->size(); ++i) {
     const fb::Command &command = *commands->Get(i);
     const char *label = command.label() ? command.label()->c_str() : "";
@@ -159,16 +175,29 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
     }
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
     into.end = std::max(into.end, endOf(command, iterations, mesh));
-    if (const fb::Collective *collective = command.body_as_Collective()) {
-      into.instructions.back().collective = started[collective->id()] = addCollective(*collective, label);
-      into.hasChannels |= collective->channel() != 0;
-    } else if (const fb::Wait *wait = command.body_as_Wait()) {
-      into.instructions.back().collective = started.at(wait->id());
-    } else if (const fb::Loop *loop = command.body_as_Loop()) {
+    decodeChannel(command, into, started);
+    if (const fb::Loop *loop = command.body_as_Loop()) {
       size_t at = into.instructions.size() - 1;
       decodeBlock(loop->body(), into, started, number, loop->count());
       into.instructions[at].length = static_cast<uint32_t>(into.instructions.size() - at - 1);
     }
+  }
+}
+
+/// Of a collective, a copy on a channel, or a wait for one of them: its number.
+void World::decodeChannel(const fb::Command &command, Decoded &into, std::unordered_map<uint32_t, Started> &started) {
+  Instruction &instruction = into.instructions.back();
+  if (const fb::Collective *collective = command.body_as_Collective()) {
+    instruction.collective = addCollective(*collective, instruction.label);
+    started[collective->id()] = {instruction.collective, false};
+    into.hasChannels |= collective->channel() != 0;
+  } else if (const fb::Copy *copy = command.body_as_Copy(); copy && copy->channel() != 0) {
+    instruction.collective = numMoves++;
+    started[copy->id()] = {instruction.collective, true};
+  } else if (const fb::Wait *wait = command.body_as_Wait()) {
+    Started start = started.at(wait->id());
+    instruction.collective = start.number;
+    instruction.isCopy = start.isCopy;
   }
 }
 
@@ -425,8 +454,9 @@ void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t
     profile->add(index, end - start);
   if (!trace)
     return;
-  bool isCarried = instruction.kind == fb::Body::Wait && member(rank).courier;
-  Courier::Span span = isCarried ? member(rank).courier->span(instruction.collective) : Courier::Span();
+  const Courier *courier = (instruction.isCopy ? member(rank).copier : member(rank).courier).get();
+  bool isCarried = instruction.kind == fb::Body::Wait && courier;
+  Courier::Span span = isCarried ? courier->span(instruction.collective) : Courier::Span();
   trace->add(rank, index, start, end, span.begin, span.end);
 }
 
@@ -452,7 +482,10 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
     return collective.channel() == 0 ? wait(rank, index, instruction) : void();
   }
   case fb::Body::Wait: return wait(rank, index, instruction);
-  case fb::Body::Copy: return copy(index, *static_cast<const fb::Copy *>(instruction.body), iteration);
+  case fb::Body::Copy: {
+    const auto &body = *static_cast<const fb::Copy *>(instruction.body);
+    return body.channel() == 0 ? copy(index, body, iteration) : startCopy(index, instruction, iteration);
+  }
   case fb::Body::Fill: {
     const fb::Slice &target = *static_cast<const fb::Fill *>(instruction.body)->target();
     std::memset(at(index, target, iteration), 0, target.bytes());
@@ -464,7 +497,9 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
 }
 
 void World::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
-  if (rank.courier)
+  if (instruction.isCopy)
+    rank.copier->await(instruction.collective);
+  else if (rank.courier)
     rank.courier->await(instruction.collective);
   else
     finishPaced(*communicator, instruction.collective, index, rank.pool, options.linkBytesPerSecond);
@@ -512,6 +547,15 @@ void World::copy(uint32_t index, const fb::Copy &copy, uint64_t iteration) {
     if (begin < end)
       std::memcpy(to + begin, from + begin, end - begin);
   });
+}
+
+/// Its wait ends it.
+void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
+  Rank &rank = member(index);
+  rank.moves[instruction.collective] = {at(index, *copy.source(), iteration), at(index, *copy.target(), iteration),
+                                        copy.source()->bytes()};
+  rank.copier->post(instruction.collective);
 }
 
 /// The part of the parameter that this rank's shard covers.

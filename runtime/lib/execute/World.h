@@ -98,6 +98,12 @@ public:
   Origin findNonfinite(const fb::Program &program);
 
 private:
+  /// A copy on a channel, from its start to its wait.
+  struct Move {
+    const std::byte *from = nullptr;
+    std::byte *to = nullptr;
+    uint64_t bytes = 0;
+  };
   struct Rank {
     Rank(uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
         : arena(arenaBytes, kind), pool(workers, spins), bindings(mostBindings) {}
@@ -107,6 +113,8 @@ private:
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
+    std::vector<Move> moves;          // by the number of a copy on a channel: what it moves
+    std::unique_ptr<Courier> copier;  // of these
     const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
   };
   struct Decoded {
@@ -116,13 +124,20 @@ private:
     bool all = true;   // kinds of kernels, and other commands
     bool hasChannels = false;
   };
+  /// What a wait is for: the number of a collective, or of a copy.
+  struct Started {
+    uint32_t number;
+    bool isCopy;
+  };
   using Job = void (World::*)(uint32_t rank);
 
   Rank &member(uint32_t rank) const { return *members[rank - first]; }
 
   void decode(const fb::Program &program);
   void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                   std::unordered_map<uint32_t, uint32_t> &started, uint32_t &number, uint64_t iterations);
+                   std::unordered_map<uint32_t, Started> &started, uint32_t &number, uint64_t iterations);
+  void decodeChannel(const fb::Command &command, Decoded &into, std::unordered_map<uint32_t, Started> &started);
+  void addCouriers();
   uint32_t addCollective(const fb::Collective &collective, const char *label);
   bool isWanted(const fb::Command &command) const;
   size_t mostBindings() const;
@@ -146,6 +161,7 @@ private:
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   void copy(uint32_t index, const fb::Copy &copy, uint64_t iteration);
+  void startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration);
   std::byte *at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
   void initialise(uint32_t rank, const fb::Initialise &initialise);
 
@@ -156,7 +172,7 @@ private:
   WorldOptions options;
   std::unique_ptr<Communicator> communicator;
   Watch &watch;
-  uint32_t spins, first;
+  uint32_t spins, first, numMoves = 0; // copies on channels, of all programs
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> members;
   std::unique_ptr<Profile> profile;

@@ -117,12 +117,14 @@ void ClusterReader::readDevice(const json &device) {
   const std::string what = "\"device\"";
   expectMembers(device, what,
                 {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
-                 "collective_seconds?", "kinds?"});
+                 "collective_seconds?", "kinds?", "host_bytes_per_second?"});
   cluster.wideMultiplyAdds = number(device, what, "f32_multiply_adds_per_second");
   cluster.narrowMultiplyAdds = number(device, what, "bf16_multiply_adds_per_second");
   cluster.memoryBytesPerSecond = number(device, what, "bytes_per_second");
   cluster.launchSeconds = number(device, what, "launch_seconds", /*orZero=*/true);
   cluster.collectiveSeconds = numberOr(device, what, "collective_seconds", 0);
+  if (device.contains("host_bytes_per_second"))
+    cluster.hostBytesPerSecond = number(device, what, "host_bytes_per_second");
   if (!device.contains("kinds"))
     return;
   if (!device.at("kinds").is_object())

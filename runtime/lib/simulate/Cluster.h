@@ -59,6 +59,8 @@ struct Cluster {
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
   /// The beginning of a kernel, and of a collective whose channel is idle.
   double launchSeconds = 0, collectiveSeconds = 0;
+  /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory as any copy does.
+  double hostBytesPerSecond = 0;
   std::map<std::string, KindRate> kinds;
   std::map<std::string, double> protocols; // seconds of a collective before its first step
   std::vector<ClusterLink> links;

@@ -8,18 +8,21 @@
 //     kind do: whole groups in a level, or whole levels in a group.
 //  2. Launches, copies and fills take the rank's time, one after the other (Cluster::kernelSeconds).
 //  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it has ended.
-//  4. What a wait took is exposed, and added up by kind and unit.
+//  4. Copies between the arenas of device and host that are on a channel go one behind the other beside all this.
+//  5. What a wait took is exposed, and added up by kind and unit.
 //
 // O(commands + chunks): the number of ranks only changes numbers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "simulate/Simulation.h"
+#include "artifact/Arenas.h"
 #include "core/Error.h"
 #include "execute/Instruction.h"
 #include "simulate/Links.h"
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -44,6 +47,12 @@ private:
     size_t flight;
     uint64_t launches;
   };
+  /// A copy on a channel, likewise.
+  struct Copied {
+    const char *label;
+    double begin, end;
+    uint64_t bytes, launches;
+  };
   using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
 
   void checkRanks() const;
@@ -54,6 +63,8 @@ private:
   void compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes);
   void start(const fb::Collective &collective, const char *label);
   void finish(const Started &started);
+  void runCopy(const fb::Copy &copy, const char *label);
+  void finish(const Copied &copied);
   SimulatedCollective &rowOf(const fb::Collective &collective);
 
   const Artifact &artifact;
@@ -64,6 +75,9 @@ private:
   double now = 0;
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // by the collective's id
+  std::map<uint32_t, Copied> copied;   // by the copy's id
+  double copierFree = 0;               // when the last copy on a channel is done
+  std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, RankGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
 };
@@ -187,6 +201,56 @@ void Simulator::finish(const Started &one) {
   result.events.push_back(event);
 }
 
+void Simulator::runCopy(const fb::Copy &copy, const char *label) {
+  const fb::Layout &layout = *manifest.layouts()->Get(artifact.program("step")->layout());
+  uint64_t bytes = copy.source()->bytes();
+  bool crosses = isOnHost(layout, copy.source()->offset()) != isOnHost(layout, copy.target()->offset());
+  double seconds = crosses && cluster.hostBytesPerSecond > 0
+                       ? cluster.launchSeconds + static_cast<double>(bytes) / cluster.hostBytesPerSecond
+                       : cluster.kernelSeconds("memory", 0, 0, 2 * bytes);
+  if (copy.channel() == 0)
+    return compute(seconds, "copy", "memory", label, 2 * bytes);
+  double begin = std::max(now, copierFree);
+  copierFree = begin + seconds;
+  copied[copy.id()] = {label, begin, copierFree, bytes, launches};
+}
+
+void Simulator::finish(const Copied &one) {
+  double before = now;
+  now = std::max(now, one.end);
+  if (!copyRow) {
+    copyRow = result.collectives.size();
+    result.collectives.emplace_back();
+    result.collectives.back().kind = "host copy";
+  }
+  SimulatedCollective &row = result.collectives[*copyRow];
+  ++row.runs;
+  row.bytes += one.bytes;
+  row.alone += one.end - one.begin;
+  row.inFlight += one.end - one.begin;
+  row.exposed += now - before;
+  result.exposed += now - before;
+  fsdprt_trace_event event = {};
+  event.struct_size = sizeof event;
+  event.lane = FSDPRT_LANE_COPY;
+  event.run = 1;
+  event.name = "copy";
+  event.kind = "host copy";
+  event.label = one.label;
+  event.unit = "";
+  event.bytes = 2 * one.bytes;
+  event.begin = nanoseconds(one.begin);
+  event.end = nanoseconds(one.end);
+  event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
+  event.ahead = static_cast<uint32_t>(launches - one.launches);
+  result.events.push_back(event);
+  event.lane = FSDPRT_LANE_COMPUTE;
+  event.begin = nanoseconds(before);
+  event.end = nanoseconds(now);
+  event.bytes = event.ahead = 0;
+  result.events.push_back(event);
+}
+
 void Simulator::walk(const Commands &commands) {
   for (const fb::Command *command : commands) {
     const char *label = orEmpty(command->label());
@@ -198,13 +262,18 @@ void Simulator::walk(const Commands &commands) {
       start(*command->body_as_Collective(), label);
       break;
     case fb::Body::Wait: {
+      if (auto copy = copied.find(command->body_as_Wait()->id()); copy != copied.end()) {
+        finish(copy->second);
+        copied.erase(copy);
+        break;
+      }
       auto one = started.find(command->body_as_Wait()->id());
       finish(one->second);
       started.erase(one);
       break;
     }
     case fb::Body::Copy:
-      runMemory("copy", 2 * command->body_as_Copy()->source()->bytes(), label);
+      runCopy(*command->body_as_Copy(), label);
       break;
     case fb::Body::Fill:
       runMemory("fill", command->body_as_Fill()->target()->bytes(), label);

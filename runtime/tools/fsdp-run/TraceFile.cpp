@@ -30,10 +30,10 @@ using Event = fsdprt_trace_event;
 using json = nlohmann::ordered_json;
 using ull = unsigned long long;
 
-static constexpr const char *laneNames[] = {"compute", "gather", "reduce"};
+static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Of the collectives of one lane.
+/// Of the collectives, or copies on channels, of one lane.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {
@@ -67,7 +67,7 @@ private:
   std::vector<Event> events;
   uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
   bool first = true;
-  Overlap overlaps[3];
+  Overlap overlaps[4];
   std::map<uint32_t, std::map<uint64_t, std::string>> names;        // of lanes, by rank
   std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // until when, by sub-lane
 };
@@ -108,13 +108,13 @@ void TraceWriter::putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_
 void TraceWriter::putEvent(const Event &event) {
   std::string name = *event.label ? event.label : event.name;
   json arguments = {{"step", stepsBefore + event.run}, {"bytes", event.bytes}};
-  bool collective = std::string(event.kind) == "collective";
+  bool collective = std::string(event.kind) == "collective", transfer = collective || std::string(event.kind) == "host copy";
   if (collective && *event.unit)
     name = std::string(event.name) + " " + event.unit;
-  if (event.lane == FSDPRT_LANE_COMPUTE && collective) {
+  if (event.lane == FSDPRT_LANE_COMPUTE && transfer) {
     name = "wait " + name;
     arguments.erase("bytes");
-  } else if (collective) {
+  } else if (transfer) {
     double inFlight = static_cast<double>(event.end - event.begin);
     arguments["waited_us"] = static_cast<double>(event.waited) / 1e3;
     arguments["overlap"] = inFlight > 0 ? 1 - static_cast<double>(event.waited) / inFlight : 0;
@@ -162,11 +162,12 @@ void TraceWriter::write() {
     putEvent(event);
   putNames();
   json other;
-  for (fsdprt_lane lane : {FSDPRT_LANE_GATHER, FSDPRT_LANE_REDUCE})
-    other[laneNames[lane]] = {{"in_flight_ms", overlaps[lane].inFlight / 1e6},
-                              {"waited_ms", overlaps[lane].waited / 1e6},
-                              {"overlap", overlaps[lane].measured()},
-                              {"planned_share_of_bytes_ahead", overlaps[lane].planned()}};
+  for (fsdprt_lane lane : {FSDPRT_LANE_GATHER, FSDPRT_LANE_REDUCE, FSDPRT_LANE_COPY})
+    if (lane != FSDPRT_LANE_COPY || overlaps[lane].inFlight > 0)
+      other[laneNames[lane]] = {{"in_flight_ms", overlaps[lane].inFlight / 1e6},
+                                {"waited_ms", overlaps[lane].waited / 1e6},
+                                {"overlap", overlaps[lane].measured()},
+                                {"planned_share_of_bytes_ahead", overlaps[lane].planned()}};
   std::string tail = "\n],\"otherData\":" + other.dump() + "}\n";
   file.write(tail.data(), tail.size());
   file.commit();
@@ -174,7 +175,8 @@ void TraceWriter::write() {
 
 static void printOverlap(const TraceWriter &writer, Printer &printer) {
   double times = std::max<double>(1e6, 1e6 * static_cast<double>(writer.steps() * writer.ranks()));
-  for (auto [lane, name] : {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions")}) {
+  for (auto [lane, name] : {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions"),
+                            std::pair(FSDPRT_LANE_COPY, "copies to the host and back")}) {
     const Overlap &overlap = writer.overlap(lane);
     if (overlap.inFlight > 0)
       printer.line("overlap: %s are in flight for %.3f ms of a step and waited for %.3f ms of it (%.0f %% overlapped); "

@@ -15,6 +15,14 @@ STRATEGIES = [
     "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last",
     "--mesh=shard=2 --loss-scale=dynamic --param-dtype=f16", "--mesh=shard=2 --overlap",
     "--mesh=shard=2 --overlap --activation-checkpointing=full"]
+# Copies beside compute, wherever starts and waits may stand.
+OVERLAPPED = [
+    "--mesh=shard=1", "--mesh=shard=3 --optimizer=sgd --momentum=0.9", "--mesh=replicate=2,shard=2 --param-dtype=bf16",
+    "--mesh=replicate=2,shard=2 --sharding-strategy=hfsdp",
+    "--mesh=shard=2 --sharding-strategy=zero2 --param-dtype=bf16 --param-storage=both",
+    "--mesh=shard=2 --sharding-strategy=no_shard", "--mesh=shard=4 --reshard-after-forward=2 --copy-prefetch=1",
+    "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last --copy-prefetch=0",
+    "--mesh=shard=2 --loss-scale=dynamic --param-dtype=f16"]
 
 
 def run(*command):
@@ -42,7 +50,7 @@ def train(strategy, kinds):
 
 
 if sys.argv[1:] == ["--all"]:
-    runs = [train(strategy, kinds) for strategy in STRATEGIES for kinds in KINDS]
+    runs = [train(strategy, kinds) for strategy in STRATEGIES + [s + " --overlap" for s in OVERLAPPED] for kinds in KINDS]
     print(f"{len(runs)} runs to the bits of the unsharded model")
     sys.exit()
 
@@ -50,6 +58,14 @@ mesh = "--mesh=shard=2 --clip-grad-norm=0.1"
 whole = train(mesh, "none")
 for kinds in (STATE, "activations", STATE + "+activations"):
     print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
+
+# Beside compute, copies are not waited for where they start.
+train(mesh + " --overlap", STATE + "+activations")
+said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=2", "--trace=trace.json")
+ahead = re.search(r"copies to the host and back are in flight .* starts (\d+) % of their bytes ahead", said)
+lanes = {event["args"]["name"] for event in json.loads(pathlib.Path("trace.json").read_text())["traceEvents"]
+         if event["name"] == "thread_name"}
+print("copies beside compute" if ahead and int(ahead[1]) >= 50 and "host copy" in lanes else f"error: {said} {lanes}")
 
 # Checkpointing that fits a limit counts with what is away.
 full = compile(mesh + " --activation-checkpointing=full", "none")["peak"]
