@@ -53,6 +53,11 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
     json.attribute("peak", memory.peak);
     json.attribute("lower_bound", memory.lowerBound);
     json.attribute("host", memory.host);
+    if (memory.host)
+      json.attributeObject("on_host", [&] {
+        for (Category category : categories)
+          json.attribute(stringifyCategory(category), memory.hostBytes[static_cast<unsigned>(category)]);
+      });
     json.attribute("padding", memory.padding);
     json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer]);
   });
@@ -173,6 +178,15 @@ std::string fsdp::formatSize(int64_t bytes) {
   return text;
 }
 
+/// ": optimizer 1.2 MiB, staging 32.0 KiB", what is there of each category.
+static std::string describeHost(const MemoryReport &memory) {
+  std::string text;
+  for (Category category : categories)
+    if (int64_t bytes = memory.hostBytes[static_cast<unsigned>(category)])
+      text += (text.empty() ? ": " : ", ") + stringifyCategory(category).str() + " " + formatSize(bytes);
+  return text;
+}
+
 static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine &remark = "") {
   os << "  " << llvm::left_justify(name, 14) << llvm::format("%16lld", static_cast<long long>(bytes))
      << llvm::right_justify(formatSize(bytes), 12);
@@ -219,7 +233,7 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   writeRow(os, "peak (arena)", memory.peak, packed);
   writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
   if (memory.host)
-    writeRow(os, "on the host", memory.host, "in an arena beside it");
+    writeRow(os, "on the host", memory.host, "in an arena beside it" + describeHost(memory));
   writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
   writeReduction(memory, os);
   if (!memory.peakCommand)

@@ -68,6 +68,23 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name, cons
       report.peakCommand = command.op;
 }
 
+/// Adds, by category, what always lives and the most of the rest at one moment.
+static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
+  llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
+  for (BufferOp buffer : buffers) {
+    unsigned category = static_cast<unsigned>(buffer.getCategory());
+    if (buffer.isPersistent())
+      bytes[category] += getRoom(buffer);
+    else
+      parts[{buffer.getProgramAttr().getAttr(), category}].add(buffer);
+  }
+  int64_t most[9] = {};
+  for (auto &[key, part] : parts)
+    most[key.second] = std::max(most[key.second], getLiveBytes(part.intervals));
+  for (unsigned category = 0; category < 9; ++category)
+    bytes[category] += most[category];
+}
+
 /// What one rank would hold alone; the padding of the states and gradients that are sharded.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
@@ -92,27 +109,21 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   if (!layout)
     return report;
   int64_t always = layout.getWorkspaceBytes();
-  SmallVector<BufferOp> persistent;
+  SmallVector<BufferOp> persistent, device, host;
   llvm::MapVector<StringAttr, ProgramBuffers> programs;
-  llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (auto buffer : layout.getOps<BufferOp>()) {
+    (buffer.getHost() ? host : device).push_back(buffer);
     if (buffer.getHost())
       continue;
-    unsigned category = static_cast<unsigned>(buffer.getCategory());
     if (buffer.isPersistent()) {
       persistent.push_back(buffer);
-      report.bytes[category] += getRoom(buffer);
       always += getRoom(buffer);
       continue;
     }
     programs[buffer.getProgramAttr().getAttr()].add(buffer);
-    parts[{buffer.getProgramAttr().getAttr(), category}].add(buffer);
   }
-  int64_t most[9] = {};
-  for (auto &[key, part] : parts)
-    most[key.second] = std::max(most[key.second], getLiveBytes(part.intervals));
-  for (unsigned category = 0; category < 9; ++category)
-    report.bytes[category] += most[category];
+  addMost(device, report.bytes);
+  addMost(host, report.hostBytes);
   report.bytes[static_cast<unsigned>(Category::workspace)] += layout.getWorkspaceBytes();
   for (auto &[name, own] : programs)
     addPeak(report, module, name, own, always, persistent);

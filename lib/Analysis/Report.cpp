@@ -8,8 +8,10 @@
 //
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json has them
-//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers, 2 reductions
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers, 2 reductions,
+//                3 copies to the device, 4 copies to the host
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
+//   host_buffers the same of the host's arena
 //   moments      when each command begins; one more for the end
 //
 // A loop is shown once, with how often it runs. O(commands + buffers).
@@ -20,7 +22,9 @@
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/Schedule.h"
 #include "fsdp/Analysis/Timeline.h"
+#include "fsdp/IR/InFlight.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -43,7 +47,7 @@ public:
       eventOf.push_back(events.size());
       add(command.op, isa<LoopOp>(command.op) ? 0 : costs.getSeconds(command.op));
     }
-    line = simulate(events, collectives.size());
+    line = simulate(events, transferOf.size());
     for (unsigned event : eventOf)
       moments.push_back(event < line.moments.size() ? line.moments[event] : line.seconds);
     moments.push_back(line.seconds);
@@ -55,14 +59,14 @@ public:
         const NumberedCommand &command = commands[index];
         if (isa<LoopOp, WaitOp>(command.op))
           continue;
-        auto collective = collectiveOf.find(command.op);
-        bool isCollective = collective != collectiveOf.end();
+        auto transfer = transferOf.find(command.op);
+        bool isTransfer = transfer != transferOf.end();
         json.array([&] {
           json.value(command.number);
-          json.value(isCollective ? getLane(cast<CollectiveOp>(command.op)) : 0);
+          json.value(isTransfer ? getLane(command.op) : 0);
           json.value(describeCommand(command.op));
-          json.value(isCollective ? line.begin[collective->second] : moments[index]);
-          json.value(isCollective ? line.end[collective->second] : moments[index + 1]);
+          json.value(isTransfer ? line.begin[transfer->second] : moments[index]);
+          json.value(isTransfer ? line.end[transfer->second] : moments[index + 1]);
           json.value(command.turns);
         });
       }
@@ -83,18 +87,23 @@ public:
   }
 
 private:
-  static int64_t getLane(CollectiveOp op) {
-    return op.getKind() == CollectiveKind::all_gather || op.getKind() == CollectiveKind::broadcast ? 1 : 2;
+  /// Lanes are numbered as channels are.
+  static int64_t getLane(Operation *op) {
+    if (isa<CopyOp>(op))
+      return getChannel(op);
+    CollectiveKind kind = cast<CollectiveOp>(op).getKind();
+    return kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ? gatherChannel : reduceChannel;
   }
 
   void add(Operation *op, double seconds) {
-    if (auto collective = dyn_cast<CollectiveOp>(op)) {
-      unsigned number = collectives.size();
-      collectives.push_back(op);
-      collectiveOf[op] = number;
-      byId[collective.getId()] = number;
-      events.push_back({TimelineEvent::Kind::start, seconds, number, static_cast<unsigned>(collective.getChannel())});
-      if (collective.getChannel() == 0)
+    std::optional<int64_t> id = getInFlightId(op);
+    if (id || isa<CollectiveOp>(op)) {
+      unsigned number = transferOf.size(), lane = getLane(op);
+      transferOf[op] = number;
+      events.push_back({TimelineEvent::Kind::start, seconds, number, id ? lane : 0, getLinks(lane)});
+      if (id)
+        byId[*id] = number;
+      else
         events.push_back({TimelineEvent::Kind::wait, 0, number});
     } else if (auto wait = dyn_cast<WaitOp>(op)) {
       events.push_back({TimelineEvent::Kind::wait, 0, byId.lookup(wait.getId())});
@@ -105,8 +114,7 @@ private:
 
   SmallVector<NumberedCommand> commands;
   SmallVector<TimelineEvent> events;
-  SmallVector<Operation *> collectives;
-  DenseMap<Operation *, unsigned> collectiveOf;
+  DenseMap<Operation *, unsigned> transferOf;
   DenseMap<int64_t, unsigned> byId;
   SmallVector<double> moments;
   Timeline line;
@@ -114,10 +122,11 @@ private:
 
 } // namespace
 
-static void writeBuffers(LayoutOp layout, ProgramOp step, llvm::json::OStream &json) {
-  json.attributeArray("buffers", [&] {
+/// Those of the device's arena, or of the host's.
+static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json::OStream &json) {
+  json.attributeArray(host ? "host_buffers" : "buffers", [&] {
     for (auto buffer : layout.getOps<BufferOp>()) {
-      if (buffer.getHost() || (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr()))
+      if (buffer.getHost() != host || (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr()))
         continue;
       json.array([&] {
         json.value(buffer.getLabel());
@@ -128,7 +137,7 @@ static void writeBuffers(LayoutOp layout, ProgramOp step, llvm::json::OStream &j
         json.value(buffer.isPersistent() ? -1 : static_cast<int64_t>(*buffer.getLast()));
       });
     }
-    if (int64_t bytes = layout.getWorkspaceBytes())
+    if (int64_t bytes = host ? 0 : layout.getWorkspaceBytes())
       json.array([&] {
         json.value("workspace of kernels");
         json.value(stringifyCategory(Category::workspace));
@@ -151,7 +160,8 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
     json.attribute("cluster", cluster.name);
     writeExplanation(planned, json, {}, dtypes);
     Lanes(step, costs).write(json);
-    writeBuffers(layout, step, json);
+    for (bool host : {false, true})
+      writeBuffers(layout, step, host, json);
   });
   os.flush();
   // Nothing of the data may end the page's script.

@@ -17,8 +17,8 @@ struct MemoryReport {
   int64_t bytes[9] = {};
   /// The arena; the most that is alive at once, which no packing beats; zeros behind and between parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
-  /// The host's arena, beside it.
-  int64_t host = 0;
+  /// The host's arena, beside it; by category, as `bytes` are.
+  int64_t host = 0, hostBytes[9] = {};
   /// One rank that holds everything, without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const { return unshardedParameters + unshardedGradients + unshardedOptimizer; }
