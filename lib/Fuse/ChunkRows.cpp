@@ -34,8 +34,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BlockOrder.h"
 #include "fsdp/Fuse/Passes.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -509,7 +509,7 @@ void ChunkRowsPass::runOnOperation() {
   while (linalg::LinalgOp seed = findSeed()) {
     Block *block = seed->getBlock();
     if (chunk(seed))
-      sortTopologically(block);
+      restoreOrder(*block);
     else
       whole.insert(seed);
   }

@@ -25,8 +25,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Clusters.h"
+#include "BlockOrder.h"
 #include "fsdp/Fuse/Passes.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
@@ -167,7 +167,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
       ++numDispatches;
       numGrouped += cluster.members.size() > 1 ? cluster.members.size() : 0;
     }
-    sortTopologically(&block);
+    restoreOrder(block);
     eraseDead(block);
     return success();
   }

@@ -1,0 +1,69 @@
+//===- BlockOrder.cpp - Ops in order of what they need ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
+//
+//  1. Count for each op the ops of the block that it, or a region of it, uses and that are not placed yet.
+//  2. Of the ops that wait for none, place the one that stood first.
+//
+// So what waited is not put off until the end, where it would hold up reductions that wait for it, and keep
+// alive what it reads. O(ops log ops + uses).
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockOrder.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/PriorityQueue.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+/// The ops of `block` that `op` uses, each once.
+static llvm::SmallSetVector<Operation *, 8> findUsed(Operation *op, Block &block) {
+  llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
+  if (op->getNumRegions())
+    getUsedValuesDefinedAbove(op->getRegions(), values);
+  llvm::SmallSetVector<Operation *, 8> used;
+  for (Value value : values)
+    if (Operation *def = value.getDefiningOp(); def && def->getBlock() == &block && def != op)
+      used.insert(def);
+  return used;
+}
+
+void mlir::fsdp::restoreOrder(Block &block) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  DenseMap<Operation *, unsigned> numbers;
+  for (auto [number, op] : llvm::enumerate(ops))
+    numbers[op] = number;
+  SmallVector<SmallVector<unsigned, 2>> users(ops.size());
+  SmallVector<unsigned> open(ops.size());
+  llvm::PriorityQueue<unsigned, std::vector<unsigned>, std::greater<unsigned>> ready;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    for (Operation *def : findUsed(op, block))
+      if (auto found = numbers.find(def); found != numbers.end()) {
+        users[found->second].push_back(number);
+        ++open[number];
+      }
+    if (open[number] == 0)
+      ready.push(number);
+  }
+  Operation *end = block.mightHaveTerminator() ? block.getTerminator() : nullptr;
+  while (!ready.empty()) {
+    unsigned number = ready.top();
+    ready.pop();
+    ops[number]->moveBefore(&block, end ? end->getIterator() : block.end());
+    ops[number] = nullptr;
+    for (unsigned user : users[number])
+      if (--open[user] == 0)
+        ready.push(user);
+  }
+  for (Operation *op : ops) // in circles
+    if (op)
+      op->moveBefore(&block, end ? end->getIterator() : block.end());
+}
