@@ -165,15 +165,7 @@ TEST_F(Faults, RestartsFromTheLastSave) {
 //===- What ranks start with ----------------------------------------------===//
 
 TEST_F(Faults, OtherArtifactOnOneRank) { // F5, F6
-  ToyOptions options;
-  options.shards = 3;
-  options.replicas = 1;
-  auto manifest = toyManifest(options);
-  manifest.seed = 99;
-  auto other = pack(manifest), damaged = pack(toyManifest(options));
-  damaged[damaged.size() / 2] ^= std::byte{4};
-  writeFile(at("other.fsdp"), other.data(), other.size());
-  writeFile(at("damaged.fsdp"), damaged.data(), damaged.size());
+  writeOtherArtifacts("other.fsdp", "damaged.fsdp");
   std::string toy = at("toy3.fsdp") + " --processes --steps=2";
   auto on = [&](const std::string &file) {
     return "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=replace FAIL_RANK=1 FAIL_IN=toy3.fsdp FAIL_OTHER=" + at(file);

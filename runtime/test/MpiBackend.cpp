@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Conformance.h"
+#include "Meetings.h"
 #include "collectives/Agreement.h"
 #include "collectives/Mpi.h"
 #include <cstdlib>
@@ -24,16 +24,7 @@ static constexpr double meetingSeconds = 120;
 
 static void attend(const Meeting &meeting, MpiReduce reduce, const std::function<void(Attendee &)> &body) {
   MpiCommunicator communicator(meeting.mesh, MpiLibrary::get(meetingSeconds).rank(), reduce, "", meeting.timeoutSeconds, meetingSeconds);
-  for (const CollectiveKey &key : meeting.keys)
-    communicator.add(key);
-  if (meeting.prepare)
-    meeting.prepare(communicator);
-  Arena arena(meeting.arenaBytes);
-  communicator.registerArena(communicator.firstRank(), {arena.at(0), arena.mappedBytes()});
-  communicator.connect();
-  WorkerPool pool(meeting.workers, 0);
-  Attendee attendee{communicator, communicator.firstRank(), arena, pool};
-  body(attendee);
+  attendAlone(communicator, meeting, communicator.firstRank(), /*sumsInOrder=*/true, body);
   if (!communicator.getWatch().hasFailed())
     communicator.leave();
 }

@@ -413,15 +413,7 @@ TEST_F(Meets, LostWhileTheyMeet) {
 }
 
 TEST_F(Meets, DifferentArtifactsAndOptions) { // F5, F6
-  ToyOptions options;
-  options.shards = 3;
-  options.replicas = 1;
-  auto manifest = toyManifest(options);
-  manifest.seed = 99;
-  auto other = pack(manifest), damaged = pack(toyManifest(options));
-  damaged[damaged.size() / 2] ^= std::byte{4};
-  writeFile(at("toyother.fsdp"), other.data(), other.size());
-  writeFile(at("toydamaged.fsdp"), damaged.data(), damaged.size());
+  writeOtherArtifacts("toyother.fsdp", "toydamaged.fsdp");
   std::vector<Case> cases = {
       all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT,
           {"the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}),

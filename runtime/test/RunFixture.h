@@ -42,6 +42,19 @@ protected:
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
+  /// The toy model for 3 ranks with another seed, and one with a bit that is wrong.
+  void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
+    ToyOptions options;
+    options.shards = 3;
+    options.replicas = 1;
+    auto manifest = toyManifest(options);
+    manifest.seed = 99;
+    auto first = pack(manifest), second = pack(toyManifest(options));
+    second[second.size() / 2] ^= std::byte{4};
+    writeFile(at(other), first.data(), first.size());
+    writeFile(at(damaged), second.data(), second.size());
+  }
+
   /// Runs fsdp-run in the folder.
   Result run(const std::string &arguments, const std::string &environment = "") {
     std::string command = "cd " + folder + " && " + environment + " " FSDP_RUN " 2>&1 " + arguments;

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Conformance.h"
+#include "Meetings.h"
 #include "collectives/Agreement.h"
 #include "collectives/Shm.h"
 #include "collectives/ShmHost.h"
@@ -29,32 +29,10 @@ class ShmBackend : public Backend {
 public:
   const char *name() const override { return "shm"; }
   void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
-    uint32_t ranks = static_cast<uint32_t>(meeting.mesh.ranks());
-    ShmHost board(ranks, static_cast<uint32_t>(meeting.keys.size()));
-    std::atomic<bool> over{false};
-    std::thread serving([&] { host(board, over); });
-    std::vector<std::thread> threads;
-    for (uint32_t rank = 0; rank < ranks; ++rank)
-      threads.emplace_back([&, rank] { attend(meeting, rank, board.takeEndOf(rank), body); });
-    for (std::thread &thread : threads)
-      thread.join();
-    over = true;
-    serving.join();
-  }
-
-private:
-  void attend(const Meeting &meeting, uint32_t rank, int channel, const std::function<void(Attendee &)> &body) {
-    ShmCommunicator communicator(meeting.mesh, rank, channel, /*agreement=*/"", meeting.timeoutSeconds, /*spins=*/100);
-    for (const CollectiveKey &key : meeting.keys)
-      communicator.add(key);
-    if (meeting.prepare)
-      meeting.prepare(communicator);
-    Arena arena(meeting.arenaBytes, Arena::Kind::shared);
-    communicator.registerArena(rank, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
-    communicator.connect();
-    WorkerPool pool(meeting.workers, 0);
-    Attendee attendee{communicator, rank, arena, pool};
-    body(attendee);
+    meetAtHost(meeting, [&](uint32_t rank, int channel) {
+      ShmCommunicator communicator(meeting.mesh, rank, channel, /*agreement=*/"", meeting.timeoutSeconds, /*spins=*/100);
+      attendAlone(communicator, meeting, rank, /*sumsInOrder=*/true, body);
+    });
   }
 };
 } // namespace
