@@ -60,7 +60,6 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
   Type element = type.getElementType();
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
   double worst = 0, rounding = 0, largest = 0;
-  int64_t values = 0;
   auto round = [&](double value) {
     char bytes[8];
     fromDouble(bytes, element, value);
@@ -70,7 +69,6 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
     double x = toDouble(got.data() + i * size, element), y = toDouble(expected.data() + i * size, element);
     if (std::isfinite(y))
       largest = std::max(largest, std::fabs(y));
-    values += y != 0;
     if (x == y)
       continue;
     worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y)) : std::numeric_limits<double>::infinity();
@@ -78,5 +76,5 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
       rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
   }
   unsigned precision = APFloat::semanticsPrecision(cast<FloatType>(element).getFloatSemantics());
-  return {worst, std::max(rounding, std::ldexp(largest, (values < 16 ? 5 : 1) - int(precision)))};
+  return {worst, std::max(rounding, std::ldexp(largest, (type.getNumElements() < 16 ? 5 : 1) - int(precision)))};
 }

@@ -14,8 +14,7 @@
 // No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
 // the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written,
 // and scratch, begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
-// oracle is when it computes in the kernel's own types, and some roundings; no number may then be NaN. A result of few
-// values that is farther is compared over several draws of the inputs.
+// oracle is when it computes in the kernel's own types, and some roundings; no number may then be NaN.
 // `fsdp.values = dense<..>` gives an argument its values; on one that is only
 // written (fsdp.out), those that kernel and oracle must both give. `fsdp.from = ["kernel", i]`
 // gives it what the oracle found for result i of a kernel before: that of gradients in a forward kernel.
@@ -150,24 +149,24 @@ static LogicalResult verifySources(ArrayRef<func::FuncOp> kernels) {
 }
 
 namespace {
-/// Kernels that compute slowly in f64, on inputs by number of the draw.
+/// Kernels that compute slowly in f64.
 class Oracle {
   Library &library;
   ArrayRef<func::FuncOp> kernels;
-  /// Results of other kernels that arguments may take, by kernel, result and draw.
-  std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
+  /// Results of other kernels that arguments may take, by kernel and result.
+  std::map<std::pair<std::string, int64_t>, Buffer> found;
 
 public:
   Oracle(Library &library, ArrayRef<func::FuncOp> kernels) : library(library), kernels(kernels) {}
-  Buffer resultOf(const std::pair<std::string, int64_t> &source, unsigned draw);
-  bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
+  Buffer resultOf(const std::pair<std::string, int64_t> &source);
+  bool run(size_t index, std::vector<Buffer> &bindings);
 };
 } // namespace
 
 /// `oracle`: null where its results do not matter.
-static std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw) {
+static std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle) {
   std::vector<Buffer> buffers;
-  std::mt19937_64 random(0x5eed + draw);
+  std::mt19937_64 random(0x5eed);
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     Type element = type.getElementType();
@@ -181,7 +180,7 @@ static std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsig
       limit = attr.getInt();
     auto source = sourceOf(kernel, argument.getArgNumber());
     if (source && oracle) {
-      buffers.push_back(oracle->resultOf(*source, draw));
+      buffers.push_back(oracle->resultOf(*source));
       continue;
     }
     buffers.emplace_back(getStorageBytes(type));
@@ -242,24 +241,23 @@ static bool runKernel(Library &library, const KernelInfo &info, std::vector<Buff
   return true;
 }
 
-bool Oracle::run(size_t index, std::vector<Buffer> &bindings, unsigned draw) {
+bool Oracle::run(size_t index, std::vector<Buffer> &bindings) {
   func::FuncOp kernel = kernels[index];
   if (!runKernel(library, library.image.kernels[index], bindings, Split::Whole))
     return false;
   for (BlockArgument argument : kernel.getArguments())
     if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
-      found.emplace(std::tuple(kernel.getName().str(), number.getInt(), draw), bindings[argument.getArgNumber()]);
+      found.emplace(std::pair(kernel.getName().str(), number.getInt()), bindings[argument.getArgNumber()]);
   return true;
 }
 
-Buffer Oracle::resultOf(const std::pair<std::string, int64_t> &source, unsigned draw) {
-  std::tuple place(source.first, source.second, draw);
-  if (auto known = found.find(place); known != found.end())
+Buffer Oracle::resultOf(const std::pair<std::string, int64_t> &source) {
+  if (auto known = found.find(source); known != found.end())
     return known->second;
   size_t index = llvm::find_if(kernels, [&](func::FuncOp k) { return k.getName() == source.first; }) - kernels.begin();
-  std::vector<Buffer> bindings = makeInputs(kernels[index], this, draw);
-  run(index, bindings, draw);
-  return found.at(place);
+  std::vector<Buffer> bindings = makeInputs(kernels[index], this);
+  run(index, bindings);
+  return found.at(source);
 }
 
 /// The bound for a result: of its type, or of a coarser one that the kernel
@@ -334,37 +332,15 @@ static void printKernel(const KernelInfo &info, Library &library, const std::vec
   }
 }
 
-/// How often a result of few values is drawn before it is compared with low precision, which may give a few of them
-/// well by chance.
-static constexpr unsigned mostDraws = 8;
-
-/// The largest errors of the kernel and of low precision in binding `number`, and the rounding, over further draws.
-static std::array<double, 3> drawAgain(func::FuncOp kernel, Library &library, Oracle &oracle, Library &rough, size_t index,
-                                       unsigned number) {
-  std::array<double, 3> worst{};
-  auto type = cast<RankedTensorType>(kernel.getArgument(number).getType());
-  for (unsigned draw = 1; draw < mostDraws; ++draw) {
-    std::vector<Buffer> expected = makeInputs(kernel, &oracle, draw), got = expected, low = expected;
-    if (!oracle.run(index, expected, draw) || !runKernel(library, library.image.kernels[index], got, Split::Whole) ||
-        !runKernel(rough, rough.image.kernels[index], low, Split::Whole))
-      return {std::numeric_limits<double>::infinity(), 0, 0};
-    auto [error, rounding] = measureError(got[number], expected[number], type);
-    double found[] = {error, measureError(low[number], expected[number], type).first, rounding};
-    for (auto [most, one] : llvm::zip_equal(worst, found))
-      most = std::max(most, one);
-  }
-  return worst;
-}
-
 static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Oracle *oracle, Library *rough, size_t index) {
   const KernelInfo &info = library.image.kernels[index];
-  std::vector<Buffer> inputs = makeInputs(kernel, oracle, 0), expected = inputs, got = inputs;
+  std::vector<Buffer> inputs = makeInputs(kernel, oracle), expected = inputs, got = inputs;
   if (options.bench) {
     printKernel(info, library, inputs);
     llvm::outs() << "\n";
     return true;
   }
-  if (!oracle->run(index, expected, 0) || !runKernel(library, info, got, Split::Whole))
+  if (!oracle->run(index, expected) || !runKernel(library, info, got, Split::Whole))
     return false;
   bool fine = true;
   for (Split split : {Split::Three, Split::Reverse}) {
@@ -408,12 +384,7 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, O
       auto [error, rounding] = measureError(got[number], expected[number], type);
       double lowError = measureError(low[number], expected[number], type).first;
       // Overflow of low precision excuses nothing.
-      auto bound = [&] { return *options.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding; };
-      if (error > bound() && type.getNumElements() < 16) {
-        auto [others, lowOthers, roundings] = drawAgain(kernel, library, *oracle, *rough, index, number);
-        error = std::max(error, others), lowError = std::max(lowError, lowOthers), rounding = std::max(rounding, roundings);
-      }
-      double allowed = bound();
+      double allowed = *options.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
       worst = std::max(worst, error / (allowed + 1e-300));
       if (!(error <= allowed)) {
         llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", info.name.c_str(),
