@@ -115,18 +115,23 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  if (auto reduce = dyn_cast<ReduceScatterOp>(def)) {
-    for (Value grad : reduce.getGrads())
-      if (auto map = grad.getDefiningOp<linalg::GenericOp>(); map && map.getNumDpsInputs() == 1 &&
+  // What crosses ranks is made by the model, but for a conversion.
+  if (isa<ReduceScatterOp, AllGatherOp>(def)) {
+    for (Value crossing : def->getOperands()) {
+      while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
+        crossing = crossing.getDefiningOp()->getOperand(0);
+      if (auto map = crossing.getDefiningOp<linalg::GenericOp>(); map && map.getNumDpsInputs() == 1 &&
           isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(map.getBody()->getTerminator()->getOperand(0).getDefiningOp()) &&
           map.getBody()->getOperations().size() == 2) {
         mark(map, StepPart::gradient);
         units[map] = unit;
       }
+    }
     return;
   }
   for (Value operand : def->getOperands())
-    if (isa<RankedTensorType>(operand.getType()) && !isScalar(operand))
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+        type && isa<FloatType>(type.getElementType()) && !isScalar(operand))
       followGradient(operand, unit);
 }
 

@@ -62,7 +62,7 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
       (state.getRole() == StateRole::parameter ? found->second.shardBytes : found->second.optimizerBytes) +=
           getStorageBytes(state.getTensorType());
   step.walk([&](CollectiveOp op) {
-    if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr())
+    if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
     // A gather of updated parameters into the state is no gather for their use.

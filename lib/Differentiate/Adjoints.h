@@ -36,6 +36,10 @@ bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index, Cot
 /// which is seen as a matrix of that many columns.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
+/// `updates` [.., columns] as a matrix with a row per id, in which the first of equal `ids` has the sum of their
+/// rows, in order, and the others have zeros.
+Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
+
 /// nullopt: not an op of this family.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);

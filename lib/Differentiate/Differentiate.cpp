@@ -16,7 +16,9 @@
 //     cotangents of its operands (Adjoints.h).
 //  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
 //     placed behind the last of them.
-//  5. Return the gradients; erase what nobody reads.           O(ops)
+//     Rows that were looked up in a table in pieces: one reduce_rows per lookup.
+//  5. Return the gradients; those of rows behind the others, where there are both. Erase
+//     what nobody reads.           O(ops)
 //
 // Not done here: gathering parameters again (RegatherParameters.cpp), recomputing
 // (CloneCheapForward.cpp).
@@ -67,6 +69,7 @@ private:
   LogicalResult differentiate(ArrayRef<Operation *> forward);
   UnitOp lookUpUnit(FlatSymbolRefAttr name) { return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name); }
   void reduceUnit(UnshardOp op);
+  void reduceRows(UnshardRowsOp op);
   Value predivideElements(Value gradient);
   Value emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads, ArrayRef<int64_t> params);
   void collectGradients();
@@ -77,6 +80,7 @@ private:
   double predivide; // of gradients before they cross ranks
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
+  SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
   SmallVector<NamedAttribute> owners; // one per gradient
 };
@@ -128,6 +132,9 @@ void Backward::activateParameters() {
       if (unit.getParam(i).getTrainable())
         cotangents.activateParameter(result);
   }
+  for (auto op : block.getOps<UnshardRowsOp>())
+    if (lookUpUnit(op.getUnitAttr()).getParam(0).getTrainable())
+      cotangents.activateParameter(op.getRows());
   cotangents.propagateActivity(block);
 }
 
@@ -139,6 +146,9 @@ bool Backward::usesHalf() {
     return true;
   for (auto op : block.getOps<UnshardOp>())
     if (llvm::any_of(op.getResults(), isHalf))
+      return true;
+  for (auto op : block.getOps<UnshardRowsOp>())
+    if (isHalf(op.getRows()))
       return true;
   return llvm::any_of(block.getArguments(), [&](BlockArgument arg) {
     return isHalf(arg) && func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr);
@@ -169,6 +179,10 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   for (Operation *op : llvm::reverse(forward)) {
     if (auto unshard = dyn_cast<UnshardOp>(op)) {
       reduceUnit(unshard);
+      continue;
+    }
+    if (auto lookup = dyn_cast<UnshardRowsOp>(op)) {
+      reduceRows(lookup);
       continue;
     }
     if (llvm::none_of(op->getResults(), [&](Value r) { return isFloat(r) && cotangents.get(r); }))
@@ -202,6 +216,22 @@ void Backward::reduceUnit(UnshardOp op) {
     return; // a unit without cotangents gets its zeros in collectGradients()
   auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] = emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
+}
+
+/// Each rank adds equal ids up for itself; what it hands on is rounded as gradients that cross ranks are.
+void Backward::reduceRows(UnshardRowsOp op) {
+  Value gradient = cotangents.get(op.getRows());
+  if (!gradient)
+    return;
+  auto shard = cast<RankedTensorType>(op.getShard().getType());
+  int64_t count = cast<RankedTensorType>(op.getIds().getType()).getNumElements();
+  Location loc = op.getLoc();
+  Value ids = buildReshape(b, loc, op.getIds(), count);
+  Value rows = predivideElements(addEqualRows(b, loc, gradient, ids));
+  Type element = reduceType ? reduceType : getElementTypeOrSelf(rows);
+  rows = convertElements(b, loc, rows, element);
+  rowReductions.push_back(ReduceRowsOp::create(b, loc, shard.clone(reduceType ? reduceType : getWorkingType(shard.getElementType())), rows,
+                                               ids, op.getUnit(), ReductionKind::avg));
 }
 
 /// `gradient` times 1 / predivide, still in the type that it was computed in.
@@ -238,6 +268,11 @@ void Backward::collectGradients() {
       if (llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
         continue;
       Value &reduced = reductions[name.getAttr()];
+      auto rows = llvm::find_if(rowReductions, [&](ReduceRowsOp op) { return op.getUnitAttr() == name; });
+      if (!reduced && rows != rowReductions.end()) {
+        reduced = rows->getShard();
+        rowReductions.erase(rows);
+      }
       if (!reduced)
         reduced = emitReduction(unit, argument, {}, {});
       gradients.push_back(reduced);
@@ -248,6 +283,10 @@ void Backward::collectGradients() {
         owners.push_back(b.getNamedAttr(FSDPDialect::gradientAttr, b.getI64IntegerAttr(i)));
       }
     }
+  }
+  for (ReduceRowsOp op : rowReductions) {
+    gradients.push_back(op.getShard());
+    owners.push_back(b.getNamedAttr(FSDPDialect::rowsAttr, op.getUnitAttr()));
   }
 }
 

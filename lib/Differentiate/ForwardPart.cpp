@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool fsdp::isGradient(func::FuncOp func, unsigned index) {
-  return func.getResultAttr(index, FSDPDialect::gradientAttr) || func.getResultAttr(index, FSDPDialect::unitAttr);
+  return llvm::any_of(ArrayRef({FSDPDialect::gradientAttr, FSDPDialect::unitAttr, FSDPDialect::rowsAttr}),
+                      [&](StringRef name) { return func.getResultAttr(index, name); });
 }
 
 bool fsdp::hasGradients(func::FuncOp func) {

@@ -7,7 +7,8 @@
 // What holds from here on (docs/Pipeline.md, section 3), per program with gradients:
 //
 //  1. The results are the loss and one gradient per unit with trainable parameters,
-//     in the order of the arguments, each made by fsdp.reduce_scatter avg.
+//     in the order of the arguments, each made by fsdp.reduce_scatter avg or, for a table that is
+//     only looked up, fsdp.reduce_rows avg; then what looked-up rows add to the gradients of others.
 //  2. The backward reads nothing that the forward made of parameters alone, where
 //     the unit is gathered again.
 //  3. No tensor of zeros is added to anything.
@@ -33,6 +34,14 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
+/// Whether `value` is what the ranks' gradients of unit `name` are averaged by.
+static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
+  if (auto rows = value.getDefiningOp<ReduceRowsOp>())
+    return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
+  auto reduction = value.getDefiningOp<ReduceScatterOp>();
+  return reduction && reduction.getUnitAttr() == name && reduction.getReduction() == ReductionKind::avg;
+}
+
 static LogicalResult verifyResults(func::FuncOp func) {
   auto loss = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
   if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType()))
@@ -46,11 +55,20 @@ static LogicalResult verifyResults(func::FuncOp func) {
     if (!unit || llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
       continue;
     bool present = next < func.getNumResults() && func.getResultAttr(next, FSDPDialect::unitAttr) == name;
-    auto reduction = present ? terminator->getOperand(next).getDefiningOp<ReduceScatterOp>() : ReduceScatterOp();
-    if (!reduction || reduction.getUnitAttr() != name || reduction.getReduction() != ReductionKind::avg)
+    if (!present || !isMeanOf(name, terminator->getOperand(next)))
       return func.emitError("expected result ")
              << next << " to be the gradient of " << name << ", made by 'fsdp.reduce_scatter " << name << " avg'";
     ++next;
+  }
+  for (; next < func.getNumResults(); ++next) {
+    if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
+      continue; // of a parameter without a unit
+    auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
+    auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
+    if (!name || !rows || !isMeanOf(name, rows.getShard()))
+      return func.emitError("expected result ")
+             << next << " to be the gradient of looked-up rows, made by 'fsdp.reduce_rows avg' of the unit in '"
+             << FSDPDialect::rowsAttr << "'";
   }
   return success();
 }

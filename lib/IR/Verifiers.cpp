@@ -61,6 +61,14 @@ LogicalResult UnitOp::verify() {
   bool trains = llvm::any_of(getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); });
   if (!isa<FloatType>(getDtype()) && (trains || !isa<IntegerType>(getDtype()))) // (C7)
     return emitOpError("expected floats") << (trains ? " to train" : " or integers") << ", found " << getDtype();
+  if (getRows()) { // (C8)
+    auto table = getNumParams() == 1 ? getParam(0) : ParamAttr();
+    if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) || table.getOffset() != 0)
+      return emitOpError("with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
+    int64_t columns = table.getType().getDimSize(1);
+    if (columns == 0 || getShardSize() % columns != 0)
+      return emitOpError("with 'rows' expected a shard of whole rows of ") << columns << ", found " << getShardSize();
+  }
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
@@ -163,6 +171,36 @@ LogicalResult ShardOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(), getShard().getType(), tables);
+}
+
+/// Rows of the table of a unit at ids, and the shard or the whole buffer.
+static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows, Type ids, Type shard,
+                                SymbolTableCollection &tables) {
+  FailureOr<UnitOp> unit = lookUpUnit(op, name, tables);
+  if (failed(unit))
+    return failure();
+  if (!unit->getRows()) { // (C1)
+    InFlightDiagnostic diag = op->emitOpError("expected ") << name << " to be a unit with 'rows'";
+    diag.attachNote(unit->getLoc()) << "the unit is declared here";
+    return diag;
+  }
+  SmallVector<int64_t> shape(cast<RankedTensorType>(ids).getShape());
+  shape.push_back(unit->getParam(0).getType().getDimSize(1));
+  if (cast<RankedTensorType>(rows).getShape() != ArrayRef(shape)) // (C2)
+    return op->emitOpError("expected rows of type ") << cast<RankedTensorType>(rows).clone(shape) << ", found " << rows;
+  int64_t size = cast<RankedTensorType>(shard).getDimSize(0);
+  if (size == int64_t(unit->getShardSize()) || size == unit->getFlatSize()) // (C3)
+    return success();
+  return op->emitOpError("expected ") << unit->getShardSize() << " elements, a shard of " << name << ", or all "
+                                      << unit->getFlatSize() << ", found " << size;
+}
+
+LogicalResult UnshardRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(), getShard().getType(), tables);
+}
+
+LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(), getShard().getType(), tables);
 }
 
 /// (C1) and (C2) of collectives; the number of ranks in the group.

@@ -82,7 +82,7 @@ std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CollectiveOp op, 
   transfer.channel = transfer.isLate ? gatherChannel : reduceChannel;
   bool isPiece = op.getSource().getBuffer() == op.getTarget().getBuffer();
   transfer.bytes = transfer.isLate ? op.getTarget().getBytes() : isPiece ? 0 : op.getSource().getBytes();
-  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !gathered.insert(op.getUnitAttr()).second;
+  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !op.getRows() && !gathered.insert(op.getUnitAttr()).second;
   return transfer;
 }
 

@@ -253,7 +253,14 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
 LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
                                            std::optional<ReductionKind> reduction, int64_t root) {
   RankedTensorType type = getTensorType(op->getResult(0));
-  Category category = gradients.contains(op->getResult(0)) ? Category::gradients : Category::control;
+  auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
+  Category category = gradients.contains(op->getResult(0))      ? Category::gradients
+                      : !rows                                   ? Category::control
+                      : kind == CollectiveKind::reduce_scatter ? Category::activations
+                                                                : Category::staging;
+  std::string label;
+  if (rows)
+    label = (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
   // In place, where nobody reads what was there: a sum over its terms, pieces around the own one.
   std::optional<Place> home;
@@ -263,18 +270,18 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     home = source.getWhole(cast<StringAttr>(axes[0]).getValue(), getGroupSize(op, tables));
   if (home && (home->piece != 0 || !isFree(*home, op)))
     home.reset();
-  Place target = home ? *home : addBuffer(stringifyCollectiveKind(kind), category, getStorageBytes(type), op->getLoc());
+  Place target = home ? *home : addBuffer(label.empty() ? stringifyCollectiveKind(kind) : StringRef(label), category, getStorageBytes(type), op->getLoc());
   setPlace(op->getResult(0), target);
-  emitCollective(op, kind, source, target, type.getElementType(), axes, reduction, {}, root);
+  emitCollective(op, kind, source, target, type.getElementType(), axes, reduction, rows, root, label);
   return success();
 }
 
 void FunctionPlan::emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                                   Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
-                                  FlatSymbolRefAttr unit, int64_t root) {
+                                  FlatSymbolRefAttr unit, int64_t root, StringRef rows) {
   int64_t count = std::min(source.bytes, target.bytes) / getWidth(element);
   auto reductionAttr = reduction ? ReductionKindAttr::get(op->getContext(), *reduction) : ReductionKindAttr();
-  StringAttr label = unit ? unit.getAttr() : StringAttr();
+  StringAttr label = !rows.empty() ? builder.getStringAttr(rows) : unit ? unit.getAttr() : StringAttr();
   CollectiveOp::create(builder, op->getLoc(), nextId++, kind, source.getSlice(), target.getSlice(), count, element,
-                       axes, reductionAttr, /*channel=*/0, unit, root, label);
+                       axes, reductionAttr, /*channel=*/0, unit, !rows.empty(), root, label);
 }

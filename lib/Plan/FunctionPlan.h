@@ -48,7 +48,8 @@ private:
   /// The axis or the groups of neighbours that are `ranks` long; an error where there are none.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target, Type element,
-                      ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root);
+                      ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root,
+                      StringRef rows = "");
   void fillGaps(ReduceScatterOp op, const Place &flat);
 
   // Placement.cpp

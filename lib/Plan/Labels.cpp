@@ -18,6 +18,20 @@ static bool haveOneShape(Value a, Value b) {
   return cast<RankedTensorType>(a.getType()).getShape() == cast<RankedTensorType>(b.getType()).getShape();
 }
 
+/// What is made of `gathered`, rows of the gradient of a table from all ranks, and has the size of its shard.
+static void findRowGradients(AllGatherOp gathered, UnitOp unit, function_ref<void(Value)> found) {
+  SmallVector<Value> work{gathered.getResult()};
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers())
+      for (Value result : user->getResults()) {
+        bool isShard = cast<RankedTensorType>(result.getType()).getNumElements() == int64_t(unit.getShardSize());
+        if (isa<KernelCallOp>(user) && isShard)
+          found(result);
+        else if (isa<KernelCallOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp>(user))
+          work.push_back(result);
+      }
+}
+
 /// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches, clipped
 /// gradients; over loops both ways.
 void FunctionPlan::findGradients() {
@@ -27,6 +41,11 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
+  function.walk([&](AllGatherOp op) {
+    auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
+    if (rows && isa<FloatType>(getElementTypeOrSelf(op.getResult())))
+      findRowGradients(op, tables.lookupNearestSymbolFrom<UnitOp>(op, rows), add);
+  });
   while (!work.empty()) {
     Value value = work.pop_back_val();
     for (OpOperand &use : value.getUses()) {

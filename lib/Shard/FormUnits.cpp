@@ -26,6 +26,7 @@
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/Passes.h"
+#include "fsdp/Shard/TableRows.h"
 #include "fsdp/Shard/WrapPolicy.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -72,6 +73,7 @@ struct Parameter {
   StringRef layer;  ///< empty: root
   std::optional<StringRef> unit; ///< that the IR asks for
   bool ignored = false; ///< by the strategy: whole on every rank
+  int64_t rowSize = 0;  ///< of a table whose lookups take rows from other ranks; else 0
 };
 
 /// A unit that is about to be.
@@ -80,11 +82,13 @@ struct Draft {
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
+  bool isTable = false; ///< one parameter, whose lookups take rows; kept as the root is
   unsigned number = 0; ///< in the order of the arguments
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
 
   bool isRoot() const { return layer.empty(); }
+  bool isKeptAsRoot() const { return isRoot() || isTable; }
   void add(const Parameter &param) {
     params.push_back(&param);
     firstUse = std::min(firstUse, param.firstUse);
@@ -115,6 +119,7 @@ private:
   }
   LogicalResult readPatterns(func::FuncOp loss);
   LogicalResult assignLayers(func::FuncOp loss, bool gathers);
+  LogicalResult findTables(func::FuncOp loss, const MeshSpec &spec);
   SmallVector<Draft> formDrafts();
   void mergeSmall(SmallVector<Draft> &drafts);
   LogicalResult declareUnit(SymbolTable &symbols, OpBuilder &builder,
@@ -388,6 +393,32 @@ LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   return success();
 }
 
+/// Tables of the root that are looked up by rows become units of their own.
+LogicalResult FormUnitsPass::findTables(func::FuncOp loss, const MeshSpec &spec) {
+  std::optional<RowsPolicy> policy = parseRowsPolicy(gatherRows);
+  if (!policy)
+    return mlir::emitError(getOperation().getLoc())
+           << "gather-rows: expected 'auto' (lookups take the rows they need where that moves at most half of a "
+              "table that is not small), 'always' or 'never', found '"
+           << gatherRows << "'";
+  int64_t parts = row->state > 1 ? llvm::product_of(spec.replicate) : 1;
+  bool any = false;
+  for (BlockArgument arg : loss.getArguments()) {
+    auto name = loss.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
+    auto param = llvm::find_if(parameters, [&](const Parameter &p) { return name && p.name == name.getValue(); });
+    if (param == parameters.end() || !param->layer.empty() || param->ignored || row->parameters == 0)
+      continue;
+    param->rowSize = getRowSize(arg, *policy, llvm::product_of(spec.shard), parts);
+    if (param->rowSize)
+      param->layer = param->name;
+    any |= param->rowSize != 0;
+  }
+  if (*policy == RowsPolicy::Always && !any)
+    mlir::emitWarning(loss.getLoc()) << "gather-rows 'always' has no effect: the root has no table in pieces, of at "
+                                        "least a few rows per rank, that the model looks rows up in";
+  return success();
+}
+
 SmallVector<Draft> FormUnitsPass::formDrafts() {
   llvm::MapVector<DraftKey, Draft> byKey;
   for (const Parameter &param : parameters) {
@@ -400,6 +431,7 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
       it->second.ignored = param.ignored;
       it->second.dtype = dtype;
       it->second.number = byKey.size();
+      it->second.isTable = param.rowSize != 0;
     }
     it->second.add(param);
   }
@@ -418,10 +450,10 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   for (Draft &draft : drafts) {
     // The open unit of this kind, if there is one.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
-      return !d.isRoot() && d.frozen == draft.frozen &&
+      return !d.isKeptAsRoot() && d.frozen == draft.frozen &&
              d.ignored == draft.ignored && d.dtype == draft.dtype;
     });
-    if (draft.isRoot() || open == merged.rend() || policy != "transformer" ||
+    if (draft.isKeptAsRoot() || open == merged.rend() || policy != "transformer" ||
         open->size >= minNumParams) {
       merged.push_back(std::move(draft));
       continue;
@@ -482,7 +514,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
                        return ParamExtent{p->type.getNumElements(), decays(p)};
                      }),
                  shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1,
-                 getOffsetAlignment(getByteWidth(storage)));
+                 getOffsetAlignment(getByteWidth(storage)), draft.isTable ? draft.params.front()->rowSize : 1);
   SmallVector<Attribute> params;
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     const Parameter *p = draft.params[index];
@@ -491,13 +523,14 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols,
   }
   // What is kept behind the forward anyway is gathered for all micro-batches
   // at once, but for the root: it waits for the first gradient to be reduced.
-  bool again = draft.isRoot() ? rootReshard == "forward" : gathersAgain && row->reshard;
-  bool hoisted = draft.isRoot() ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard) : !again;
+  bool again = draft.isKeptAsRoot() ? rootReshard == "forward" : gathersAgain && row->reshard;
+  bool hoisted = draft.isKeptAsRoot() ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard) : !again;
   auto unit = UnitOp::create(builder, loc, name, shards, layout.shardSize,
                              storage, again && row->parameters > 0,
                              builder.getArrayAttr(params), getPlacement(*row),
                              hoisted && row->parameters > 0,
-                             again && row->parameters > 0 && within ? builder.getI64IntegerAttr(within) : IntegerAttr());
+                             again && row->parameters > 0 && within ? builder.getI64IntegerAttr(within) : IntegerAttr(),
+                             draft.isTable);
   symbols.insert(unit); // renames it when the name is taken
   numUnits += 1;
   numParams += params.size();
@@ -526,7 +559,7 @@ void FormUnitsPass::runOnOperation() {
   FailureOr<func::FuncOp> loss = findLoss();
   bool gathers = row->parameters > 0 && llvm::product_of(spec.shard) > 1;
   if (failed(loss) || failed(collect(*loss)) ||
-      failed(readPatterns(*loss)) || failed(assignLayers(*loss, gathers)))
+      failed(readPatterns(*loss)) || failed(assignLayers(*loss, gathers)) || failed(findTables(*loss, spec)))
     return signalPassFailure();
   warnOfParameters(*loss);
   SmallVector<Draft> drafts = formDrafts();

@@ -12,6 +12,8 @@
 //  2. In each, for every unit in order: a new argument (one shard; in the
 //     reference the whole buffer), and an unshard right before the first op
 //     that uses a parameter of the unit, itself or in a region.
+//     Of a table with `rows`, lookups become unshard_rows instead; not with no_sync, which adds
+//     whole gradients up before they cross ranks.
 //  3. Erase the parameter arguments; mark the programs.
 //
 // O(parameters + uses). When to gather is up to the scheduler; gathering again
@@ -46,6 +48,7 @@ private:
 
   SmallVector<UnitOp> units;
   MeshOp mesh;
+  bool noSync = false; ///< gradients of micro-batches are summed before they cross ranks
 };
 } // namespace
 
@@ -91,6 +94,18 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
+/// Lookups in the table of a unit with `rows` take rows of `shard`.
+static void unshardRows(UnitOp unit, Value table, Value shard) {
+  for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
+    if (auto lookup = dyn_cast<GatherRowsOp>(user)) {
+      OpBuilder builder(lookup);
+      Value rows = UnshardRowsOp::create(builder, lookup.getLoc(), lookup.getResult().getType(), shard, lookup.getIds(),
+                                         unit.getSymName());
+      lookup.getResult().replaceAllUsesWith(rows);
+      lookup.erase();
+    }
+}
+
 /// True when the unit is used and was gathered.
 bool InsertUnshardPass::insertUnshard(
     func::FuncOp func, UnitOp unit, Value shard,
@@ -101,6 +116,8 @@ bool InsertUnshardPass::insertUnshard(
     params.push_back(arguments.lookup(param.getName()));
     types.push_back(params.back().getType()); // may be narrower than what is stored
   }
+  if (unit.getRows() && !noSync)
+    unshardRows(unit, params.front(), shard);
   Operation *first = findFirstUser(params, func.getBody().front());
   if (!first)
     return false;
@@ -168,6 +185,9 @@ void InsertUnshardPass::runOnOperation() {
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
+  // Whole gradients wait for nothing; pieces are what saves memory.
+  bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
+  noSync = gradAccum > 1 && (gradSync == "last" || (gradSync == "auto" && !pieces));
   auto reference = cast<func::FuncOp>(loss->clone());
   reference.setSymName("reference");
   module.insert(std::next(loss->getIterator()), reference);
@@ -183,9 +203,7 @@ void InsertUnshardPass::runOnOperation() {
   };
   mark(loss, "step", "mesh");
   mark(reference, "reference", "solo");
-  // Whole gradients wait for nothing; pieces are what saves memory.
-  bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
-  if (gradAccum > 1 && (gradSync == "last" || (gradSync == "auto" && !pieces)))
+  if (noSync)
     for (func::FuncOp func : {loss, reference})
       func->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
   if (gradAccum > 1)

@@ -13,7 +13,8 @@
 //  2. Each at the next multiple of 32 elements (64 of one byte), so that views are aligned.
 //  3. shard_size = ceil(end / shards), rounded up to 64 elements (1024 in large
 //     units, where it costs less than 1/64 per rank of 64 Ki elements). A shard that is
-//     itself in parts: a multiple of 64 elements each.
+//     itself in parts: a multiple of 64 elements each. That of a table whose rows
+//     travel alone: whole rows.
 //
 // O(parameters). A shard border may fall inside a parameter: nothing needs to
 // divide.
@@ -23,12 +24,13 @@
 #include "fsdp/Shard/Layout.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir::fsdp;
 
 UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
                                   int64_t shards, int64_t parts,
-                                  int64_t offsetAlignment) {
+                                  int64_t offsetAlignment, int64_t rowSize) {
   UnitLayout layout;
   for (bool decay : {true, false})
     for (auto [index, param] : llvm::enumerate(params))
@@ -44,7 +46,7 @@ UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
 
   int64_t alignment = end > kLargeUnit ? kLargeShardAlignment : kShardAlignment;
   int64_t part = llvm::divideCeil(std::max<int64_t>(end, 1), shards);
-  layout.shardSize = llvm::alignTo(part, parts == 1 ? alignment : parts * kShardAlignment);
+  layout.shardSize = llvm::alignTo(part, std::lcm(parts == 1 ? alignment : parts * kShardAlignment, rowSize));
   layout.padding = layout.shardSize * shards - used;
   return layout;
 }

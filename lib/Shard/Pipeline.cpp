@@ -28,6 +28,7 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
   form.ignore = options.ignore;
   form.reshard = options.reshardAfterForward;
   form.rootReshard = options.reshardRoot;
+  form.gatherRows = options.gatherRows;
   form.paramStorage = options.paramStorage;
   form.remarks = options.remarks;
   pm.addPass(createFormUnitsPass(form));
@@ -68,6 +69,8 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
       *this, "reshard-after-forward",
       llvm::cl::desc("Gather again in the backward: true, false or among how many neighbours"),
       llvm::cl::init(ShardOptions().reshardAfterForward)};
+  Option<std::string> gatherRows{*this, "gather-rows", llvm::cl::desc("auto, always or never"),
+                                 llvm::cl::init(ShardOptions().gatherRows)};
   Option<std::string> reshardRoot{*this, "reshard-root", llvm::cl::desc("When the root unit is dropped"),
                                   llvm::cl::init(ShardOptions().reshardRoot)};
   Option<std::string> paramStorage{*this, "param-storage", llvm::cl::desc("How narrow parameters are kept"),
@@ -99,6 +102,7 @@ void fsdp::registerShardPipeline() {
         plain.ignore = options.ignore;
         plain.reshardAfterForward = options.reshardAfterForward;
         plain.reshardRoot = options.reshardRoot;
+        plain.gatherRows = options.gatherRows;
         plain.gradSync = options.gradSync;
         plain.paramStorage = options.paramStorage;
         plain.gradAccum = options.gradAccum;

@@ -7,7 +7,7 @@
 //  1. Meshes: @mesh has the axes replicate and shard, @solo has one rank.
 //  2. Units: as many shards as the axis shard; aligned; decay before no decay.
 //  3. Programs: step and reference take the units' buffers, in order, then the
-//     batch; a buffer is read by one unshard of site 0 at most.
+//     batch; a buffer is read by one unshard of site 0 at most, and by lookups of rows.
 //
 // All errors of a module are reported, not the first alone.
 //
@@ -107,6 +107,8 @@ void VerifyShardedPass::checkUnit(UnitOp unit) {
 void VerifyShardedPass::checkReaders(BlockArgument shard, UnitOp unit) {
   unsigned readers = 0;
   for (Operation *user : shard.getUsers()) {
+    if (auto lookup = dyn_cast<UnshardRowsOp>(user); lookup && lookup.getUnit() == unit.getSymName())
+      continue;
     auto unshard = dyn_cast<UnshardOp>(user);
     if (!unshard || unshard.getUnit() != unit.getSymName() ||
         unshard.getSite() != 0 || ++readers > 1)

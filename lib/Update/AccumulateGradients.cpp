@@ -22,6 +22,8 @@
 //  2. Put the body in a nest of loops, one per level that is more than one
 //     long; a loop carries sums from +0 and is followed by · 1/n. Gathers of
 //     hoisted units stay in front of it.
+//     What looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
+//     it crosses ranks by itself; behind that level it is added to the rest.
 //     A loss with a weight: that comes from counts of targets, all of which are
 //     counted in front of the loops (LossWeights.cpp).
 //  3. Sharded programs: average everything over the axis replicate: in pieces
@@ -54,12 +56,15 @@ namespace {
 struct Level {
   int64_t size, stride;
   bool crossesRanks; ///< where the step has a collective
+  bool addsRows = false; ///< behind it rows are added to the gradients they belong to
 };
 
 } // namespace
 
 /// The element type in which a reduce_scatter adds; else the value's own.
 static Type getReduceType(Value value) {
+  if (auto rows = value.getDefiningOp<ReduceRowsOp>())
+    return getElementTypeOrSelf(rows.getRows());
   auto reduce = value.getDefiningOp<ReduceScatterOp>();
   return getElementTypeOrSelf(
       reduce && !reduce.getGrads().empty() ? reduce.getGrads().front() : value);
@@ -71,8 +76,8 @@ namespace {
 class NestBuilder {
 public:
   NestBuilder(func::FuncOp func, ArrayRef<Level> levels,
-              ArrayRef<Type> reduceTypes)
-      : func(func), levels(levels),
+              ArrayRef<Type> reduceTypes, ArrayRef<unsigned> rowOwners)
+      : func(func), levels(levels), rowOwners(rowOwners),
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
         types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
 
@@ -88,6 +93,7 @@ private:
 
   func::FuncOp func;
   ArrayRef<Level> levels;
+  ArrayRef<unsigned> rowOwners; ///< of the last results, which are added to others
   func::ReturnOp ret;
   SmallVector<Type> types;    ///< of the loss and the gradients
   ArrayRef<Type> reduceTypes; ///< element types in which they cross ranks
@@ -110,6 +116,21 @@ private:
 };
 
 } // namespace
+
+/// Adds the last of `values` to those that they belong to.
+static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values, ArrayRef<unsigned> rowOwners) {
+  auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
+  values.truncate(values.size() - rows.size());
+  for (auto [owner, row] : llvm::zip_equal(rowOwners, rows)) {
+    Type type = values[owner].getType();
+    auto add = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+      Type wide = getComputeType(args[0].getType());
+      Value sum = arith::AddFOp::create(b, castFloat(b, args[0], wide), castFloat(b, args[1], wide));
+      return {castFloat(b, sum, args[2].getType())};
+    };
+    values[owner] = createElementwise(builder, row.getLoc(), {values[owner], row}, createEmpty(builder, row.getLoc(), type), add).front();
+  }
+}
 
 /// The type in which numbers of `type`'s elements are added that are rounded to
 /// `rounded` first.
@@ -237,7 +258,10 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  auto [size, stride, crossesRanks] = levels[level];
+  auto [size, stride, crossesRanks, addsRows] = levels[level];
+  // Rows are added within, or here.
+  bool within = llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
+  ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
   // Between ranks in the type in which the step's collectives add.
   bool crosses = crossesRanks; // structured bindings are not captured
@@ -267,6 +291,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
   for (auto [i, sum] : llvm::enumerate(loop.getResults()))
     means.push_back(
         createMean(builder, loc, sum, size, roundingOf(i), types[i]));
+  if (addsRows)
+    addRows(builder, means, rowOwners);
   return means;
 }
 
@@ -300,7 +326,7 @@ SmallVector<Value> NestBuilder::build() {
 /// The gradients of a step as they leave the backward: pieces over the axis
 /// shard where they cross it at once and end up in pieces, else whole.
 void AccumulateGradientsPass::layOut(const Program &program) {
-  ValueRange grads = program.getReturn().getOperands().drop_front();
+  ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.rowOwners.size());
   for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
     UnitOp op = unit.unit;
     bool pieces =
@@ -355,12 +381,21 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   if (failed(weight))
     return failure();
   reduceTypes = llvm::map_to_vector(ret.getOperands(), getReduceType);
-  auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false) {
+  auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false, bool addsRows = false) {
     if (size > 1)
-      levels.push_back({size, stride, crosses});
+      levels.push_back({size, stride, crosses, addsRows});
   };
   if (program.kind == ProgramKind::Step)
     layOut(program);
+  if (!program.rowOwners.empty() && (batch.sumFirst || batch.shard == 1))
+    return func::FuncOp(program.func).emitError("expected no rows that were looked up in a table in pieces where gradients do not "
+                                  "cross the ranks of the axis 'shard' with each micro-batch");
+  if (program.isSharded() && !program.rowOwners.empty()) {
+    OpBuilder builder(ret);
+    auto values = llvm::to_vector_of<Value>(ret.getOperands());
+    addRows(builder, values, program.rowOwners);
+    ret->setOperands(values);
+  }
   if (program.isSharded()) {
     if (!batch.sumFirst)
       average(program, "shard");
@@ -371,10 +406,11 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
       addLevel(batch.shard, batch.accumulate, /*crosses=*/true);
     addLevel(batch.accumulate, 1);
     if (!batch.sumFirst)
-      addLevel(batch.shard, batch.accumulate, /*crosses=*/true);
+      addLevel(batch.shard, batch.accumulate, /*crosses=*/true, /*addsRows=*/true);
   }
   if (!levels.empty()) {
-    SmallVector<Value> means = NestBuilder(program.func, levels, reduceTypes).build();
+    ArrayRef<unsigned> rowOwners = program.isSharded() ? ArrayRef<unsigned>() : program.rowOwners;
+    SmallVector<Value> means = NestBuilder(program.func, levels, reduceTypes, rowOwners).build();
     ret->setOperands(means);
     numLoops += levels.size();
   }
@@ -386,6 +422,11 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   if (*weight && failed(createTotalCount(program, *weight, program.isSharded() ? batch.accumulate : terms, programs.mesh)))
     return failure();
   func::FuncOp func = program.func;
+  llvm::BitVector added(func.getNumResults());
+  if (!program.rowOwners.empty())
+    added.set(func.getNumResults() - program.rowOwners.size(), func.getNumResults());
+  if (failed(func.eraseResults(added)))
+    return failure();
   func.setType(FunctionType::get(&getContext(), func.getBody().getArgumentTypes(), ret.getOperandTypes()));
   return success();
 }

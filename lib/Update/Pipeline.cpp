@@ -16,6 +16,7 @@ using namespace mlir::fsdp;
 void fsdp::buildUpdatePipeline(OpPassManager &pm,
                                const UpdateOptions &options) {
   pm.addPass(createAccumulateGradientsPass());
+  pm.addPass(createExchangeRowsPass());
   AddStepBlockPassOptions block;
   block.clipGradNorm = options.clipGradNorm;
   block.gradDivide = options.gradDivide;

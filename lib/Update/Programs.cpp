@@ -64,13 +64,13 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh,
   func::FuncOp func = program.func;
   auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
                                                  : program.getTrainable();
-  if (func.getNumResults() != units.size() + 1)
+  if (func.getNumResults() != units.size() + program.rowOwners.size() + 1)
     return mlir::emitError(func.getLoc(), "expected ")
            << units.size() + 1 << " results, " << leading
            << " and one gradient per trainable unit, found "
            << func.getNumResults();
   for (auto [unit, type] :
-       llvm::zip_equal(units, func.getResultTypes().drop_front())) {
+       llvm::zip_equal(units, func.getResultTypes().drop_front().drop_back(program.rowOwners.size()))) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     UnitOp op = unit.unit;
     int64_t size =
@@ -87,6 +87,24 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh,
   return success();
 }
 
+/// Finds what looked-up rows add to the gradients of which units; results of their types, behind the gradients.
+static LogicalResult readRows(Program &program) {
+  func::FuncOp func = program.func;
+  SmallVector<UnitArgument> units = program.getTrainable();
+  for (unsigned i = units.size() + 1; i < func.getNumResults(); ++i) {
+    auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::rowsAttr);
+    auto owner = llvm::find_if(units, [&](UnitArgument unit) { return name && unit.unit.getSymName() == name.getValue(); });
+    if (!name)
+      return success(); // checkResults() says how many there are
+    unsigned result = owner - units.begin() + 1;
+    if (owner == units.end() || func.getResultTypes()[result] != func.getResultTypes()[i])
+      return mlir::emitError(func.getLoc(), "expected result ")
+             << i << " to be of the type of the gradient of " << name << ", found " << func.getResultTypes()[i];
+    program.rowOwners.push_back(result);
+  }
+  return success();
+}
+
 static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
                                       SymbolTable &symbols, MeshOp mesh,
                                       StringRef leading, GradientForm form) {
@@ -98,8 +116,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
            << name;
   if (!func.getBody().hasOneBlock())
     return mlir::emitError(func.getLoc(), "expected a body of one block");
-  Program program{func, *kind, {}};
-  if (failed(readUnits(program, symbols, mesh)) ||
+  Program program{func, *kind, {}, {}};
+  if (failed(readUnits(program, symbols, mesh)) || (*kind != ProgramKind::Eval && failed(readRows(program))) ||
       failed(checkResults(program, mesh, leading, form)))
     return failure();
   return program;

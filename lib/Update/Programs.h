@@ -27,6 +27,9 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
+  /// Results behind the gradients, which are added to them behind the mean over the axis shard: what rows that were
+  /// looked up add. Of each the number of the result that it belongs to.
+  SmallVector<unsigned> rowOwners;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();

@@ -169,7 +169,9 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  if (isa<AllReduceOp, FlatReduceScatterOp>(op))
+  // Rows of a table cross ranks as numbers of the model do, and their gradients in a gather.
+  bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
+  if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) || gathersRows)
     return checkCollective(op, part);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     for (Value sum : loop.getRegionIterArgs())

@@ -350,3 +350,51 @@ func.func @f(%x: tensor<?xf32>) {
   }
   return
 }
+
+// -----
+
+// unit (C8)
+// expected-error @below {{with 'rows' expected a shard of whole rows of 12, found 64}}
+fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
+  #fsdp.param<"w", tensor<10x12xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unit (C8)
+// expected-error @below {{with 'rows' expected one parameter, of floats, of rank 2 and at offset 0}}
+fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
+  #fsdp.param<"w", tensor<10xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
+// unshard_rows (C1)
+// expected-note @below {{the unit is declared here}}
+fsdp.unit @u shards 2 x 64 : f32 reshard true [
+  #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%s: tensor<64xf32>, %ids: tensor<3xi64>) {
+  // expected-error @below {{expected @u to be a unit with 'rows'}}
+  %e = fsdp.unshard_rows %s[%ids] @u : tensor<64xf32>, tensor<3xi64> -> tensor<3x8xf32>
+  return
+}
+
+// -----
+
+// unshard_rows (C2)
+fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
+  #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%s: tensor<64xf32>, %ids: tensor<3xi64>) {
+  // expected-error @below {{expected rows of type 'tensor<3x8xf32>', found 'tensor<3x4xf32>'}}
+  %e = fsdp.unshard_rows %s[%ids] @u : tensor<64xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+// reduce_rows (C3)
+fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
+  #fsdp.param<"w", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func @f(%g: tensor<3x8xf32>, %ids: tensor<3xi64>) {
+  // expected-error @below {{expected 64 elements, a shard of @u, or all 128, found 32}}
+  %s = fsdp.reduce_rows @u avg %g at %ids : tensor<3x8xf32>, tensor<3xi64> -> tensor<32xf32>
+  return
+}

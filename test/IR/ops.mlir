@@ -16,6 +16,19 @@ fsdp.unit @h.1 shards 4 x 16 : f32 reshard false hoisted [] placement <parameter
 // CHECK: fsdp.unit @h.2 shards 4 x 16 : f32 reshard true within 2 []
 fsdp.unit @h.2 shards 4 x 16 : f32 reshard true within 2 []
 
+// CHECK: fsdp.unit @table shards 2 x 64 : f32 reshard false rows
+fsdp.unit @table shards 2 x 64 : f32 reshard false rows [
+  #fsdp.param<"table", tensor<16x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// CHECK-LABEL: func.func @rows
+func.func @rows(%s: tensor<64xf32> {fsdp.unit = @table}, %ids: tensor<2x3xi32>, %g: tensor<6x8xbf16>, %flat: tensor<6xi32>) -> tensor<64xf32> {
+  // CHECK: fsdp.unshard_rows %{{.*}}[%{{.*}}] @table : tensor<64xf32>, tensor<2x3xi32> -> tensor<2x3x8xbf16>
+  %e = fsdp.unshard_rows %s[%ids] @table : tensor<64xf32>, tensor<2x3xi32> -> tensor<2x3x8xbf16>
+  // CHECK: fsdp.reduce_rows @table avg %{{.*}} at %{{.*}} : tensor<6x8xbf16>, tensor<6xi32> -> tensor<64xf32>
+  %r = fsdp.reduce_rows @table avg %g at %flat : tensor<6x8xbf16>, tensor<6xi32> -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
+
 // CHECK-LABEL: func @collectives
 func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32>) -> tensor<16xf32> {
   // CHECK: fsdp.unshard %{{.*}} @h.0 site 1 : tensor<16xf32> -> tensor<4x8xbf16>, tensor<8xbf16>

@@ -155,6 +155,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   if (!line.wrapFile.empty() && !line.policy.getNumOccurrences())
     options.shard.policy = "manual";
   options.shard.reshardRoot = line.reshardRoot;
+  options.shard.gatherRows = line.gatherRows;
   options.shard.gradSync = line.gradSync;
   options.shard.paramStorage = line.paramStorage;
   options.shard.freeze = line.freeze;

@@ -134,6 +134,11 @@ struct CommandLine {
                                    cl::desc("The root unit: gathered again in the backward (forward), kept until then "
                                             "(backward, default), or gathered once per step (step)"),
                                    cl::init("backward"), cl::cat(sharding)};
+  cl::opt<std::string> gatherRows{"gather-rows",
+                                  cl::desc("Lookups in a table of the root take the rows they need from the ranks that "
+                                           "have them: auto (default, where that moves at most half of a table of "
+                                           "1 MiB or more), always or never"),
+                                  cl::init("auto"), cl::cat(sharding)};
   cl::opt<std::string> paramStorage{"param-storage",
                                     cl::desc("Trained parameters of less than f32: kept in f32 and cast where they are "
                                              "gathered (master, default), or as they are beside f32 masters (both)"),

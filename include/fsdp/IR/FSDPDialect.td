@@ -49,6 +49,8 @@ def FSDP_Dialect : Dialect {
     | `fsdp.rank` | argument (after Update) | the rank block |
     | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
     | `fsdp.unit = @u` | result (after Differentiate) | the gradient shard of the unit |
+    | `fsdp.rows = @u` | result (after Differentiate) | what rows that were looked up add to the gradient of the unit |
+    | `fsdp.rows = @u` | collective (after Update) | it moves ids, or rows at them, of the table that the unit is |
     | `fsdp.gradient = I` | result (after Differentiate) | the gradient of parameter I of a function without units |
     | `fsdp.recompute` | op (after Differentiate) | a forward op computed again in the backward: kept apart from its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
@@ -79,6 +81,7 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral rankAttr = "fsdp.rank";
     static constexpr ::llvm::StringLiteral updatesAttr = "fsdp.updates";
     static constexpr ::llvm::StringLiteral gradientAttr = "fsdp.gradient";
+    static constexpr ::llvm::StringLiteral rowsAttr = "fsdp.rows";
     static constexpr ::llvm::StringLiteral recomputeAttr = "fsdp.recompute";
     static constexpr ::llvm::StringLiteral programAttr = "fsdp.program";
     static constexpr ::llvm::StringLiteral meshAttr = "fsdp.mesh";

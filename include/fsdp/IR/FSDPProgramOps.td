@@ -195,7 +195,8 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let description = !strconcat([{
     Over the ranks that differ only on `axes`. `count`: elements of the smaller of
     source and target. `channel` 0: done when the command is; else when `fsdp.wait`
-    of its id is, and until then the source must stay and the target is undefined.
+    of its id is, and until then the source must stay and the target is undefined. With `rows` it moves ids, or rows at
+    them, of the table that `unit` is; else, with `unit`, all of that unit.
 
     Constraints: (C1) the program has a mesh with these axes; (C2) source and target have the bytes
     that `count` and the number of ranks give; (C3) they do not overlap, but an
@@ -204,11 +205,11 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
                        I64Attr:$count, TypeAttr:$dtype, StrArrayAttr:$axes,
                        OptionalAttr<FSDP_ReductionAttr>:$reduction, DefaultValuedAttr<I64Attr, "0">:$channel,
-                       OptionalAttr<FlatSymbolRefAttr>:$unit, DefaultValuedAttr<I64Attr, "0">:$root,
+                       OptionalAttr<FlatSymbolRefAttr>:$unit, UnitAttr:$rows, DefaultValuedAttr<I64Attr, "0">:$root,
                        OptionalAttr<StrAttr>:$label);
   let assemblyFormat = [{
     $id $kind custom<Slice>($source) `->` custom<Slice>($target) `of` $count `x` $dtype `over` $axes
-    (`reduce` $reduction^)? (`channel` $channel^)? (`unit` $unit^)? (`root` $root^)? ($label^)? attr-dict
+    (`reduce` $reduction^)? (`channel` $channel^)? (`unit` $unit^)? (`rows` $rows^)? (`root` $root^)? ($label^)? attr-dict
   }];
 }
 

@@ -63,22 +63,24 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     `placement` are beginnings of `["shard", "replicate"]`, each no longer than the next;
     (C5) a `hoisted` unit is not gathered again; (C6) `within` N: the unit is gathered again, its
     parameters are in pieces over `shard`, and N is less than `shards`, at least 2 and divides them;
-    (C7) the dtype is a float, or an integer where no parameter is trained.
+    (C7) the dtype is a float, or an integer where no parameter is trained; (C8) with `rows` the unit is one
+    table: one parameter, of rank 2 and of floats, at offset 0, and a shard is whole rows of it.
 
     `reshard`: gathered again in the backward (true) or kept from the forward. `within` N: of each
     gathered buffer a rank keeps the N-th part, its own among N neighbours on `shard`, and the backward
     gathers among those alone. `hoisted`: not even
-    gathered for each micro-batch, but once per step. Without a `placement` everything is in pieces
+    gathered for each micro-batch, but once per step. `rows`: lookups take the rows they need from the
+    ranks that have them, instead of the gathered table. Without a `placement` everything is in pieces
     over `shard`, as with `full_shard`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
                        TypeAttr:$dtype, BoolAttr:$reshard,
                        TypedArrayAttrBase<FSDP_ParamAttr, "parameters">:$params,
                        OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$hoisted,
-                       OptionalAttr<I64Attr>:$within);
+                       OptionalAttr<I64Attr>:$within, UnitAttr:$rows);
   let assemblyFormat = [{
     $sym_name `shards` $shards `x` $shard_size `:` $dtype `reshard` $reshard (`within` $within^)? (`hoisted` $hoisted^)?
-    $params (`placement` $placement^)? attr-dict
+    (`rows` $rows^)? $params (`placement` $placement^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -135,6 +137,48 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
   let assemblyFormat = [{
     $unit $reduction `params` $params `(` $grads `)` attr-dict `:` functional-type($grads, $shard)
+  }];
+}
+
+def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "rows of a table that is in pieces, at ids";
+  let description = [{
+    `result[i.., :] = 0 + table[ids[i..], :]`, the table being the one parameter of `unit`, and each row of it with
+    the rank whose shard it lies in. Each rank has ids of its own. (0 is added since ranks are: -0 becomes 0.)
+
+    Constraints: (C1) `unit` names an `fsdp.unit` with `rows`; (C2) the result is the shape of ids with the
+    table's columns appended; (C3) the operand is 1-D, and a shard of the unit or its whole buffer.
+
+    ```mlir
+    %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$shard, RankedTensorOf<[AnyInteger]>:$ids, FlatSymbolRefAttr:$unit);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$rows);
+  let assemblyFormat = [{
+    $shard `[` $ids `]` $unit attr-dict `:` type($shard) `,` type($ids) `->` type($rows)
+  }];
+}
+
+def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "add rows of all ranks into a table that is in pieces, at ids";
+  let description = [{
+    The adjoint of `fsdp.unshard_rows`: of a table of +0, `table[ids[i], :] += rows[i, :]` for i in order, rank by
+    rank; `avg` then multiplies by 1/n. Each rank keeps its shard. Of equal ids of one rank all but one
+    have rows of zeros, so that this is the sum over ranks of what each would add up for itself.
+
+    Constraints: (C1) `unit` names an `fsdp.unit` with `rows`; (C2) ids have rank 1, rows their
+    shape with the table's columns appended; (C3) the result is 1-D, and a shard of the unit or its whole buffer.
+
+    ```mlir
+    %g = fsdp.reduce_rows @wte avg %rows at %ids : tensor<16x16xf32>, tensor<16xi64> -> tensor<1024xf32>
+    ```
+  }];
+  let arguments = (ins 2DTensorOf<[AnyFloat]>:$rows, 1DTensorOf<[AnyInteger]>:$ids, FlatSymbolRefAttr:$unit,
+                       FSDP_ReductionAttr:$reduction);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$shard);
+  let assemblyFormat = [{
+    $unit $reduction $rows `at` $ids attr-dict `:` type($rows) `,` type($ids) `->` type($shard)
   }];
 }
 

@@ -59,6 +59,7 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
       module around. Modules whose children are numbers alone are lists, never units;
     - with the policy `manual`: what a file lists;
     - what `fsdp.unit = "name"` on an argument says, whatever the policy;
+    - a **table** that is looked up by rows (`gather-rows`), instead of being in the root;
     - the **root** unit: everything else. It is kept from the forward to the backward unless told otherwise;
     - frozen parameters, ignored ones, and parameters of another element type, are split
       off into units of their own (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
@@ -106,6 +107,9 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     Option<"rootReshard", "reshard-root", "std::string", "\"backward\"",
            "The root unit is gathered again in the backward (forward), kept until then (backward), "
            "or gathered once per step (step).">,
+    Option<"gatherRows", "gather-rows", "std::string", "\"auto\"",
+           "Lookups in a table of the root take the rows they need from the ranks that have them: where all ranks "
+           "together need at most half of its rows and it has 1 MiB at least (auto), always or never.">,
     Option<"remarks", "remarks", "bool", "false", "Print one remark per unit.">
   ];
   let statistics = [

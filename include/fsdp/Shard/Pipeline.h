@@ -30,6 +30,7 @@ struct ShardOptions {
   std::string ignore;                  ///< `--ignore-params`
   std::string reshardAfterForward = "true"; ///< `--reshard-after-forward`
   std::string reshardRoot = "backward"; ///< `--reshard-root`
+  std::string gatherRows = "auto";      ///< `--gather-rows`
   std::string paramStorage = "master"; ///< `--param-storage`
   std::string gradSync = "auto";       ///< `--grad-sync`
   int64_t gradAccum = 1;               ///< `--grad-accum`

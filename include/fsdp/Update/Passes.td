@@ -23,7 +23,8 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
 
     With `fsdp.no_sync` micro-batches come first, then the axes. A unit's optimizer
     state says (`#fsdp.placement`) whether a reduction leaves pieces or the whole:
-    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. Programs add in the same order,
+    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. What looked-up rows add to the gradient of
+    a table (`fsdp.rows`) has sums of its own over `shard`, and is added behind that level. Programs add in the same order,
     so that all programs round alike. Levels of size 1 are left out. Sums of
     types narrower than f32 are in f32 and rounded at the end of a level.
 
@@ -31,7 +32,7 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     - Ensures: loss and gradients are means over the global batch. With K > 1
       micro-batches in a program, its batch arguments have a leading dimension K;
       micro-batch a of rank r is number `r * A + a` in the reference.
-    - Keeps: what is computed for a micro-batch; the results.
+    - Keeps: what is computed for a micro-batch; the results, but for those of rows.
   }];
   let statistics = [
     Statistic<"numLoops", "loops", "Micro-batch loops built">,
@@ -39,6 +40,29 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
   ];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
+  let summary = "Exchange the rows that ranks look up in a table in pieces";
+  let description = [{
+    ```mlir
+    %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
+    ```
+
+    becomes an all-gather of the ids, a kernel that picks the rows that this rank has (and zeros for those of others), and
+    a reduce-scatter of these. `fsdp.reduce_rows` becomes all-gathers of ids and rows, and a `fsdp.scatter_add_rows` into
+    the rank's rows. In the reference, which has the whole table, they are `fsdp.gather_rows` and `fsdp.scatter_add_rows`.
+
+    - Requires: `fsdp-accumulate-gradients`.
+    - Ensures: no `fsdp.unshard_rows` and `fsdp.reduce_rows`.
+    - Keeps: results, to the bit, in all programs alike.
+  }];
+  let statistics = [
+    Statistic<"numLookups", "lookups", "Lookups whose rows come from other ranks">,
+    Statistic<"numReductions", "reductions", "Reductions of looked-up rows">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {

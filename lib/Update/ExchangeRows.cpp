@@ -1,0 +1,238 @@
+//===- ExchangeRows.cpp - Looked-up rows as collectives ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// n ranks have R rows of a table each, rank r those from r · R on; each looks up T ids.
+//
+//   unshard_rows    ids of all   all_gather                      [n · T]
+//                   picked       own rows at them, else 0        [n · T, D]
+//                   rows         reduce_scatter sum of picked    [T, D]
+//
+//   reduce_rows     ids of all   all_gather                      [n · T]
+//                   rows of all  all_gather                      [n · T, D]
+//                   table        0, plus rows of all, in order   [R + 1, D]
+//                   shard        · 1/n, without the last row
+//
+//  1. `first`, the rank's first row, is the rank's piece of 0, R, 2R, ...
+//  2. What lies on another rank is picked as 0, and added into row R, which nobody reads.
+//  3. Where one program has it all (the reference): gather_rows and scatter_add_rows.
+//
+// Of n numbers that the sum adds one is not 0, so it is exact in any type; and -0 becomes 0, which the reference does,
+// too. Rows that cross are of static count: all ids may lie on one rank. O(lookups) ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elementwise.h"
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_EXCHANGEROWSPASS
+#include "fsdp/Update/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Lowers the lookups of one program.
+class RowExchange {
+public:
+  RowExchange(OpBuilder &builder, Operation *op, UnitOp unit, MeshOp mesh)
+      : b(builder), loc(op->getLoc()), unit(unit), mesh(mesh), ranks(mesh.getAxisSize("shard")),
+        columns(unit.getParam(0).getType().getDimSize(1)), rows(unit.getShardSize() / columns),
+        allRows(unit.getFlatSize() / columns) {}
+
+  Value unshard(UnshardRowsOp op);
+  Value reduce(ReduceRowsOp op);
+
+private:
+  Value reshape(Value value, ArrayRef<int64_t> shape);
+  Value gather(Value value);
+  template <typename Op>
+  Value mark(Op collective);
+  Value createFirst();
+  Value pick(Value shard, Value ids, Type element);
+  Value createLocalIds(Value ids);
+  Value widen(Value value);
+
+  FlatSymbolRefAttr meshName() { return FlatSymbolRefAttr::get(mesh.getSymNameAttr()); }
+  ArrayAttr axes() { return b.getStrArrayAttr({"shard"}); }
+
+  OpBuilder &b;
+  Location loc;
+  UnitOp unit;
+  MeshOp mesh;
+  int64_t ranks, columns;
+  int64_t rows, allRows; ///< of a rank, and of all, padding included
+};
+
+struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
+  void runOnOperation() override;
+  void run(func::FuncOp func, MeshOp mesh);
+};
+
+} // namespace
+
+/// A view of the same elements.
+Value RowExchange::reshape(Value value, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getShape() == shape)
+    return value;
+  auto all = [](int64_t rank) -> SmallVector<ReassociationIndices> {
+    if (rank == 0)
+      return {};
+    return {llvm::to_vector<2>(llvm::seq<int64_t>(0, rank))};
+  };
+  auto flat = type.clone({type.getNumElements()});
+  if (type.getRank() == 0)
+    value = tensor::ExpandShapeOp::create(b, loc, flat, value, all(0));
+  else if (type.getRank() > 1)
+    value = tensor::CollapseShapeOp::create(b, loc, flat, value, all(type.getRank()));
+  if (shape.empty())
+    return tensor::CollapseShapeOp::create(b, loc, type.clone(shape), value, all(0));
+  return shape.size() == 1 ? value : tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, all(shape.size()));
+}
+
+/// Reports tell it from collectives of a whole unit.
+template <typename Op>
+Value RowExchange::mark(Op collective) {
+  collective->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
+  return collective.getResult();
+}
+
+/// Those of all ranks, one behind the other, as one list.
+Value RowExchange::gather(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value flat = reshape(value, type.getNumElements());
+  auto all = type.clone({type.getNumElements() * ranks});
+  return mark(AllGatherOp::create(b, loc, all, flat, meshName(), axes()));
+}
+
+/// The number of the rank's first row.
+Value RowExchange::createFirst() {
+  auto each = RankedTensorType::get({ranks}, b.getI64Type()), own = RankedTensorType::get({1}, b.getI64Type());
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+    Value rank = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
+    return {arith::MulIOp::create(b, rank, arith::ConstantIntOp::create(b, rows, 64))};
+  };
+  Value firsts = createElementwise(b, loc, {}, createEmpty(b, loc, each), body).front();
+  return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
+}
+
+/// Of all ids of all ranks, the number of the row in this rank's shard; `rows` for those of other ranks.
+Value RowExchange::createLocalIds(Value ids) {
+  auto type = RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+    Value id = args[0].getType().isInteger(64) ? args[0] : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
+    Value local = arith::SubIOp::create(b, id, args[1]), count = arith::ConstantIntOp::create(b, rows, 64);
+    // As unsigned, numbers below 0 are large.
+    Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
+    return {arith::SelectOp::create(b, own, local, count)};
+  };
+  return createElementwise(b, loc, {ids, createFirst()}, createEmpty(b, loc, type), body).front();
+}
+
+/// The rank's own rows at `ids`, as `element`, and zeros where it has none.
+Value RowExchange::pick(Value shard, Value ids, Type element) {
+  Value table = reshape(shard, {rows, columns}), local = createLocalIds(ids);
+  auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns}, element);
+  AffineMap all = b.getMultiDimIdentityMap(2);
+  SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
+  auto picked = linalg::GenericOp::create(
+      b, loc, type, local, createEmpty(b, loc, type), ArrayRef{all.dropResult(1), all}, loops,
+      [&](OpBuilder &nested, Location at, ValueRange args) {
+        ImplicitLocOpBuilder b(at, nested);
+        Value count = arith::ConstantIntOp::create(b, rows, 64), zero = arith::ConstantIntOp::create(b, 0, 64);
+        Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, args[0], count);
+        Value row = arith::IndexCastOp::create(b, b.getIndexType(), arith::SelectOp::create(b, own, args[0], zero));
+        Value x = tensor::ExtractOp::create(b, table, ValueRange{row, linalg::IndexOp::create(b, 1)});
+        x = arith::SelectOp::create(b, own, castFloat(b, x, element), createConstant(b, element, 0));
+        linalg::YieldOp::create(b, x);
+      });
+  return picked.getResult(0);
+}
+
+Value RowExchange::unshard(UnshardRowsOp op) {
+  auto type = cast<RankedTensorType>(op.getRows().getType());
+  if (mesh.getNumRanks() == 1) {
+    Value table = reshape(op.getShard(), {allRows, columns});
+    auto stored = type.clone(getElementTypeOrSelf(table));
+    Value found = GatherRowsOp::create(b, loc, stored, table, op.getIds());
+    auto addZero = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+      Type wide = getComputeType(args[1].getType());
+      Value x = castFloat(b, castFloat(b, args[0], args[1].getType()), wide);
+      return {castFloat(b, arith::AddFOp::create(b, x, createConstant(b, wide, 0)), args[1].getType())};
+    };
+    return createElementwise(b, loc, found, createEmpty(b, loc, type), addZero).front();
+  }
+  Value picked = pick(op.getShard(), gather(op.getIds()), type.getElementType());
+  auto own = type.clone({type.getNumElements()});
+  auto sum = ReductionKindAttr::get(b.getContext(), ReductionKind::sum);
+  Value whole = reshape(picked, own.getNumElements() * ranks);
+  Value rows = mark(FlatReduceScatterOp::create(b, loc, own, whole, meshName(), axes(), sum));
+  return reshape(rows, type.getShape());
+}
+
+/// In the type that gradients are added in.
+Value RowExchange::widen(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Type wide = getComputeType(type.getElementType());
+  if (type.getElementType() == wide)
+    return value;
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> { return {castFloat(b, args[0], wide)}; };
+  return createElementwise(b, loc, value, createEmpty(b, loc, type.clone(wide)), body).front();
+}
+
+Value RowExchange::reduce(ReduceRowsOp op) {
+  auto type = cast<RankedTensorType>(op.getShard().getType());
+  auto sent = cast<RankedTensorType>(op.getRows().getType());
+  Type wide = getComputeType(sent.getElementType());
+  auto tableOf = [&](int64_t rows) { return RankedTensorType::get({rows, columns}, wide); };
+  auto finish = [&](Value table, double factor) {
+    auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+      Value mean = args[0];
+      if (factor != 1)
+        mean = arith::MulFOp::create(b, mean, createConstant(b, wide, factor));
+      return {castFloat(b, castFloat(b, mean, sent.getElementType()), args[1].getType())};
+    };
+    return createElementwise(b, loc, reshape(table, type.getShape()), createEmpty(b, loc, type), body).front();
+  };
+  if (mesh.getNumRanks() == 1)
+    return finish(ScatterAddRowsOp::create(b, loc, tableOf(allRows), widen(op.getRows()), op.getIds(), Value()), 1);
+  Value ids = gather(op.getIds());
+  Value all = reshape(gather(op.getRows()), {sent.getDimSize(0) * ranks, columns});
+  Value table = ScatterAddRowsOp::create(b, loc, tableOf(rows + 1), widen(all), createLocalIds(ids), Value());
+  auto at = [&](int64_t value) -> OpFoldResult { return b.getIndexAttr(value); };
+  Value own = tensor::ExtractSliceOp::create(b, loc, tableOf(rows), table, {at(0), at(0)}, {at(rows), at(columns)}, {at(1), at(1)});
+  return finish(own, op.getReduction() == ReductionKind::avg ? 1.0 / ranks : 1.0);
+}
+
+void ExchangeRowsPass::run(func::FuncOp func, MeshOp mesh) {
+  func.walk([&](Operation *op) {
+    auto lookup = dyn_cast<UnshardRowsOp>(op);
+    auto reduction = dyn_cast<ReduceRowsOp>(op);
+    if (!lookup && !reduction)
+      return;
+    auto name = lookup ? lookup.getUnitAttr() : reduction.getUnitAttr();
+    OpBuilder builder(op);
+    RowExchange exchange(builder, op, SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, name), mesh);
+    op->getResult(0).replaceAllUsesWith(lookup ? exchange.unshard(lookup) : exchange.reduce(reduction));
+    op->erase();
+    ++(lookup ? numLookups : numReductions);
+  });
+}
+
+void ExchangeRowsPass::runOnOperation() {
+  for (auto func : getOperation().getOps<func::FuncOp>()) {
+    auto name = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
+    auto mesh = name ? SymbolTable::lookupNearestSymbolFrom<MeshOp>(func, name) : MeshOp();
+    if (mesh)
+      run(func, mesh);
+  }
+}
