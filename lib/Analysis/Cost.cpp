@@ -29,12 +29,7 @@ double CostModel::getKernelSeconds(func::FuncOp kernel) {
   auto [entry, isFresh] = kernels.try_emplace(kernel.getSymNameAttr());
   if (!isFresh)
     return entry->second;
-  double bytes = 0;
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    bool out = kernel.getArgAttr(index, outAttr) != nullptr, inout = kernel.getArgAttr(index, inoutAttr) != nullptr;
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      bytes += static_cast<double>(getStorageBytes(shaped)) * (!out + (out || inout));
-  }
+  auto bytes = static_cast<double>(countMovedBytes(kernel));
   MultiplyAdds work = countMultiplyAdds(kernel);
   double products = static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
                     static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds;

@@ -1,4 +1,4 @@
-//===- MultiplyAdds.cpp - Arithmetic of a kernel's products -----*- C++ -*-===//
+//===- MultiplyAdds.cpp - Products of a kernel, and its bytes ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,6 +13,7 @@
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -80,4 +81,12 @@ MultiplyAdds fsdp::countMultiplyAdds(Operation *kernel) {
   kernel->walk([&](AttentionOp op) { add(op, 2); });
   kernel->walk([&](AttentionGradOp op) { add(op, 5); });
   return counts;
+}
+
+uint64_t fsdp::countMovedBytes(func::FuncOp kernel) {
+  uint64_t bytes = 0;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (auto tensor = dyn_cast<ShapedType>(type))
+      bytes += static_cast<uint64_t>(getStorageBytes(tensor)) * (kernel.getArgAttr(index, inoutAttr) ? 2 : 1);
+  return bytes;
 }

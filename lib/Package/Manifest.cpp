@@ -390,16 +390,6 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
   return fb::CreateCommand(builder, kind, body, text);
 }
 
-/// What a kernel reads and writes: what it updates, twice.
-static uint64_t countMovedBytes(func::FuncOp kernel) {
-  uint64_t bytes = 0;
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    if (auto tensor = dyn_cast<ShapedType>(type))
-      bytes += static_cast<uint64_t>(getStorageBytes(tensor)) * (kernel.getArgAttr(index, inoutAttr) ? 2 : 1);
-  }
-  return bytes;
-}
-
 LogicalResult ManifestBuilder::addKernels() {
   llvm::StringMap<const KernelInfo *> known;
   for (const KernelInfo &kernel : image.kernels)

@@ -7,7 +7,7 @@
 #ifndef FSDP_ANALYSIS_MULTIPLYADDS_H
 #define FSDP_ANALYSIS_MULTIPLYADDS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::fsdp {
 
@@ -17,6 +17,9 @@ struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
+
+/// Bytes that a kernel reads and writes: each binding once, and what it updates in place twice.
+uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp
 
