@@ -10,7 +10,9 @@ def linear(points):
     sizes = sorted((int(s), json.load(open(path))["memory"]["activations"]) for s, path in (p.split("=") for p in points))
     slopes = [(b - a) / (t - s) for (s, a), (t, b) in zip(sizes, sizes[1:])]
     print("activations per token:", ", ".join(f"{slope:.0f}" for slope in slopes))
-    assert len(slopes) > 1 and max(slopes) <= 1.03 * min(slopes), sizes
+    # What grows with the square makes slopes grow; they may shrink a little, where the moment of the peak changes.
+    grows = any(later > 1.03 * earlier for earlier, later in zip(slopes, slopes[1:]))
+    assert len(slopes) > 1 and not grows and max(slopes) <= 1.1 * min(slopes), sizes
 
 
 def read(path, length, vocabulary):
