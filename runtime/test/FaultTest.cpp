@@ -86,6 +86,28 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
+TEST_F(Faults, OverNcclBetweenProcesses) { // F1, F2, F17; the library stands in for NCCL
+  std::string how = "--processes --backend=nccl ";
+  check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
+  check(everywhere("stop", how + "--heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "reduce"}));
+  check(everywhere("hang", how + "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
+}
+
+TEST_F(Faults, NcclFailsBetweenProcesses) { // F17: what the library reports, or never ends
+  std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
+  check({{"", toy, "FSDPRT_NCCL_STUB=error=6,error_rank=1,error_at=5", FSDPRT_LOST,
+          {"step ", "rank 1 at collective ", "NCCL reports error 6, 'remote process exited or there was a network error' (net: connection closed by peer)",
+           "the last collectives of all ranks are in flight.0"}},
+         {"", toy, "FSDPRT_NCCL_STUB=error=3,error_rank=2,error_at=5", FSDPRT_FAILED, {"rank 2 at collective ", "error 3, 'internal error'"}},
+         {"", toy, "FSDPRT_NCCL_STUB=hang_at=5", FSDPRT_HUNG,
+          {"waited 6 s at collective ", "which all its ranks have begun and NCCL 2.30.7", "has not completed", "last seen in step"}},
+         {"", toy, "FSDPRT_NCCL_STUB=init_hang=1", FSDPRT_HUNG, {"ranks cannot meet over NCCL 2.30.7", "not all of 3 did within 6 s"}},
+         {"", toy, "FSDPRT_NCCL_STUB=init_error=2,init_error_rank=1", FSDPRT_FAILED, {"ranks cannot meet over NCCL", "no socket interface found"}},
+         {"", toy, "FSDPRT_NCCL_STUB=late_rank=1,late_ms=100", 0, {"step 4/4"}},
+         {"", toy, "FSDPRT_NCCL_STUB=version=21700", FSDPRT_BAD_INPUT, {"expected NCCL 2.18.1 or later, found 2.17.0"}},
+         {"exit:1:compute:2", toy, "", FSDPRT_LOST, {"rank 1", "ended with exit code 0 before the run did", "step 2"}}});
+}
+
 TEST_F(Faults, EndsEarly) { // F4, F15
   std::string toy = at("toy3.fsdp") + " --processes --timeout-seconds=8";
   check({{"exit:1:compute:2", toy, "", FSDPRT_LOST, {"rank 1", "ended with exit code 0 before the run did", "step 2"}},

@@ -204,6 +204,23 @@ TEST_F(MpiRun, TakesWeightsAndSaysWhoItIs) {
     EXPECT_NE(text("t.json").find(rank), std::string::npos) << rank;
 }
 
+TEST_F(MpiRun, LeavesTheSameFilesOverNccl) { // which a library stands in for; MPI brings ranks together
+  for (int ranks : {1, 2, 4}) {
+    std::string n = std::to_string(ranks), common = "toy" + n + ".fsdp --text=words --save-every=3 --save=";
+    expect(0, "step 6/6", common + "a" + n + " --steps=6 --export=a.st");
+    expectMpi(ranks, 0, "ranks meet over NCCL 2.30.7", common + "b" + n + " --steps=6 --export=b.st --backend=nccl");
+    expectSame("a.st", "b.st");
+    expectSame("a" + n, "b" + n);
+  }
+}
+
+TEST_F(MpiRun, NcclFails) {
+  expectMpi(2, FSDPRT_FAILED, "rank 1 at collective ", "toy2.fsdp --steps=4 --backend=nccl", "env FSDPRT_NCCL_STUB=error=3,error_rank=1,error_at=5");
+  Result result = run("toy2.fsdp --steps=4 --backend=nccl --timeout-seconds=6", mpi(2, "env FSDPRT_NCCL_STUB=hang_at=5"));
+  EXPECT_NE(result.code, 0) << result.output;
+  EXPECT_NE(result.output.find("which all its ranks have begun and NCCL 2.30.7"), std::string::npos) << result.output;
+}
+
 TEST_F(MpiRun, ChecksAgainstUnsharded) {
   expectMpi(2, 0, "check against unsharded passed: 5 steps on 2 ranks", "toy2.fsdp --text=words --steps=5 --check-against=unsharded");
   expectMpi(2, 1, "check against unsharded failed",

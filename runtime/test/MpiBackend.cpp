@@ -13,6 +13,7 @@
 #include "Meetings.h"
 #include "collectives/Agreement.h"
 #include "collectives/Mpi.h"
+#include "collectives/Nccl.h"
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -22,8 +23,12 @@ using namespace fsdprt::test;
 
 static constexpr double meetingSeconds = 120;
 
-static void attend(const Meeting &meeting, MpiReduce reduce, const std::function<void(Attendee &)> &body) {
-  MpiCommunicator communicator(meeting.mesh, MpiLibrary::get(meetingSeconds).rank(), reduce, "", meeting.timeoutSeconds, meetingSeconds);
+static std::unique_ptr<MpiCommunicator> join(const Meeting &meeting, MpiReduce reduce) {
+  return std::make_unique<MpiCommunicator>(meeting.mesh, MpiLibrary::get(meetingSeconds).rank(), reduce, "",
+                                           meeting.timeoutSeconds, meetingSeconds);
+}
+
+static void attend(const Meeting &meeting, Communicator &communicator, const std::function<void(Attendee &)> &body) {
   attendAlone(communicator, meeting, communicator.firstRank(), /*sumsInOrder=*/true, body);
   if (!communicator.getWatch().hasFailed())
     communicator.leave();
@@ -36,12 +41,31 @@ public:
   bool isOneProcess() const override { return false; }
   bool canMeet(uint32_t ranks) const override { return MpiLibrary::get(meetingSeconds).size() == ranks; }
   void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
-    attend(meeting, MpiReduce::ordered, body);
+    attend(meeting, *join(meeting, MpiReduce::ordered), body);
   }
 };
 } // namespace
 
 static RegisterBackend registered(std::make_unique<MpiBackend>());
+
+#ifdef FSDPRT_NCCL_STUB_LIBRARY
+static const int paths = setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1) |
+                         setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
+
+namespace {
+/// NCCL, or what stands in for it, between processes that MPI brings together.
+class NcclOverMpi final : public MpiBackend {
+public:
+  const char *name() const override { return "nccl_over_mpi"; }
+  void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
+    NcclCommunicator communicator(join(meeting, MpiReduce::ordered), /*spins=*/100);
+    attend(meeting, communicator, body);
+  }
+};
+} // namespace
+
+static RegisterBackend overNccl(std::make_unique<NcclOverMpi>());
+#endif
 
 static uint32_t processes() { return MpiLibrary::get(meetingSeconds).size(); }
 
@@ -51,7 +75,7 @@ static void checkLibrarySums(fb::CollectiveKind kind, DType type, fb::Reduction 
   constexpr uint64_t count = 5003;
   uint32_t ranks = processes(), sent = kind == fb::CollectiveKind::reduce_scatter ? ranks : 1;
   Meeting meeting{Mesh({{"shard", ranks}}), {{kind, reduction, type, count, 0, {0}, 1, "", ""}}};
-  attend(meeting, MpiReduce::library, [&](Attendee &at) {
+  attend(meeting, *join(meeting, MpiReduce::library), [&](Attendee &at) {
     auto *target = reinterpret_cast<Float *>(at.arena.at(0)), *source = inPlace ? target : target + count;
     for (int round = 0; round < 2; ++round) {
       for (uint64_t i = 0; i < count * sent; ++i)

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Communicators: how they come to be and end, and what is checked of calls on them. Streams, memory and the moving of
-// data are in NcclStubDevice.cpp. One lock is around everything; no call waits for anything else, and nothing happens but
-// in calls.
+// data are in NcclStubDevice.cpp. One lock is around everything of a process, and inside of it briefly the one of what is
+// shared; no call waits for anything else, and nothing happens but in calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +62,7 @@ void fsdprt_nccl_stub_reset() {
   State &all = state();
   all.switches.clear();
   all.calls.clear();
-  all.violations = all.made = all.executed = 0;
-  all.begunBy.clear();
+  all.violations = all.made = 0;
   all.firstViolation = all.lastError = "";
 }
 
@@ -109,7 +108,7 @@ public:
       result = all.wrong(format("%s: another thread is inside of this communicator", function));
     else if (comm->isGone)
       result = all.wrong(format("%s: this communicator has been destroyed or aborted", function));
-    else if (!anyTime && comm->underWay)
+    else if (!anyTime && isUnderWay())
       result = all.wrong(format("%s: this communicator has a call under way", function));
   }
   ~CommCall() {
@@ -120,6 +119,10 @@ public:
   NcclResult result = ncclOk;
 
 private:
+  bool isUnderWay() const {
+    WorldLock lock(*comm->world);
+    return !lock || comm->self().underWay;
+  }
   bool isAlone;
   Guard guard;
 };
@@ -127,28 +130,60 @@ private:
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
 
+/// The caller has the world's lock.
 NcclResult began(Comm *comm) {
-  comm->underWay = true;
+  comm->self().underWay = true;
   groupHasUnderWay |= groupDepth > 0;
   return ncclInProgress;
 }
 
 /// All members have come.
-void complete(const Clique &clique) {
-  for (Comm *member : clique.members)
-    member->underWay = false;
+void complete(Clique &clique) {
+  for (Member &member : clique.members)
+    member.underWay = false;
 }
 
-Comm *makeComm(Clique *clique, uint32_t place, uint32_t worldRank, CudaContext context) {
+NcclResult standsStill() {
+  state().lastError = "a process that stands still is inside of a call";
+  return ncclSystemError;
+}
+
+Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank, CudaContext context) {
   Comm *comm = new Comm; // never freed, so that a late call on it is seen
+  comm->world = std::move(world);
+  comm->clique = clique;
   comm->place = place;
   comm->worldRank = worldRank;
   comm->context = context;
-  comm->clique = clique;
-  clique->members[place] = comm;
+  comm->self().worldRank = worldRank;
+  comm->self().isThere = true;
   ++state().made;
   ++state().living;
   return comm;
+}
+
+/// All have said where they want to be.
+bool split(World &world, Clique &parent) {
+  std::vector<Member *> members;
+  for (uint32_t i = 0; i < parent.size; ++i)
+    members.push_back(&parent.members[i]);
+  std::sort(members.begin(), members.end(), [](const Member *a, const Member *b) {
+    return std::pair(a->color, a->key) < std::pair(b->color, b->key);
+  });
+  for (size_t begin = 0, end; begin < members.size(); begin = end) {
+    for (end = begin; end < members.size() && members[end]->color == members[begin]->color;)
+      ++end;
+    uint32_t child = world.addClique(static_cast<uint32_t>(end - begin));
+    if (child == mostCliques)
+      return false;
+    for (size_t i = begin; i < end; ++i) {
+      members[i]->child = child;
+      members[i]->childPlace = static_cast<uint32_t>(i - begin);
+    }
+  }
+  parent.splits = 0;
+  ++parent.splitRounds;
+  return true;
 }
 
 bool isGood(const NcclConfig *config) {
@@ -185,9 +220,11 @@ const char *ncclGetLastError(NcclComm) {
 
 NcclResult ncclGetUniqueId(NcclId *id) {
   Guard guard("ncclGetUniqueId");
-  static uint64_t number = 0;
-  std::memset(id->bytes, 0, sizeof id->bytes);
-  std::snprintf(id->bytes, sizeof id->bytes, "fsdprt stub %llu", static_cast<unsigned long long>(++number));
+  std::shared_ptr<World> world = World::make();
+  if (!world)
+    return ncclSystemError;
+  *id = world->getId();
+  state().promised = world;
   return ncclOk;
 }
 
@@ -202,16 +239,27 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
     all.lastError = "bootstrap: no socket interface found";
     return static_cast<NcclResult>(all.value("init_error", 0));
   }
-  Clique *&clique = all.cliques[id.bytes];
-  if (!clique)
-    clique = new Clique(static_cast<uint32_t>(ranks));
-  if (rank < 0 || rank >= ranks || clique->members.size() != static_cast<size_t>(ranks) || clique->members[rank])
+  std::shared_ptr<World> world = World::find(id);
+  if (world == all.promised)
+    all.promised = nullptr;
+  if (!world) {
+    all.lastError = "bootstrap: whoever made the id is gone";
+    return ncclSystemError;
+  }
+  WorldLock lock(*world);
+  if (!lock)
+    return standsStill();
+  uint32_t size = static_cast<uint32_t>(ranks), place = static_cast<uint32_t>(rank);
+  if ((*world)->cliques == 0 && world->addClique(size) == mostCliques)
+    return all.wrong("ncclCommInitRankConfig: too many ranks");
+  Clique &clique = (*world)->clique[0];
+  if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
     return all.wrong("ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
-  Comm *made = makeComm(clique, static_cast<uint32_t>(rank), static_cast<uint32_t>(rank), all.current);
+  Comm *made = makeComm(world, 0, place, place, all.current);
   *comm = handleOf(made);
   NcclResult result = began(made);
-  if (++clique->joined == clique->members.size() && !all.value("init_hang", 0))
-    complete(*clique);
+  if (++clique.joined == clique.size && !all.value("init_hang", 0))
+    complete(clique);
   return result;
 }
 
@@ -221,28 +269,28 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
     return call.result;
   if (config && !isGood(config))
     return state().wrong("ncclCommSplit: expected a config that says what it is, and does not block");
-  Clique &parent = *call.comm->clique;
-  parent.splits.push_back({call.comm, color, key, newComm});
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  Clique &parent = call.comm->shared();
+  call.comm->self().color = color;
+  call.comm->self().key = key;
+  call.comm->splitTo = newComm;
+  call.comm->splitRound = parent.splitRounds;
   NcclResult result = began(call.comm);
-  if (parent.splits.size() < parent.members.size())
-    return result;
-  std::sort(parent.splits.begin(), parent.splits.end(), [](const Split &a, const Split &b) {
-    return std::pair(a.color, a.key) < std::pair(b.color, b.key);
-  });
-  for (size_t begin = 0, end; begin < parent.splits.size(); begin = end) {
-    for (end = begin; end < parent.splits.size() && parent.splits[end].color == parent.splits[begin].color;)
-      ++end;
-    auto *child = new Clique(static_cast<uint32_t>(end - begin));
-    for (size_t i = begin; i < end; ++i) {
-      const Split &split = parent.splits[i];
-      Comm *from = split.parent;
-      Comm *made = makeComm(child, static_cast<uint32_t>(i - begin), from->worldRank, from->context);
-      *split.to = handleOf(made); // only now: while the parent's call is under way there is none
-      from->underWay = false;
-    }
-  }
-  parent.splits.clear();
+  if (++parent.splits == parent.size && !split(*call.comm->world, parent))
+    return state().wrong("ncclCommSplit: too many communicators");
   return result;
+}
+
+/// Of a split that is over: only now, while the parent's call is under way there is none.
+static void takeChild(Comm *comm) {
+  if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
+    return;
+  const Member &self = comm->self();
+  *comm->splitTo = handleOf(makeComm(comm->world, self.child, self.childPlace, comm->worldRank, comm->context));
+  comm->splitTo = nullptr;
+  comm->self().underWay = false;
 }
 
 NcclResult ncclCommGetAsyncError(NcclComm handle, NcclResult *error) {
@@ -250,9 +298,16 @@ NcclResult ncclCommGetAsyncError(NcclComm handle, NcclResult *error) {
   if (call.result != ncclOk)
     return call.result;
   advance();
-  *error = call.comm->error != ncclOk ? call.comm->error : call.comm->underWay ? ncclInProgress : ncclOk;
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  takeChild(call.comm);
+  Member &self = call.comm->self();
+  *error = self.error != ncclOk ? self.error : self.underWay ? ncclInProgress : ncclOk;
+  if (self.error != ncclOk && *call.comm->shared().problem)
+    state().lastError = call.comm->shared().problem;
   if (call.comm->looks > 0 && --call.comm->looks == 0)
-    call.comm->underWay = false;
+    self.underWay = false;
   return ncclOk;
 }
 
@@ -260,9 +315,12 @@ NcclResult ncclCommFinalize(NcclComm handle) {
   CommCall call("ncclCommFinalize", handle, false);
   if (call.result != ncclOk)
     return call.result;
-  Clique &clique = *call.comm->clique;
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  Clique &clique = call.comm->shared();
   NcclResult result = began(call.comm);
-  if (++clique.finalized == clique.members.size())
+  if (++clique.finalized == clique.size)
     complete(clique);
   return result;
 }
@@ -272,6 +330,7 @@ static void end(Comm *comm) {
   --state().living;
   state().registered -= comm->registrations;
   forget(comm);
+  comm->world = nullptr;
 }
 
 NcclResult ncclCommDestroy(NcclComm handle) {
@@ -288,7 +347,8 @@ NcclResult ncclCommAbort(NcclComm handle) {
   CommCall call("ncclCommAbort", handle, true);
   if (call.result != ncclOk)
     return call.result;
-  call.comm->clique->isBroken = true; // the others' collectives do not end any more
+  if (WorldLock lock(*call.comm->world); lock)
+    call.comm->shared().isBroken = true; // the others' collectives do not end any more
   end(call.comm);
   return ncclOk;
 }
@@ -332,55 +392,61 @@ NcclResult ncclGroupEnd() {
 
 //===- Collectives ----------------------------------------------------------===//
 
-static NcclResult collective(const char *function, Work work, NcclComm handle, CudaStream stream) {
-  CommCall call(function, handle, false);
+static NcclResult collective(Call what, const void *source, void *target, NcclComm handle, CudaStream stream) {
+  CommCall call(what.function, handle, false);
   if (call.result != ncclOk)
     return call.result;
   Comm *comm = call.comm;
   State &all = state();
   Stream *on = all.stream(stream);
   if (!on || on->context != comm->context)
-    return all.wrong(format("%s: expected a stream of the communicator's device", function));
-  size_t members = comm->clique->members.size(), bytes = work.count * sizeOf(work.type);
-  if (!canReach(work.source, bytes * (work.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
-      !canReach(work.target, bytes * (work.kind == fb::CollectiveKind::all_gather ? members : 1)))
-    return all.wrong(format("%s: the device cannot reach the source or the target", function));
-  work.function = function;
-  uint64_t number = ++all.begunBy[comm->worldRank];
-  if (all.value("error", 0) && all.value("error_rank", 0) == comm->worldRank &&
-      all.value("error_at", 1) == static_cast<int64_t>(number)) {
-    comm->error = static_cast<NcclResult>(all.value("error", 0));
-    all.lastError = "net: connection closed by peer";
-    return ncclInProgress; // and never comes
+    return all.wrong(format("%s: expected a stream of the communicator's device", what.function));
+  size_t members = comm->shared().size, bytes = what.count * sizeOf(what.type);
+  if (!canReach(source, bytes * (what.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
+      !canReach(target, bytes * (what.kind == fb::CollectiveKind::all_gather ? members : 1)))
+    return all.wrong(format("%s: the device cannot reach the source or the target", what.function));
+  uint64_t number;
+  {
+    WorldLock lock(*comm->world);
+    if (!lock)
+      return standsStill();
+    number = ++(*comm->world)->begunBy[comm->worldRank];
+    if (all.value("error", 0) && all.value("error_rank", 0) == comm->worldRank &&
+        all.value("error_at", 1) == static_cast<int64_t>(number)) {
+      comm->self().error = static_cast<NcclResult>(all.value("error", 0));
+      all.lastError = "net: connection closed by peer";
+      return ncclInProgress; // and never comes
+    }
   }
-  submit(comm, *on, work);
+  submit(comm, *on, what, source, target);
   if (number % 3 == 0) // some calls return at once
     return ncclOk;
   comm->looks = 2;
-  return began(comm);
+  WorldLock lock(*comm->world);
+  return lock ? began(comm) : standsStill();
 }
 
 NcclResult ncclAllGather(const void *source, void *target, size_t count, NcclType type, NcclComm comm,
                          CudaStream stream) {
-  return collective("ncclAllGather", {fb::CollectiveKind::all_gather, type, ncclSum, count, 0, source, target}, comm,
+  return collective({fb::CollectiveKind::all_gather, type, ncclSum, count, 0, "ncclAllGather"}, source, target, comm,
                     stream);
 }
 
 NcclResult ncclReduceScatter(const void *source, void *target, size_t count, NcclType type, NcclOperation operation,
                              NcclComm comm, CudaStream stream) {
-  return collective("ncclReduceScatter",
-                    {fb::CollectiveKind::reduce_scatter, type, operation, count, 0, source, target}, comm, stream);
+  return collective({fb::CollectiveKind::reduce_scatter, type, operation, count, 0, "ncclReduceScatter"}, source, target,
+                    comm, stream);
 }
 
 NcclResult ncclAllReduce(const void *source, void *target, size_t count, NcclType type, NcclOperation operation,
                          NcclComm comm, CudaStream stream) {
-  return collective("ncclAllReduce", {fb::CollectiveKind::all_reduce, type, operation, count, 0, source, target}, comm,
+  return collective({fb::CollectiveKind::all_reduce, type, operation, count, 0, "ncclAllReduce"}, source, target, comm,
                     stream);
 }
 
 NcclResult ncclBroadcast(const void *source, void *target, size_t count, NcclType type, int root, NcclComm comm,
                          CudaStream stream) {
-  return collective("ncclBroadcast", {fb::CollectiveKind::broadcast, type, ncclSum, count, root, source, target}, comm,
+  return collective({fb::CollectiveKind::broadcast, type, ncclSum, count, root, "ncclBroadcast"}, source, target, comm,
                     stream);
 }
 

@@ -26,97 +26,128 @@ static DType dtypeOf(NcclType type) {
 }
 
 /// What all have to say the same of.
-static std::string textOf(const Work &work) {
-  return format("%s(%zu, type %d, op %d, root %d)", work.function, work.count,
-                static_cast<int>(work.type), static_cast<int>(work.operation), work.root);
+static std::string textOf(const Call &call) {
+  return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
+                static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
 }
 
-static bool agree(Clique &clique, Meeting &meeting) {
-  const std::string first = textOf(meeting.parts[0].work);
-  for (size_t i = 1; i < meeting.parts.size(); ++i) {
-    std::string other = textOf(meeting.parts[i].work);
+static bool agree(Clique &clique, const Slot &slot) {
+  const std::string first = textOf(slot.calls[0]);
+  for (uint32_t i = 1; i < clique.size; ++i) {
+    std::string other = textOf(slot.calls[i]);
     if (other == first)
       continue;
-    state().wrong(format("collectives differ: rank %u has %s, rank %u %s", clique.members[0]->worldRank,
-                         first.c_str(), clique.members[i]->worldRank, other.c_str()));
-    for (Comm *member : clique.members)
-      member->error = ncclInvalidUsage;
+    std::string problem = format("collectives differ: rank %u has %s, rank %u %s", clique.members[0].worldRank,
+                                 first.c_str(), clique.members[i].worldRank, other.c_str());
+    state().wrong(problem);
+    std::snprintf(clique.problem, sizeof clique.problem, "%s", problem.c_str());
+    for (Member &member : clique.members)
+      member.error = ncclInvalidUsage;
     return false;
   }
   return true;
 }
 
-/// All results first, since a target may be a source.
-static void execute(Meeting &meeting) {
-  const Work &first = meeting.parts[0].work;
-  size_t members = meeting.parts.size(), bytes = first.count * stub::sizeOf(first.type);
-  std::vector<const std::byte *> sources;
-  for (const Part &part : meeting.parts)
-    sources.push_back(static_cast<const std::byte *>(part.work.source));
-  std::vector<std::byte> result;
-  if (first.kind == fb::CollectiveKind::all_gather) {
-    for (const std::byte *source : sources)
-      result.insert(result.end(), source, source + bytes);
-  } else if (first.kind == fb::CollectiveKind::broadcast) {
-    result.assign(sources[first.root], sources[first.root] + bytes);
-  } else {
-    size_t pieces = first.kind == fb::CollectiveKind::reduce_scatter ? members : 1;
-    result.resize(bytes * pieces);
-    reduceInOrder(dtypeOf(first.type), first.operation == ncclAvg, sources.data(), static_cast<uint32_t>(members), 0,
-                  first.count * pieces, result.data());
-  }
-  for (size_t i = 0; i < members; ++i) {
-    bool scatters = first.kind == fb::CollectiveKind::reduce_scatter;
-    size_t size = scatters ? bytes : result.size();
-    if (size)
-      std::memcpy(meeting.parts[i].work.target, result.data() + (scatters ? i * bytes : 0), size);
-  }
+static size_t bytesOf(const Call &call) { return call.count * stub::sizeOf(call.type); }
+
+/// Leaves what a member gives.
+static bool give(const Command &command, uint32_t slot) {
+  const Comm &comm = *command.comm;
+  const Call &call = command.call;
+  bool scatters = call.kind == fb::CollectiveKind::reduce_scatter;
+  if (call.kind == fb::CollectiveKind::broadcast && static_cast<uint32_t>(call.root) != comm.place)
+    return true;
+  return comm.world->leave(comm.clique, slot, comm.place, command.source,
+                           bytesOf(call) * (scatters ? comm.shared().size : 1));
 }
 
-void stub::submit(Comm *comm, Stream &stream, const Work &work) {
-  uint64_t number = comm->submitted++;
-  Meeting &meeting = comm->clique->meetings[number];
-  meeting.parts.resize(comm->clique->members.size());
+/// Takes what a member gets.
+static bool take(const Command &command, uint32_t slot) {
+  const Comm &comm = *command.comm;
+  const Call &call = command.call;
+  uint32_t members = comm.shared().size;
+  size_t bytes = bytesOf(call);
+  auto *target = static_cast<std::byte *>(command.target);
+  if (call.kind == fb::CollectiveKind::broadcast)
+    return comm.world->take(comm.clique, slot, static_cast<uint32_t>(call.root), 0, target, bytes);
+  bool sums = call.kind != fb::CollectiveKind::all_gather, isRight = true;
+  std::vector<std::byte> sources(sums ? members * bytes : 0);
+  std::vector<const std::byte *> parts;
+  for (uint32_t i = 0; i < members; ++i) {
+    size_t from = call.kind == fb::CollectiveKind::reduce_scatter ? comm.place * bytes : 0;
+    std::byte *into = (sums ? sources.data() : target) + i * bytes;
+    isRight = isRight && comm.world->take(comm.clique, slot, i, from, into, bytes);
+    parts.push_back(into);
+  }
+  if (sums)
+    reduceInOrder(dtypeOf(call.type), call.operation == ncclAvg, parts.data(), members, 0, call.count, target);
+  return isRight;
+}
+
+void stub::submit(Comm *comm, Stream &stream, const Call &call, const void *source, void *target) {
   bool isLate = state().value("late_rank", -1) == comm->worldRank;
   double delay = isLate ? static_cast<double>(state().value("late_ms", 0)) / 1000 : 0;
-  meeting.parts[comm->place] = {true, false, work, monotonicSeconds() + delay};
   Command command;
   command.comm = comm;
-  command.number = number;
+  command.number = comm->submitted++;
+  command.call = call;
+  command.source = source;
+  command.target = target;
+  command.notBefore = monotonicSeconds() + delay;
   stream.commands.push_back(command);
   advance();
 }
 
-/// The collective at the front of a stream. True when it has ended.
-static bool arrive(const Command &command) {
-  Clique &clique = *command.comm->clique;
-  Meeting &meeting = clique.meetings[command.number];
-  if (meeting.isDone)
+/// A member comes to its collective. False: not yet.
+static bool come(Command &command, Slot &slot, uint32_t place) {
+  if (command.hasArrived)
     return true;
-  Part &part = meeting.parts[command.comm->place];
-  if (!part.hasArrived && monotonicSeconds() >= part.notBefore) {
-    part.hasArrived = true;
-    ++meeting.arrived;
-  }
-  if (meeting.arrived < meeting.parts.size() || meeting.hangs || clique.isBroken)
+  if (monotonicSeconds() < command.notBefore || slot.uses != command.number / mostUnderWay)
     return false;
-  meeting.hangs = static_cast<int64_t>(++state().executed) == state().value("hang_at", 0) || !agree(clique, meeting);
-  if (!meeting.hangs)
-    execute(meeting);
-  return meeting.isDone = !meeting.hangs;
+  if (!give(command, place)) {
+    command.comm->self().error = ncclSystemError;
+    return false;
+  }
+  slot.calls[command.comm->place] = command.call;
+  ++slot.arrived;
+  return command.hasArrived = true;
+}
+
+/// The collective at the front of a stream. True when it has ended.
+static bool arrive(Command &command) {
+  Comm &comm = *command.comm;
+  WorldLock lock(*comm.world);
+  if (!lock || (*comm.world)->isBroken)
+    return false;
+  Clique &clique = comm.shared();
+  uint32_t place = static_cast<uint32_t>(command.number % mostUnderWay);
+  Slot &slot = clique.slots[place];
+  if (!come(command, slot, place) || slot.arrived < clique.size || clique.isBroken)
+    return false;
+  if (slot.verdict == Slot::open) {
+    bool hangs = static_cast<int64_t>(++(*comm.world)->executed) == state().value("hang_at", 0) || !agree(clique, slot);
+    slot.verdict = hangs ? Slot::hangs : Slot::agreed;
+  }
+  if (slot.verdict == Slot::hangs)
+    return false;
+  if (!take(command, place)) {
+    comm.self().error = ncclSystemError;
+    return false;
+  }
+  if (++slot.passed < clique.size)
+    return true;
+  for (uint32_t i = 0; i < clique.size; ++i)
+    comm.world->forget(comm.clique, place, i);
+  slot.arrived = slot.passed = 0;
+  slot.verdict = Slot::open;
+  ++slot.uses;
+  return true;
 }
 
 static bool step(Stream &stream) {
   Command &command = stream.commands.front();
   if (command.comm && !arrive(command))
     return false;
-  if (command.comm) {
-    auto &meetings = command.comm->clique->meetings;
-    auto found = meetings.find(command.number);
-    found->second.parts[command.comm->place].isThere = false;
-    if (std::none_of(found->second.parts.begin(), found->second.parts.end(), [](const Part &p) { return p.isThere; }))
-      meetings.erase(found); // all have passed it
-  }
   if (command.event)
     command.event->reached = std::max(command.event->reached, command.number);
   if (command.fill)
@@ -190,6 +221,12 @@ CudaResult cuDeviceGetCount(int *count) {
 
 CudaResult cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
+  return cudaOk;
+}
+
+CudaResult cuDeviceGetUuid_v2(void *uuid, int device) {
+  std::memset(uuid, 0, 16);
+  std::memcpy(uuid, &device, sizeof device);
   return cudaOk;
 }
 

@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A clique is what the communicators of its members have in common: their n-th collectives are one. A collective is at
-// the front of a member's stream or is not; when it is for all members it is done, for all at once.
+// What is of one process: its communicators, its streams, and what is counted. What communicators have in common is in
+// NcclStubWorld.h. A collective is at the front of a member's stream or is not; when it is for all members it is done.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TEST_NCCLSTUBSTATE_H
 #define FSDPRT_TEST_NCCLSTUBSTATE_H
 
-#include "collectives/NcclLibrary.h"
+#include "NcclStubWorld.h"
 #include "core/Error.h"
-#include "fsdprt/artifact_generated.h"
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -26,56 +26,19 @@
 
 namespace fsdprt::stub {
 
-struct Clique;
-
 struct Comm {
-  Clique *clique = nullptr;
-  uint32_t place = 0, worldRank = 0; // in the clique; in the first communicator
+  std::shared_ptr<World> world;
+  uint32_t clique = 0, place = 0, worldRank = 0; // in the clique; in the first communicator
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
-  bool isGone = false, underWay = false;
+  bool isGone = false;
   int looks = 0; // until what is under way has ended
-  NcclResult error = ncclOk;
+  NcclComm *splitTo = nullptr; // written when the split that is under way is over: the one behind so many
+  uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
-};
 
-/// What one member gives to a collective.
-struct Work {
-  fb::CollectiveKind kind;
-  NcclType type;
-  NcclOperation operation;
-  size_t count;
-  int root;
-  const void *source;
-  void *target;
-  const char *function = "";
-};
-
-struct Part {
-  bool isThere = false, hasArrived = false;
-  Work work;
-  double notBefore = 0;
-};
-
-struct Meeting {
-  std::vector<Part> parts;
-  size_t arrived = 0;
-  bool isDone = false, hangs = false;
-};
-
-struct Split {
-  Comm *parent;
-  int color, key;
-  NcclComm *to;
-};
-
-struct Clique {
-  explicit Clique(uint32_t size) : members(size) {}
-  std::vector<Comm *> members;
-  size_t joined = 0, finalized = 0;
-  bool isBroken = false; // a member has aborted
-  std::vector<Split> splits;
-  std::map<uint64_t, Meeting> meetings; // by number
+  Clique &shared() const { return (*world)->clique[clique]; }
+  Member &self() const { return shared().members[place]; }
 };
 
 struct Event {
@@ -86,6 +49,11 @@ struct Event {
 struct Command {
   Comm *comm = nullptr;
   uint64_t number = 0; // of the collective, or of the event's record
+  Call call;
+  const void *source = nullptr;
+  void *target = nullptr;
+  bool hasArrived = false;
+  double notBefore = 0;
   Event *event = nullptr;
   void *fill = nullptr;
   unsigned char value = 0;
@@ -101,10 +69,9 @@ struct State {
   std::mutex lock;
   std::map<std::string, int64_t> switches;
   std::map<std::string, uint64_t> calls;
-  uint64_t violations = 0, made = 0, living = 0, registered = 0, executed = 0;
+  uint64_t violations = 0, made = 0, living = 0, registered = 0;
   std::string firstViolation, lastError;
-  std::map<std::string, Clique *> cliques; // by id
-  std::map<uint32_t, uint64_t> begunBy;    // collectives, by rank
+  std::shared_ptr<World> promised; // whose id was given out last, until a rank here has joined it
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
   static thread_local CudaContext current;
@@ -140,7 +107,7 @@ inline uint64_t sizeOf(NcclType type) {
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
 /// Puts a member's part of its next collective on a stream.
-void submit(Comm *comm, Stream &stream, const Work &work);
+void submit(Comm *comm, Stream &stream, const Call &call, const void *source, void *target);
 /// Everything that can go on does.
 void advance();
 bool hasWork(const Comm *comm);

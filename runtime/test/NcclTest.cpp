@@ -273,10 +273,17 @@ TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclId id;
   ASSERT_EQ(nccl.getUniqueId(&id), ncclOk);
   NcclRank a(nccl, cuda, 0, 1), b(nccl, cuda, 1, 1);
+  auto settle = [&] {
+    for (int i = 0; i < 100 && (!a.isSettled() || !b.isSettled());)
+      ++i;
+    ASSERT_TRUE(a.isSettled() && b.isSettled());
+  };
   a.joinAll(id, 2, 0);
   b.joinAll(id, 2, 1);
+  settle();
   a.joinLane(0, 0, 0);
   b.joinLane(0, 0, 1);
+  settle();
   Arena arenas[2] = {Arena(65536), Arena(65536)};
   NcclCall call = {CollectiveKind::all_gather, ncclF32, ncclSum, 100, 0, 0};
   a.adopt({arenas[0].at(0), 65536});

@@ -44,6 +44,37 @@ TEST_F(Processes, LeaveTheSameFiles) {
   }
 }
 
+/// Over the library that stands in for NCCL, which adds up in the order of ranks.
+TEST_F(Processes, LeaveTheSameFilesOverNccl) {
+  ToyOptions options;
+  options.shards = options.replicas = 2;
+  auto file = pack(toyManifest(options));
+  writeFile(at("toy2x2.fsdp"), file.data(), file.size());
+  for (std::string mesh : {"1", "2", "3", "4", "2x2"}) {
+    std::string common = "toy" + mesh + ".fsdp --text=words --steps=6 --save-every=3 --val-every=2 --save=";
+    expect(0, "step 6/6", common + "a" + mesh + " --export=a.st");
+    Result result = run(common + "b" + mesh + " --export=b.st --processes --backend=nccl --trace=t.json");
+    EXPECT_EQ(result.code, 0) << result.output;
+    for (const char *words : {"step 6/6", "ranks meet over NCCL 2.30.7", "steps of "})
+      EXPECT_NE(result.output.find(words), std::string::npos) << words << "\n" << result.output;
+    expectSame("a.st", "b.st");
+    expectSame("a" + mesh, "b" + mesh);
+  }
+  expect(0, "check against unsharded passed: 5 steps on 3 ranks",
+         "toy3.fsdp --processes --backend=nccl --text=words --steps=5 --check-against=unsharded");
+  expect(2, "--processes goes with --backend=shm or nccl, found --backend=mpi", "toy2.fsdp --processes --backend=mpi");
+}
+
+TEST_F(Processes, NeedADeviceEachOverNccl) {
+  Result result = run("toy3.fsdp --processes --backend=nccl --steps=2", "FSDPRT_NCCL_STUB=devices=2");
+  EXPECT_EQ(result.code, 2) << result.output;
+  EXPECT_NE(result.output.find("expected a CUDA device for each rank, found one that ranks 0 and 2 have both; NCCL 2.30 and "
+                               "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one"),
+            std::string::npos)
+      << result.output;
+  EXPECT_EQ(run("toy3.fsdp --processes --backend=nccl --steps=2", "NCCL_MULTI_RANK_GPU_ENABLE=1 FSDPRT_NCCL_STUB=devices=2").code, 0);
+}
+
 TEST_F(Processes, TakeWeightsAndReport) {
   expect(0, "", "toy3.fsdp --text=words --steps=2 --export=w.st");
   std::string common = "toy3.fsdp --text=words --steps=4 --init=w.st --val-every=2 --assert-no-allocations ";

@@ -299,6 +299,17 @@ TEST_F(Meets, LeavesTheSameFiles) {
     EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
 }
 
+TEST_F(Meets, OverNccl) { // which a library stands in for
+  expect(0, "", toy(3) + " --steps=4 --export=a.st");
+  Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
+  fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm", "ranks meet over NCCL 2.30.7", "step 4/4"};
+  Case lost = all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2", FSDPRT_LOST,
+                  {"rank 0 (process ", "is gone", "in step 2", "began collective "});
+  lost.processes[0] = {lost.processes[0].environment, lost.processes[0].arguments, 128 + 9, {}};
+  check({fine, lost});
+  EXPECT_EQ(bash("cmp a.st b.st"), 0);
+}
+
 /// torchrun's agent listens at the port itself; a step of Slurm has no port.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;

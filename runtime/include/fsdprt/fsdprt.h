@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 6
+#define FSDPRT_ABI_MINOR 7
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -221,7 +221,7 @@ typedef struct fsdprt_session_options {
   uint32_t with_reference;   /* 1: the reference's arena too */
   const char *device;        /* NULL or "cpu" */
   const char *backend;       /* NULL or "local": all ranks are here. "shm", "mpi": this process has `rank`.
-                                "nccl": as local, over NCCL */
+                                "nccl": over NCCL, and ranks are where `control` says */
   double timeout_seconds;    /* of a wait, from a peer's last sign of progress; 0: 60 */
   uint64_t seed;             /* of initial values */
   /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
@@ -243,6 +243,8 @@ typedef struct fsdprt_session_options {
    * (its thread) or nan (in its gradients); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
   const char *rank_fault;
   uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not known, it is taken for the only one */
+  const char *control; /* nccl: what else brings ranks together: NULL or "local", "shm", "mpi" */
+  uint32_t local_rank; /* nccl, where each process has a rank: 1 + its number on its machine, which gives the device; 0: `rank` */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {

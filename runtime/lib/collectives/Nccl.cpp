@@ -56,10 +56,11 @@ bool isReduction(const CollectiveKey &key) {
 }
 } // namespace
 
-NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins)
+NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins,
+                                   std::optional<uint32_t> localRank)
     : Communicator(newControl->getMesh(), Place{newControl->firstRank(), newControl->localRanks()},
                    newControl->shareWatch()),
-      control(std::move(newControl)), spins(spins), library(nccl.text() + ", CUDA " + cuda.versionText()),
+      control(std::move(newControl)), spins(spins), localRank(localRank), library(nccl.text() + ", CUDA " + cuda.versionText()),
       arenas(localRanks()) {
   checkDevices();
   // A rank's communicators are used in the order in which it begins collectives; on the device, too.
@@ -70,25 +71,26 @@ NcclCommunicator::~NcclCommunicator() { releaseArenas(); }
 
 //===- Set-up ---------------------------------------------------------------===//
 
-void NcclCommunicator::checkDevices() const {
+bool NcclCommunicator::mayShareDevices() const {
   const char *shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  if (localRanks() <= static_cast<uint32_t>(cuda.devices()))
+  return nccl.version() >= 23000 && shared && std::strcmp(shared, "1") == 0;
+}
+
+void NcclCommunicator::checkDevices() const {
+  if (localRanks() <= static_cast<uint32_t>(cuda.devices()) || mayShareDevices())
     return;
   if (nccl.version() < 23000)
     badInput("expected a CUDA device for each of %u ranks, found %d; %s cannot have several ranks on one, NCCL 2.30 can",
              localRanks(), cuda.devices(), nccl.text().c_str());
-  if (!shared || std::strcmp(shared, "1") != 0)
-    badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 allows several ranks "
-             "on one",
-             localRanks(), cuda.devices());
+  badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 allows several ranks "
+           "on one",
+           localRanks(), cuda.devices());
 }
 
 int NcclCommunicator::deviceOf(uint32_t rank) const {
   uint32_t index = rank - firstRank();
-  if (processes() > 1) {
-    const char *local = std::getenv("LOCAL_RANK");
-    index += local && *local ? static_cast<uint32_t>(std::strtoul(local, nullptr, 10)) : firstRank();
-  }
+  if (processes() > 1)
+    index += localRank.value_or(firstRank());
   return static_cast<int>(index % static_cast<uint32_t>(cuda.devices()));
 }
 
@@ -124,25 +126,42 @@ NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   return call;
 }
 
-/// Rank 0's id, and that all have the same NCCL.
+/// What a process says of itself.
+struct NcclCommunicator::Word {
+  NcclId id;
+  int version;
+  NcclResult result;
+  unsigned char device[16]; // of its first rank
+};
+
+/// That all have the same NCCL, and where each process has one rank, devices of their own.
+void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
+  for (size_t i = 1; i < words.size(); ++i)
+    if (words[i].version != words[0].version)
+      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in process %zu",
+               NcclLibrary::versionText(words[0].version).c_str(), NcclLibrary::versionText(words[i].version).c_str(),
+               i);
+  for (size_t i = 1; i < words.size() && !mayShareDevices(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (std::memcmp(words[i].device, words[j].device, sizeof words[i].device) == 0)
+        badInput("expected a CUDA device for each rank, found one that ranks %zu and %zu have both; NCCL 2.30 and "
+                 "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one",
+                 j, i);
+}
+
+/// Rank 0's.
 NcclId NcclCommunicator::agreeOnId() {
-  struct Word {
-    NcclId id;
-    int version;
-    NcclResult result;
-  };
-  Word mine = {{}, nccl.version(), ncclOk};
+  Word mine = {{}, nccl.version(), ncclOk, {}};
+  int device = 0;
+  cuda.check(cuda.deviceGet(&device, deviceOf(firstRank())), "find a device");
+  cuda.check(cuda.deviceGetUuid(mine.device, device), "ask for a device's UUID");
   if (isRoot())
     mine.result = nccl.getUniqueId(&mine.id);
   std::vector<Word> words(processes());
   control->exchange(&mine, sizeof mine, words.data());
   if (words[0].result != ncclOk)
     failed("rank 0 cannot begin to meet: %s", nccl.reason(words[0].result, nullptr).c_str());
-  for (size_t i = 1; i < words.size(); ++i)
-    if (words[i].version != words[0].version)
-      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in process %zu",
-               NcclLibrary::versionText(words[0].version).c_str(), NcclLibrary::versionText(words[i].version).c_str(),
-               i);
+  checkOthers(words);
   return words[0].id;
 }
 
@@ -227,6 +246,11 @@ void NcclCommunicator::releaseArenas() {
   } catch (const Error &) { // it has ended all the same
   }
   seats.clear();
+}
+
+void NcclCommunicator::leave() {
+  releaseArenas();
+  control->leave();
 }
 
 //===- Collectives ----------------------------------------------------------===//

@@ -20,13 +20,15 @@
 #define FSDPRT_COLLECTIVES_NCCL_H
 
 #include "collectives/NcclRank.h"
+#include <optional>
 
 namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` has been made for the same mesh, and nothing was done with it yet. Throws Error when there is no NCCL here.
-  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins);
+  /// `control` has been made for the same mesh, and nothing was done with it yet. Where each process has one rank,
+  /// `localRank` is its number among those of its machine, if it is known. Throws Error when there is no NCCL here.
+  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins, std::optional<uint32_t> localRank = {});
   ~NcclCommunicator() override;
 
   const char *name() const override { return "nccl"; }
@@ -40,7 +42,8 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  void leave() override { control->leave(); }
+  /// NCCL's communicators end first, while the loss of a rank is still one.
+  void leave() override;
   void abort() override { control->abort(); }
   void poll() override;
 
@@ -54,7 +57,10 @@ private:
   void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
 
+  struct Word;
   void checkDevices() const;
+  bool mayShareDevices() const;
+  void checkOthers(const std::vector<Word> &words) const;
   int deviceOf(uint32_t rank) const;
   void findLanes();
   NcclCall callOf(uint32_t collective) const;
@@ -70,6 +76,7 @@ private:
   NcclLibrary nccl;
   CudaDriver cuda;
   uint32_t spins;
+  std::optional<uint32_t> localRank;
   std::string library; // its version, and the driver's
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective

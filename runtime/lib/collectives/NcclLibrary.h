@@ -100,6 +100,7 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventNoTiming = 2;
   FUNCTION(cuGetErrorString, getErrorString, CudaResult (*)(CudaResult, const char **))                                \
   FUNCTION(cuDeviceGetCount, deviceGetCount, CudaResult (*)(int *))                                                    \
   FUNCTION(cuDeviceGet, deviceGet, CudaResult (*)(int *, int))                                                         \
+  FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                                             \
   FUNCTION(cuDeviceGetAttribute, deviceGetAttribute, CudaResult (*)(int *, int, int))                                  \
   FUNCTION(cuDevicePrimaryCtxRetain, primaryContextRetain, CudaResult (*)(CudaContext *, int))                         \
   FUNCTION(cuDevicePrimaryCtxRelease_v2, primaryContextRelease, CudaResult (*)(int))                                   \

@@ -50,17 +50,38 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
+/// What brings ranks together; beside NCCL, where bytes move over that.
+static const char *controlOf(const fsdprt_session_options &options) {
+  if (isBackend(options, "nccl"))
+    return options.control ? options.control : "local";
+  return options.backend ? options.backend : "local";
+}
+
+static bool isControl(const fsdprt_session_options &options, const char *name) {
+  return std::strcmp(controlOf(options), name) == 0;
+}
+
+static void checkBackend(const fsdprt_session_options &options) {
+  const char *const known[] = {"local", "shm", "mpi"};
+  auto isKnown = [&](auto is) {
+    return std::any_of(std::begin(known), std::end(known), [&](const char *name) { return is(options, name); });
+  };
+  if (!isKnown(isBackend) && !isBackend(options, "nccl"))
+    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process for each), 'mpi' "
+             "(processes that mpirun starts) or 'nccl' (any of these, over NCCL), found '%s'",
+             printable(options.backend).c_str());
+  if (!isKnown(isControl))
+    badInput("expected ranks to meet over 'local', 'shm' or 'mpi' beside NCCL, found '%s'",
+             printable(controlOf(options)).c_str());
+}
+
 static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
     badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
   if (options.device && std::strcmp(options.device, "cpu") != 0)
     badInput("expected device 'cpu', found '%s'", printable(options.device).c_str());
-  const char *const known[] = {"local", "shm", "mpi", "nccl"};
-  if (std::none_of(std::begin(known), std::end(known), [&](const char *name) { return isBackend(options, name); }))
-    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process for each), 'mpi' "
-             "(processes that mpirun starts) or 'nccl' (threads, over NCCL), found '%s'",
-             printable(options.backend).c_str());
+  checkBackend(options);
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
     badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
@@ -87,23 +108,31 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   return agreement.text() + (options.agreement ? options.agreement : "");
 }
 
-static std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options,
-                                                      const WorldOptions &world) {
+static std::unique_ptr<Communicator> makeControl(const Artifact &artifact, const fsdprt_session_options &options,
+                                                 const WorldOptions &world, uint32_t spins) {
   const Mesh &mesh = artifact.getMesh();
-  uint32_t spins = spinsFor(static_cast<uint32_t>(mesh.ranks()) * world.threadsPerRank);
-  if (isBackend(options, "local"))
+  if (isControl(options, "local"))
     return std::make_unique<LocalCommunicator>(mesh, world.timeoutSeconds, spins);
-  if (isBackend(options, "nccl"))
-    return std::make_unique<NcclCommunicator>(
-        std::make_unique<LocalCommunicator>(mesh, world.timeoutSeconds, spins), spins);
   if (options.rank >= mesh.ranks())
     badInput("expected a rank below %llu, found %u", (ull)mesh.ranks(), options.rank);
-  if (isBackend(options, "mpi"))
+  if (isControl(options, "mpi"))
     return std::make_unique<MpiCommunicator>(mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
                                              agreementOf(artifact, options), world.timeoutSeconds,
                                              options.meeting_seconds > 0 ? options.meeting_seconds : 60);
   return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, agreementOf(artifact, options),
                                            world.timeoutSeconds, spins);
+}
+
+static std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options,
+                                                      const WorldOptions &world) {
+  uint32_t spins = spinsFor(static_cast<uint32_t>(artifact.getMesh().ranks()) * world.threadsPerRank);
+  std::unique_ptr<Communicator> control = makeControl(artifact, options, world, spins);
+  if (!isBackend(options, "nccl"))
+    return control;
+  std::optional<uint32_t> localRank;
+  if (options.local_rank)
+    localRank = options.local_rank - 1;
+  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank);
 }
 
 /// The kinds of kernels in "map,row". Throws Error when one of them is not in the artifact.
@@ -133,7 +162,7 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
                              const fsdprt_session_options &options, uint32_t threadsPerRank) {
   uint64_t ranks = artifact.getMesh().ranks();
-  bool threads = isBackend(options, "local") || isBackend(options, "nccl"), mapsPeers = !isBackend(options, "mpi");
+  bool threads = isControl(options, "local"), mapsPeers = !isControl(options, "mpi");
   MemoryDemand demand;
   demand.arena = mappedBytes(layout);
   demand.reference = reference ? mappedBytes(*reference) : 0;

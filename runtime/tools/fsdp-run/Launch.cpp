@@ -8,7 +8,7 @@
 //  2. A launcher's environment of more than one process: each has the rank that it says, and --backend=local,
 //  --processes
 //     or another --ranks contradict it. They meet over MPI where the launcher is an MPI's, else at the address that it
-//     says.
+//     says; over NCCL, too, when that is asked for.
 //  3. Else this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
@@ -23,13 +23,13 @@ using ull = unsigned long long;
 
 static void refuseContradictions(const Options &options) {
   std::string place = options.place->text();
-  if (options.processes && !options.backendGiven)
+  if (options.processesGiven)
     badInput("--processes starts all ranks, but this process is %s; leave --processes out, or start it alone",
              place.c_str());
-  if (options.backendGiven && (options.backend == "local" || options.backend == "nccl"))
-    badInput(
-        "all ranks are in one process with --backend=%s, but this one is %s; leave --backend out, or start it alone",
-        options.backend.c_str(), place.c_str());
+  if (options.backendGiven && options.backend == "local")
+    badInput("all ranks are in one process with --backend=local, but this one is %s; leave --backend out, or start it "
+             "alone",
+             place.c_str());
   if (options.ranks && options.ranks != options.place->ranks)
     badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out", (ull)options.ranks,
              place.c_str());
@@ -60,9 +60,11 @@ void fsdprt::placeProcess(Options &options) {
     options.place = place;
     refuseContradictions(options);
     options.launchedRank = place->rank;
+    if (!options.backendGiven || options.backend == "nccl")
+      options.control = place->hasMpi ? "mpi" : "shm";
     if (!options.backendGiven)
-      options.backend = place->hasMpi ? "mpi" : "shm";
-    options.meets = options.backend == "shm";
+      options.backend = options.control;
+    options.meets = options.control == "shm";
     if (options.meets)
       checkMeeting(options);
   } else if (options.backend == "mpi")

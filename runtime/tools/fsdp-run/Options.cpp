@@ -201,15 +201,14 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
   app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
-  auto *backend = app.add_option("--backend", options.backend,
-                                 "How ranks meet: local (threads of this process), shm (a process for each rank, on "
-                                 "one machine; those that a launcher started, else the same as --processes), mpi (processes that "
-                                 "mpirun starts), or nccl (threads, over NCCL) (default: mpi under mpirun, shm under torchrun and in "
-                                 "a step of Slurm, else local)")
-                      ->check(oneOf({"local", "shm", "mpi", "nccl"}))
-                      ->type_name("HOW");
-  app.add_flag("--processes", options.processes, "Start a process for each rank on this machine: docs/Launch.md")
-      ->excludes(backend);
+  app.add_option("--backend", options.backend,
+                 "How ranks meet: local (threads of this process), shm (a process for each rank, on "
+                 "one machine; those that a launcher started, else the same as --processes), mpi (processes that "
+                 "mpirun starts), or nccl (over NCCL: threads, or with --processes or a launcher processes) (default: mpi "
+                 "under mpirun, shm under torchrun and in a step of Slurm, else local)")
+      ->check(oneOf({"local", "shm", "mpi", "nccl"}))
+      ->type_name("HOW");
+  app.add_flag("--processes", options.processes, "Start a process for each rank on this machine: docs/Launch.md");
   app.add_option("--launched-rank", options.launchedRank)->group("");       // of a process that fsdp-run starts
   app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
   app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
@@ -312,6 +311,8 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
   for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
     if (app.count(name) && options.data.empty() && options.text.empty() && app[name]->as<double>() != 0)
       return std::string(name) + ": nothing to validate on: expected --data or --text";
+  if (options.processesGiven && (options.backend == "local" || options.backend == "mpi"))
+    return "--processes goes with --backend=shm or nccl, found --backend=" + options.backend;
   if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")
     return "--mpi-reduce is for --backend=mpi, found --backend=" + options.backend;
   for (const char *name : {"--on-failure", "--max-restarts"})
@@ -359,9 +360,11 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
         options.given.insert(name);
     options.backendGiven = app.count("--backend") != 0;
     options.heartbeatGiven = app.count("--heartbeat-seconds") != 0;
-    if (options.processes)
+    options.processesGiven = options.processes;
+    if (options.processes && !options.backendGiven)
       options.backend = "shm";
-    options.processes = options.backend == "shm";
+    options.processes |= options.backend == "shm";
+    options.control = options.backend != "nccl" ? options.backend : options.processes ? "shm" : "local";
     problem = contradiction(app, options);
     if (!options.launchedResume.empty()) {
       options.resume = options.launchedResume;

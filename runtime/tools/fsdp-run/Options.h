@@ -52,7 +52,8 @@ struct Options {
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;
   std::optional<LaunchPlace> place; ///< what a launcher says of this process, one of several
-  bool backendGiven = false, heartbeatGiven = false;
+  bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
+  std::string control = "local"; ///< the backend, or what brings ranks together beside NCCL
   /// Ranks that another launcher started meet at the place, and are processes of one machine.
   bool meets = false;
   std::string mpiReduce = "ordered";

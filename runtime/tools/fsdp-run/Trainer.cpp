@@ -120,6 +120,10 @@ void Trainer::createSession() {
   }
   wanted.device = options.device.c_str();
   wanted.backend = options.backend.c_str();
+  if (options.backend == "nccl") {
+    wanted.control = options.control.c_str();
+    wanted.local_rank = options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
+  }
   wanted.timeout_seconds = options.timeoutSeconds;
   wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
@@ -177,7 +181,7 @@ void Trainer::announce() {
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
   if (options.place)
-    printer.line("%s, over %s", options.place->text().c_str(), options.backend.c_str());
+    printer.line("%s, over %s", options.place->text().c_str(), options.control.c_str());
   printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks,
                processes > 1 ? "process" : "rank", ranks == 1 ? "" : processes > 1 ? "es" : "s",
                placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
