@@ -82,6 +82,13 @@ TEST_F(Faults, HangsInEachPhase) { // F2: the process lives, its rank does not g
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
+TEST_F(Faults, SlowRanksAreWaitedFor) { // those that move, however long it takes in all
+  std::vector<Case> cases;
+  for (std::string how : {"", " --processes", " --processes --backend=nccl"})
+    cases.push_back({"slow:1:compute:2", at("toy3.fsdp") + " --steps=3 --timeout-seconds=5" + how, "", 0, {"step 3/3"}});
+  check(cases);
+}
+
 TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
@@ -99,7 +106,7 @@ TEST_F(Faults, NcclFailsBetweenProcesses) { // F17: what the library reports, or
           {"step ", "rank 1 at collective ", "NCCL reports error 6, 'remote process exited or there was a network error' (net: connection closed by peer)",
            "the last collectives of all ranks are in flight.0"}},
          {"", toy, "FSDPRT_NCCL_STUB=error=3,error_rank=2,error_at=5", FSDPRT_FAILED, {"rank 2 at collective ", "error 3, 'internal error'"}},
-         {"", toy, "FSDPRT_NCCL_STUB=hang_at=5", FSDPRT_HUNG,
+         {"", toy, "FSDPRT_NCCL_STUB=hang_at=3", FSDPRT_HUNG,
           {"waited 6 s at collective ", "which all its ranks have begun and NCCL 2.30.7", "has not completed", "last seen in step"}},
          {"", toy, "FSDPRT_NCCL_STUB=init_hang=1", FSDPRT_HUNG, {"ranks cannot meet over NCCL 2.30.7", "not all of 3 did within 6 s"}},
          {"", toy, "FSDPRT_NCCL_STUB=init_error=2,init_error_rank=1", FSDPRT_FAILED, {"ranks cannot meet over NCCL", "no socket interface found"}},

@@ -44,9 +44,9 @@ TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) { // F4: its own exit code is 0
 TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
   if (bash("mpirun --version | grep -q 'Open MPI'") != 0)
     GTEST_SKIP() << "mpirun is not Open MPI's";
-  Result result = lose("kill:1:gather:3", "--timeout-seconds=20", "--enable-recovery");
+  Result result = lose("kill:1:gather:3", "--timeout-seconds=6", "--enable-recovery");
   EXPECT_NE(result.output.find("step 3: rank "), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("waited 20 s at collective "), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("waited 6 s at collective "), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
 }
 

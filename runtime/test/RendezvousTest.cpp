@@ -431,12 +431,14 @@ TEST_F(Meets, DifferentArtifactsAndOptions) { // F5, F6
       all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"rank 1: ", "toydamaged.fsdp: "}),
       all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"toydamaged.fsdp: "}),
       all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"--steps is '2' on rank 0 and '3' on rank 2"}),
-      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"the seed is '0' on rank 0 and '7' on rank 1"})};
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"the seed is '0' on rank 0 and '7' on rank 1"}),
+      all(3, toy(3) + " --steps=2", FSDPRT_BAD_INPUT, {"--backend is 'nccl' on rank 0 and 'shm' on rank 1"})};
   cases[0].processes[1].arguments = at("toyother.fsdp") + " --steps=2";
   cases[1].processes[1].arguments = at("toydamaged.fsdp") + " --steps=2";
   cases[2].processes[0].arguments = at("toydamaged.fsdp") + " --steps=2";
   cases[3].processes[2].arguments = toy(3) + " --steps=3";
   cases[4].processes[1].arguments = toy(3) + " --steps=2 --seed=7";
+  cases[5].processes[0].arguments += " --backend=nccl";
   check(cases);
 }
 

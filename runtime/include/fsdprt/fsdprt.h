@@ -240,7 +240,7 @@ typedef struct fsdprt_session_options {
   const char *agreement;  /* mpi, shm: lines of "name=value" that have to be the same in all processes; or NULL */
   uint32_t own_sums;      /* mpi: 1: the library's own sums, in its own order */
   /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill, stop (its process), exit, hang
-   * (its thread) or nan (in its gradients); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
+   * (its thread), slow (4 s each time) or nan (in its gradients); the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL: nothing. */
   const char *rank_fault;
   uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not known, it is taken for the only one */
   const char *control; /* nccl: what else brings ranks together: NULL or "local", "shm", "mpi" */

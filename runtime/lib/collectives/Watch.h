@@ -91,6 +91,11 @@ public:
   /// What the flight recorder has: the last collectives of all ranks, as JSON. `describe` gives a collective's words.
   std::string record(const std::string &reason, const std::function<std::string(uint32_t)> &describe) const;
 
+  /// Counts how often a wait of this process saw those move whom it waits for. Of this process alone: a wait is no progress
+  /// that others could wait for.
+  void renewPatience() const { renewals.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t patienceRenewals() const { return renewals.load(std::memory_order_relaxed); }
+
   double timeoutSeconds() const { return timeout; }
   uint32_t size() const { return ranks; }
 
@@ -105,6 +110,7 @@ private:
   char *lives;
   size_t stride = sizeof(Life);
   std::atomic<uint32_t> *flag;
+  mutable std::atomic<uint64_t> renewals{0};
   bool meets = true;
   uint64_t wordsAt = 0;
   uint32_t ranks;
@@ -131,6 +137,7 @@ public:
     if (beats != lastBeats) {
       lastBeats = beats;
       since = now;
+      watch.renewPatience();
     }
     return now - since >= watch.timeoutSeconds();
   }

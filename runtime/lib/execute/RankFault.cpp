@@ -26,7 +26,7 @@ static bool parseNumber(const std::string &text, Number &value) {
 }
 
 RankFault RankFault::parse(const std::string &text) {
-  static const char *const kinds[] = {"none", "kill", "stop", "exit", "hang", "nan"};
+  static const char *const kinds[] = {"none", "kill", "stop", "exit", "hang", "nan", "slow"};
   static const char *const phases[] = {"start", "gather", "compute", "reduce", "save"};
   std::istringstream stream(text);
   std::string kind, rank, phase, step;
@@ -50,6 +50,7 @@ void RankFault::strike() const {
   case Kind::kill: ::kill(getpid(), SIGKILL); break;
   case Kind::stop: ::kill(getpid(), SIGSTOP); break;
   case Kind::exit: _exit(0);
+  case Kind::slow: sleep(4); break; // at each launch, or collective, of that step
   case Kind::hang:
     for (;;)
       pause();

@@ -17,7 +17,7 @@
 namespace fsdprt {
 
 struct RankFault {
-  enum class Kind { none, kill, stop, exit, hang, nan };
+  enum class Kind { none, kill, stop, exit, hang, nan, slow };
   enum class Phase { start, gather, compute, reduce, save };
 
   Kind kind = Kind::none;

@@ -27,6 +27,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
+static constexpr double mostBetweenLooks = 0.1; // seconds
 
 World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicator> newCommunicator,
              const fb::Layout &layout, bool reference, const WorldOptions &options)
@@ -252,22 +253,21 @@ void World::onEveryRank(Job newJob) {
 }
 
 void World::awaitRanks() {
-  // Ranks have a little longer to report what they themselves wait for.
-  double grace = 2 + options.timeoutSeconds * 0.05, lastChange = monotonicSeconds();
+  // Ranks have a little longer to report what they themselves wait for; while they wait for ranks that move they are
+  // waited for, too. What counts is how long this thread has seen nothing move: on a machine that stands nobody is blamed.
+  double grace = 2 + options.timeoutSeconds * 0.05, lastLook = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
       doneBell, 0, sliceMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
       [&] {
-        uint64_t beats = running.load(std::memory_order_relaxed);
+        uint64_t beats = running.load(std::memory_order_relaxed) + watch.patienceRenewals() * 64;
         for (uint32_t rank = first; rank < first + localRanks(); ++rank)
           beats += watch.beats(rank) * 64;
         double now = monotonicSeconds();
-        if (beats != lastBeats) {
-          lastBeats = beats;
-          lastChange = now;
-        }
-        double limit = watch.hasFailed() ? grace : options.timeoutSeconds + grace;
-        if (now - lastChange < limit)
+        still = beats == lastBeats ? still + std::min(now - lastLook, mostBetweenLooks) : 0;
+        lastBeats = beats;
+        lastLook = now;
+        if (still < (watch.hasFailed() ? grace : options.timeoutSeconds + grace))
           return;
         hung = true;
         if (watch.hasFailed())
@@ -276,7 +276,7 @@ void World::awaitRanks() {
         for (uint32_t rank = first; rank < first + localRanks(); ++rank)
           text += (rank > first ? ", " : "") + communicator->whereabouts(rank);
         throw Error(FSDPRT_HUNG, format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
-                                        localRanks() < ranks() ? " of this process" : "", now - lastChange,
+                                        localRanks() < ranks() ? " of this process" : "", still,
                                         text.c_str()));
       });
 }

@@ -84,6 +84,7 @@ std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t toke
   Agreement agreement;
   auto add = [&](const char *name, const std::string &value) { agreement.add(name, value); };
   auto number = [](auto value) { return std::to_string(value); };
+  add("--backend", options.backend);
   add("--steps", number(options.steps));
   add("the number of tokens", number(tokens));
   add("the step to go on from", number(stepsBefore));
