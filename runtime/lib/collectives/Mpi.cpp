@@ -19,7 +19,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
-static constexpr double secondsToTellFailure = 2;
+static constexpr double secondsToTellFailure = 2, lookSeconds = 0.02;
 static constexpr size_t pieceBytes = 32 << 20; // of collect()
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
@@ -207,6 +207,7 @@ void MpiCommunicator::poll() {
 template <typename Done, typename Beats, typename Late>
 void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late) {
   Patience patience(*watch);
+  double looked = monotonicSeconds();
   for (uint32_t round = 1;; ++round) {
     bool moved;
     {
@@ -219,7 +220,9 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    if (round % 64 == 0) {
+    // By the clock, too: on a machine with much to do 64 naps can take as long as the patience.
+    if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > lookSeconds) {
+      looked = now;
       poll();
       if (patience.isOver(beats()))
         late();
