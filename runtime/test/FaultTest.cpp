@@ -156,6 +156,17 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
+TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
+  for (std::string how : {"", " --processes"}) {
+    std::string fault = how.empty() ? "hang:0:start:0" : "stop:0:start:0";
+    EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") + how + " --steps=2 --inject-rank-fault=" + fault + " >log 2>&1 & run=$!\n"
+                   "sleep 2; kill -TERM $run; sleep 1; pkill -CONT -P $run; wait $run"),
+              128 + SIGTERM)
+        << text("log");
+    EXPECT_NE(text("log").find("fsdp-run: ended before the first step"), std::string::npos) << text("log");
+  }
+}
+
 /// Rank 1 stops in step 2, the launcher is told to end, and then rank 1 gets `signal`, or none.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments, const std::string &then) {

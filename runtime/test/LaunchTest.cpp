@@ -104,7 +104,7 @@ TEST(Launch, TheInnermostLauncherCounts) {
 
 TEST(Launch, RefusesContradictions) {
   EXPECT_EQ(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
-            "torchrun's environment: expected RANK below WORLD_SIZE, found 2 of 2");
+            "torchrun's environment: expected RANK below WORLD_SIZE, from 0 to 1, found RANK=2 and WORLD_SIZE=2");
   EXPECT_EQ(refusal({{"RANK", "0"}}),
             "the environment has RANK and no WORLD_SIZE; torchrun sets both, so set or unset both");
   EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("WORLD_SIZE and no RANK"), std::string::npos);
@@ -157,7 +157,7 @@ protected:
 TEST_F(LaunchRun, RefusesContradictions) {
   refuse("--ranks=3, but the process is rank 1 of 2 from torchrun's environment", "toy2.fsdp --ranks=3 --steps=1",
          "RANK=1 WORLD_SIZE=2");
-  refuse("expected RANK below WORLD_SIZE", "toy2.fsdp --steps=1", "RANK=2 WORLD_SIZE=2");
+  refuse("expected RANK below WORLD_SIZE, from 0 to 1, found RANK=2 and WORLD_SIZE=2", "toy2.fsdp --steps=1", "RANK=2 WORLD_SIZE=2");
   refuse("compiled for 3 ranks, but the process is rank 1 of 2 from Open MPI's environment", "toy3.fsdp --steps=1",
          "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
   refuse("rank 1 of 2 from torchrun's environment, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT",

@@ -131,6 +131,22 @@ TEST(Rendezvous, RefusesRanksThatAreNone) {
   expectTold(meetOddly([](Frame &hello) { hello.rank = 2; }, FSDPRT_BAD_INPUT), {"says that it is rank 2 of 2"});
 }
 
+TEST(Rendezvous, RefusesOtherNumbersOfRanks) {
+  expectTold(meetOddly([](Frame &hello) { hello.ranks = 4; }, FSDPRT_BAD_INPUT),
+             {"the number of ranks (WORLD_SIZE) is 2 on rank 0 and 4 on rank 1"});
+}
+
+TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
+  expectTold(meetOddly(
+                 [](Frame &refusal) {
+                   refusal.kind = Frame::refusal;
+                   refusal.status = FSDPRT_BAD_INPUT;
+                   std::strcpy(refusal.text, "rank 1: no\nthanks");
+                 },
+                 FSDPRT_BAD_INPUT),
+             {"rank 1: no?thanks"});
+}
+
 /// Names with control characters do not get into messages, and nothing has to end in a 0.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
@@ -336,14 +352,14 @@ TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
 //===- Faults while ranks meet --------------------------------------------===//
 
 TEST_F(Meets, NamesRanksThatDoNotArrive) { // F15
-  std::string arguments = toy(4) + " --rendezvous-timeout=3";
-  Case some = all(4, arguments, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
+  std::string limit = " --rendezvous-timeout=3";
+  Case some = all(4, toy(4) + limit, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
   some.processes.erase(some.processes.begin() + 3);
   some.processes.erase(some.processes.begin() + 1);
   Case noFirst =
-      all(3, arguments, FSDPRT_HUNG, {"rank 0 was not found at 127.0.0.1:", "within 3 s: nobody listens there"});
+      all(3, toy(3) + limit, FSDPRT_HUNG, {"rank 0 was not found at 127.0.0.1:", "within 3 s: nobody listens there"});
   noFirst.processes.erase(noFirst.processes.begin());
-  Case alone = all(2, arguments, FSDPRT_HUNG, {"rank 1 of 2 did not arrive within 3 s"});
+  Case alone = all(2, toy(2) + limit, FSDPRT_HUNG, {"rank 1 of 2 did not arrive within 3 s"});
   alone.processes.pop_back();
   check({some, noFirst, alone});
 }
@@ -364,9 +380,32 @@ TEST_F(Meets, RefusesRanksThatContradictEachOther) { // F5
   std::string arguments = toy(3) + " --rendezvous-timeout=20";
   Case twice = all(3, arguments, FSDPRT_BAD_INPUT, {"two processes say that they are rank 1 of 3: process "});
   twice.processes[2].environment = twice.processes[1].environment;
-  Case size = all(3, arguments, FSDPRT_BAD_INPUT, {"the number of ranks (WORLD_SIZE) is 3 on rank 0 and 4 on rank 2"});
+  Case size = all(3, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but the process is rank 2 of 4"});
   size.processes[2].environment += " WORLD_SIZE=4";
   check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
+}
+
+/// At once, and not when the others have waited for it.
+TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
+  std::string arguments = toy(2) + " --rendezvous-timeout=60 --steps=2";
+  std::vector<Case> cases;
+  for (size_t wrong : {0, 1}) {
+    std::string r = std::to_string(wrong);
+    cases.push_back(all(2, arguments, FSDPRT_BAD_INPUT, {"--steps"}));
+    cases.back().processes[wrong].arguments = toy(2) + " --steps=none";
+    cases.back().processes[1 - wrong].words = {"rank " + r + ": --steps: ", "found 'none'"};
+    cases.push_back(all(2, arguments, FSDPRT_BAD_INPUT, {"rank " + r + ": ", "all ranks are in one process with --backend=local"}));
+    cases.back().processes[wrong].arguments += " --backend=local";
+    cases.push_back(all(2, arguments, FSDPRT_BAD_INPUT, {"rank " + r + ": ", "toy3.fsdp: compiled for 3 ranks, but the process is rank " + r + " of 2"}));
+    cases.back().processes[wrong].arguments = toy(3) + " --steps=2";
+  }
+  cases.push_back(all(2, toy(2) + " --steps=none", FSDPRT_BAD_INPUT, {"found 'none'"}));
+  Case alone = all(3, toy(2), FSDPRT_BAD_INPUT, {"rank 1: ", "compiled for 2 ranks, but the process is rank 1 of 3 from torchrun's environment"});
+  alone.processes = {alone.processes[1]};
+  cases.push_back(alone);
+  double began = monotonicSeconds();
+  check(cases);
+  EXPECT_LT(monotonicSeconds() - began, 45);
 }
 
 TEST_F(Meets, WrongAddress) { // F15
@@ -484,7 +523,7 @@ TEST_F(Meets, EndsBehindAStepWhenOneIsAsked) { // F3
 
 TEST_F(Meets, TheHostIsLost) {
   Case each = all(2, toy(2) + " --steps=100000000", FSDPRT_LOST,
-                  {"the process that watches over the ranks, which rank 0 starts, is gone"});
+                  {"the process that watches over the ranks, which rank 0 starts, is gone", "(last seen in step "});
   each.meanwhile = "for n in $(seq 600); do grep -q '^step' log.$i.0 && break; sleep 0.1; done; pkill -KILL -P $p0";
   check({each});
 }

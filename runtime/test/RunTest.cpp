@@ -208,6 +208,8 @@ TEST_F(Run, BadUsage) {
   expect(2, "No such file", "toy2.fsdp --text=missing.txt");
   expect(2, "No such file", "toy2.fsdp --init=missing.safetensors");
   expect(0, "Examples:", "--help");
+  for (const char *hidden : {"--launched-rank=0", "--launched-channel=1", "--launched-rank=0 --launched-channel=0", "--launched-resume=x"})
+    expect(2, "are for processes that fsdp-run starts itself", std::string("toy2.fsdp --steps=1 ") + hidden);
   expect(0, "fsdp-run 0.", "--version");
   for (const char *hidden : {"inject-fault", "only-kinds"})
     EXPECT_EQ(run("--help").output.find(hidden), std::string::npos);
@@ -313,7 +315,7 @@ TEST_F(Run, KeepsItsInputs) {
 
 TEST_F(Run, ChecksOutputsBeforeItTrains) {
   for (const char *path : {".", "/no/such/folder/x", "/proc/x"})
-    for (const char *option : {"--export", "--metrics"}) {
+    for (const char *option : {"--export", "--metrics", "--flight-record"}) {
       Result result = run(std::string("toy2.fsdp --steps=2 ") + option + "=" + path);
       EXPECT_EQ(result.code, 2) << result.output;
       EXPECT_NE(result.output.find("cannot write"), std::string::npos) << result.output;

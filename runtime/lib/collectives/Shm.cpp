@@ -69,6 +69,13 @@ void ShmCommunicator::beatHeart() {
   }
 }
 
+void ShmCommunicator::poll() {
+  if (watch->hasFailed() && channel.isClosed())
+    throw Error(FSDPRT_LOST, format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
+                                    whereabouts(firstRank()).c_str()));
+  Communicator::poll();
+}
+
 /// The host has the limit, and refuses when it is over; this is for a host that is gone.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;

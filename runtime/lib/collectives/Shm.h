@@ -35,6 +35,7 @@ public:
   void exchange(const void *mine, size_t bytes, void *all) override;
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
   void leave() override;
+  void poll() override;
 
 private:
   Message receive(Message::Kind kind, int &attached);

@@ -70,9 +70,11 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
 }
 
 static void check(const Launcher &launcher, const LaunchPlace &place) {
-  if (place.ranks == 0 || place.rank >= place.ranks)
-    badInput("%s: expected %s below %s, found %u of %u", place.source.c_str(), launcher.rank, launcher.ranks, place.rank,
-             place.ranks);
+  if (place.ranks == 0)
+    badInput("%s: expected %s of at least 1, found 0", place.source.c_str(), launcher.ranks);
+  if (place.rank >= place.ranks)
+    badInput("%s: expected %s below %s, from 0 to %u, found %s=%u and %s=%u", place.source.c_str(), launcher.rank,
+             launcher.ranks, place.ranks - 1, launcher.rank, place.rank, launcher.ranks, place.ranks);
   if (place.localRanks && (*place.localRanks == 0 || *place.localRanks > place.ranks))
     badInput("%s: expected %s from 1 to the %u of %s, found %u", place.source.c_str(), launcher.localRanks, place.ranks,
              launcher.ranks, *place.localRanks);

@@ -68,6 +68,13 @@ bool fsdprt::sendFrame(int file, const Frame &frame) {
   return send(file, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof frame);
 }
 
+std::string Frame::words() const {
+  std::string result = text;
+  for (char &c : result)
+    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return result;
+}
+
 //===- Addresses ----------------------------------------------------------===//
 
 MeetingAddress MeetingAddress::abstract(const std::string &name) {
@@ -142,6 +149,7 @@ public:
   Attempt(const LaunchPlace &place, double seconds)
       : place(place), seconds(seconds), limit(monotonicSeconds() + seconds) {}
   int attend();
+  void refuse(const Error &reason);
 
 private:
   double left() const { return limit - monotonicSeconds(); }
@@ -190,14 +198,6 @@ Descriptor Attempt::connectToAny() {
   return Descriptor();
 }
 
-/// In full, but no control characters.
-static std::string wordsOf(const Frame &frame) {
-  std::string text = frame.text;
-  for (char &c : text)
-    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text;
-}
-
 /// Says hello and listens until there is a welcome. Nothing when the other end went before it had said anything.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
@@ -231,10 +231,10 @@ std::optional<Frame> Attempt::askOn(int connection) {
     reader.clear();
     answered = true;
     if (frame.kind == Frame::refusal)
-      throw Error(static_cast<fsdprt_status>(frame.status), wordsOf(frame));
+      throw Error(static_cast<fsdprt_status>(frame.status), frame.words());
     if (frame.kind == Frame::welcome)
       return frame;
-    missing = wordsOf(frame);
+    missing = frame.words();
   }
   giveUp();
 }
@@ -270,6 +270,32 @@ int Attempt::attend() {
     if (left() <= 0)
       giveUp();
     usleep(static_cast<useconds_t>(retrySeconds * 1e6));
+  }
+}
+
+void Attempt::refuse(const Error &reason) {
+  Frame frame = Frame::make(Frame::refusal);
+  frame.rank = place.rank;
+  frame.ranks = place.ranks;
+  frame.status = reason.status;
+  std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
+  for (; left() > 0; usleep(static_cast<useconds_t>(retrySeconds * 1e6))) {
+    Descriptor connection = connectToAny();
+    if (!connection.isOpen() || !sendFrame(connection.get(), frame))
+      continue;
+    pollfd wanted = {connection.get(), POLLIN, 0}; // until it is read: an answer, or the end
+    poll(&wanted, 1, static_cast<int>(std::max(left(), 0.0) * 1000));
+    return;
+  }
+}
+
+void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds) {
+  try {
+    if (place.rank == 0)
+      RendezvousHost(place, seconds).refuse(reason, /*told=*/1);
+    else
+      Attempt(place, seconds).refuse(reason);
+  } catch (const Error &) { // nobody is met there
   }
 }
 

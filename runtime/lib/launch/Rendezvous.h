@@ -64,6 +64,8 @@ struct Frame {
 
   static Frame make(Kind kind);
   bool isOurs() const;
+  /// The text in full, but no control characters.
+  std::string words() const;
 };
 
 /// A frame that comes in pieces.
@@ -107,6 +109,9 @@ std::optional<int> processBehind(int file);
 /// that takes more than `seconds`.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
+/// Tells the others, if they are met within `seconds`, that this rank does not come, and why.
+void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
+
 /// What the host does.
 class RendezvousHost {
 public:
@@ -120,6 +125,8 @@ public:
   };
   /// Brings all ranks together: one member for each, in order. Throws Error, which those that came have been told.
   std::vector<Member> gather();
+  /// Tells those that have come, and those that come soon, that there will be no meeting; `told` need not be.
+  void refuse(const Error &reason, uint32_t told = 0);
 
 private:
   struct Guest {
@@ -133,10 +140,10 @@ private:
   void acceptAll();
   void readAll();
   void admit(Guest &guest);
+  [[noreturn]] void takeRefusal(Guest &guest);
   void checkMachines() const;
   void tellMissing();
   void welcome(std::vector<Member> &members);
-  void refuse(const Error &reason);
   std::string missing() const;
   uint32_t numKnown() const;
   const Guest *find(uint32_t rank) const;

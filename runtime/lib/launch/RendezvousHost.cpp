@@ -124,6 +124,8 @@ void RendezvousHost::readAll() {
       throw Error(FSDPRT_LOST,
                   format("rank %u (process %u on %s) was lost before all ranks had met", guest.hello.rank,
                          guest.hello.process, printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
+    if (state == FrameReader::State::complete && guest.reader.get().kind == Frame::refusal && !guest.isKnown)
+      takeRefusal(guest);
     if (state == FrameReader::State::complete && guest.reader.get().kind != Frame::hello)
       state = FrameReader::State::foreign;
     if (state == FrameReader::State::complete && !guest.isKnown)
@@ -133,6 +135,14 @@ void RendezvousHost::readAll() {
     else
       ++i;
   }
+}
+
+/// Of a rank that does not come, and says why. It counts as having come then.
+void RendezvousHost::takeRefusal(Guest &guest) {
+  guest.hello = guest.reader.get();
+  guest.isKnown = true;
+  fsdprt_status status = static_cast<fsdprt_status>(std::clamp<int>(guest.hello.status, FSDPRT_FAILED, FSDPRT_HUNG));
+  throw Error(status, guest.hello.words());
 }
 
 static std::string nameOf(const Frame &hello) {
@@ -234,11 +244,10 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
 
 /// Tells those that have come, and those that come in the next seconds when they would be refused as well. Otherwise whoever
 /// comes next may belong to another attempt, and finds the address free.
-void RendezvousHost::refuse(const Error &reason) {
+void RendezvousHost::refuse(const Error &reason, uint32_t told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
-  uint32_t told = 0;
   bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
   for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
     for (auto guest = guests.begin(); guest != guests.end();) {

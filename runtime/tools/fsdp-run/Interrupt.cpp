@@ -24,6 +24,12 @@ static void ask(int signal) {
   errno = saved;
 }
 
+static void endEarly(int signal) {
+  static const char text[] = "\nfsdp-run: ended before the first step\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  raise(signal); // its handler is the usual one again
+}
+
 static void note(int signal) { asked = signal; }
 
 void fsdprt::catchInterrupts(Interrupts how) {
@@ -36,7 +42,7 @@ void fsdprt::catchInterrupts(Interrupts how) {
   }
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action = {}, old = {};
-    action.sa_handler = how == Interrupts::said ? ask : note;
+    action.sa_handler = how == Interrupts::early ? endEarly : how == Interrupts::said ? ask : note;
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
       sigaction(signal, &action, nullptr);

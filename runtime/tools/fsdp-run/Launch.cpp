@@ -17,6 +17,7 @@
 #include "collectives/Agreement.h"
 #include "core/Error.h"
 #include "launch/Rendezvous.h"
+#include <unistd.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -52,7 +53,17 @@ static void checkMeeting(const Options &options) {
              place.text().c_str());
 }
 
+/// Who has these options has the other end of a channel to the process that gave them.
+static void checkLaunched(const Options &options) {
+  bool isLaunched = options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
+  if (!isLaunched || !options.launchedRank)
+    badInput("--launched-rank, --launched-channel and --launched-resume are for processes that fsdp-run starts itself; "
+             "start ranks with --processes, or with RANK and WORLD_SIZE in the environment");
+}
+
 void fsdprt::placeProcess(Options &options) {
+  if (options.launchedRank || options.launchedChannel >= 0 || !options.launchedResume.empty())
+    checkLaunched(options);
   if (options.launchedRank || options.dump || !options.simulate.empty())
     return;
   std::optional<LaunchPlace> place = findLaunchPlace();

@@ -155,6 +155,8 @@ int Launcher::run() {
   }
   if (reason && !endedEarly)
     throw *reason;
+  if (endedEarly)
+    std::fprintf(stderr, "fsdp-run: ended before the first step\n");
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
   if (WIFSIGNALED(children[0].status)) { // its reader has gone

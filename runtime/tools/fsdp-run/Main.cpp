@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Handles.h"
+#include "Interrupt.h"
 #include "Launch.h"
 #include "Launcher.h"
 #include "Meeting.h"
@@ -35,22 +37,45 @@ static int dump(fsdprt_artifact *artifact, Printer &printer) {
   return 0;
 }
 
-static int run(const Options &options, char **argv, Printer &printer) {
-  if (options.processes && !options.launchedRank && !options.dump && options.simulate.empty())
-    return launch(options, argv);
+static ArtifactHandle open(const Options &options) {
   fsdprt_artifact *opened = nullptr;
   call(fsdprt_artifact_open, options.artifact.c_str(), &opened);
-  ArtifactHandle artifact(opened);
+  return ArtifactHandle(opened);
+}
+
+static uint64_t ranksOf(const fsdprt_artifact *artifact) {
+  fsdprt_artifact_info info = {};
+  info.struct_size = sizeof info;
+  fsdprt_artifact_get_info(artifact, &info);
+  return info.ranks;
+}
+
+/// Before ranks meet: whether they are as many as they have to be. An artifact that cannot be opened is reported when they
+/// have met, to all.
+static ArtifactHandle openEarly(const Options &options) {
+  ArtifactHandle artifact;
+  try {
+    artifact = open(options);
+  } catch (const Error &) {
+    return nullptr;
+  }
+  checkPlaceOf(options, ranksOf(artifact.get()));
+  return artifact;
+}
+
+/// `artifact` may have been opened already.
+static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
+  if (options.processes && !options.launchedRank && !options.dump && options.simulate.empty())
+    return launch(options, argv);
+  if (!artifact)
+    artifact = open(options);
   if (options.dump)
     return dump(artifact.get(), printer);
   if (!options.simulate.empty()) {
     simulate(options, artifact.get(), printer);
     return 0;
   }
-  fsdprt_artifact_info info = {};
-  info.struct_size = sizeof info;
-  fsdprt_artifact_get_info(artifact.get(), &info);
-  checkPlaceOf(options, info.ranks);
+  checkPlaceOf(options, ranksOf(artifact.get()));
   return Trainer(options, artifact.get(), printer).run();
 }
 
@@ -66,15 +91,37 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status;
 }
 
+/// Ranks beside this one would wait for it.
+static int endUnparsed(const Options &options, int exitCode) {
+  try {
+    if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
+      tellOthers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
+  } catch (const Error &) { // nobody is waiting
+  }
+  return exitCode;
+}
+
 int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write
   std::signal(SIGXFSZ, SIG_IGN); // and so is a file that may not grow
   if (!parseOptions(argc, argv, options, exitCode))
-    return exitCode;
+    return endUnparsed(options, exitCode);
+  ArtifactHandle artifact;
   try {
     placeProcess(options);
+    if (!options.dump && options.simulate.empty() && options.launchedChannel < 0)
+      catchInterrupts(Interrupts::early);
+    if (options.meets)
+      artifact = openEarly(options);
+  } catch (const Error &error) {
+    int code = report(options, -1, error.status, error.what());
+    if (options.place)
+      tellOthers(*options.place, error);
+    return code;
+  }
+  try {
     if (options.meets)
       meet(options);
   } catch (const Error &error) {
@@ -83,7 +130,7 @@ int main(int argc, char **argv) {
   Printer printer(!options.isRoot(), options.place.has_value());
   int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
   try {
-    exitCode = run(options, argv, printer);
+    exitCode = run(options, std::move(artifact), argv, printer);
   } catch (const Error &error) {
     bool quiet = options.dump && printer.isUnread();
     exitCode = quiet ? 0 : report(options, channel, error.status, error.what());

@@ -27,6 +27,7 @@
 using namespace fsdprt;
 
 static constexpr double verdictSeconds = 5; // the host looks every 50 ms
+static constexpr double refusalSeconds = 3;
 static constexpr double hostEndSeconds = 1; // it may have to wait for other ranks
 
 //===- The host -----------------------------------------------------------===//
@@ -140,6 +141,11 @@ void fsdprt::meet(Options &options) {
       runHost(options, rendezvous);
   }
   options.launchedChannel = attendRendezvous(*options.place, options.rendezvousSeconds);
+}
+
+void fsdprt::tellOthers(const LaunchPlace &place, const Error &error) {
+  if (place.ranks > 1 && !place.hasMpi && place.saysWhere())
+    refuseRendezvous(place, Error(error.status, format("rank %u: ", place.rank) + error.what()), refusalSeconds);
 }
 
 void fsdprt::leaveHost(const Options &options, int channel) {

@@ -16,6 +16,7 @@
 #define FSDP_RUN_MEETING_H
 
 #include "Options.h"
+#include "core/Error.h"
 #include "fsdprt/fsdprt.h"
 
 namespace fsdprt {
@@ -23,6 +24,9 @@ namespace fsdprt {
 /// Brings this rank together with the others at options.place; options.launchedChannel is its end then. To be called
 /// before there are threads. Throws Error when they do not meet.
 void meet(Options &options);
+
+/// When this rank does not get as far as to meet the others: tells them, in seconds, so that they do not wait for it.
+void tellOthers(const LaunchPlace &place, const Error &error);
 
 /// When the rank ends because of an error: tells the host, and writes what the host says is the first reason. Returns
 /// its status, the exit code.

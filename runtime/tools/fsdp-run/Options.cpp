@@ -197,7 +197,7 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--ranks", options.ranks, "Has to be what the model was compiled for (default: that)")
       ->check(wholeNumber(1))
       ->type_name("N");
-  app.add_option("--threads-per-rank", options.threadsPerRank, "Changes no bit of the result (default: as compiled)")
+  app.add_option("--threads-per-rank", options.threadsPerRank, "Threads that compute for each rank; their number changes no bit of the result (default: as compiled)")
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
   app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
@@ -384,6 +384,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   if (!problem)
     return true;
   std::fprintf(stderr, "fsdp-run: error: %s (see --help)\n", problem->c_str());
+  options.problem = *problem;
   exitCode = FSDPRT_BAD_INPUT;
   return false;
 }

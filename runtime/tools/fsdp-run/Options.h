@@ -65,6 +65,7 @@ struct Options {
   /// The process that prints, and writes what there is one of.
   bool isRoot() const { return launchedRank.value_or(0) == 0; }
   Fault fault = Fault::none;
+  std::string problem;         ///< why they were refused
   std::set<std::string> given; // of the options a save has values for, those that the user gave
 };
 

@@ -51,6 +51,10 @@ void fsdprt::checkOutputs(const Options &options) {
     OutputFile::expectWritable(options.metrics, false);
     outputs.push_back({"--metrics", options.metrics});
   }
+  if (!options.flightRecord.empty()) {
+    OutputFile::expectWritable(options.flightRecord, false);
+    outputs.push_back({"--flight-record", options.flightRecord});
+  }
   if (!options.tensorboard.empty())
     EventFile::expectFolder(options.tensorboard);
   for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text}})
