@@ -246,6 +246,8 @@ TEST_F(Save, RefusesDamage) {
   damaged(folder + "index.json", "index.json: expected the JSON object of a save; it is cut short or damaged",
           [](std::string &text) { text.resize(200); });
   damaged("s/latest", "s/latest: expected the name of a save", [](std::string &text) { text.resize(20); });
+  damaged("s/latest", "found nothing; name a save itself, such as s/step-00000004", [](std::string &text) { text.clear(); });
+  damaged("s/latest", "found 'no ??'; name a save itself, such as s/step-00000004", [](std::string &text) { text = "no \x01\xff"; });
   damaged("s/latest", "s/step-00000004: 'latest' beside it expects SHA-256 ",
           [](std::string &text) { text[20] = text[20] == 'a' ? 'b' : 'a'; });
   damaged("s/latest", "s/step-00000002: 'latest' beside it expects SHA-256 ", [](std::string &text) { text[12] = '2'; });

@@ -63,6 +63,18 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 
 //===- Finding ------------------------------------------------------------===//
 
+/// `text` may be anything.
+[[noreturn]] static void failLatest(const std::string &path, std::string text) {
+  for (char &c : text)
+    c = c < 0x20 || c == 0x7f ? '?' : c; // a char above that is negative
+  std::vector<std::string> saves = namesIn(path, isSaveName);
+  std::string advice = "there is no save beside it";
+  if (!saves.empty())
+    advice = "name a save itself, such as " + path + "/" + saves.back();
+  badInput("%s/latest: expected the name of a save and the SHA-256 of its index, as 64 digits and a newline, found %s; %s", path.c_str(),
+           text.empty() ? "nothing" : ("'" + text.substr(0, 96) + "'").c_str(), advice.c_str());
+}
+
 /// What 'latest' says. Throws Error when it does not say it as it should.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
@@ -73,8 +85,7 @@ static FoundSave readLatest(const std::string &path) {
   size_t space = text.find(' ');
   std::string name = text.substr(0, space), hash = space == std::string::npos ? "" : text.substr(space + 1);
   if (!isSaveName(name) || hash.size() != 65 || hash[64] != '\n' || !hasOnly(hash.substr(0, 64), "0123456789abcdef"))
-    badInput("%s: expected the name of a save and the SHA-256 of its index; name a save itself, such as %s/%s",
-             file.c_str(), path.c_str(), saveName(10).c_str());
+    failLatest(path, text);
   return {path + "/" + name, hash.substr(0, 64)};
 }
 
