@@ -84,13 +84,15 @@ public:
   bool readDevice(const JsonValue &device, Cluster &cluster) {
     return isObject(device, "\"device\"",
                     {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
-                     "collective_seconds?", "kinds?", "host_bytes_per_second?"}) &&
+                     "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"}) &&
            readNumber(device, "f32_multiply_adds_per_second", cluster.wideMultiplyAdds) &&
            readNumber(device, "bf16_multiply_adds_per_second", cluster.narrowMultiplyAdds) &&
            readNumber(device, "bytes_per_second", cluster.memoryBytesPerSecond) &&
            readNumber(device, "launch_seconds", cluster.launchSeconds, /*orZero=*/true) &&
            (!device.find("host_bytes_per_second") ||
-            readNumber(device, "host_bytes_per_second", cluster.hostBytesPerSecond));
+            readNumber(device, "host_bytes_per_second", cluster.hostBytesPerSecond)) &&
+           (!device.find("file_bytes_per_second") ||
+            readNumber(device, "file_bytes_per_second", cluster.fileBytesPerSecond));
   }
 
   bool readLink(const JsonValue &value, bool isLast, Cluster &cluster) {

@@ -8,6 +8,7 @@
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -58,11 +59,15 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective) {
   return getRingSeconds(cluster, bytes, ranks, stride, rounds);
 }
 
-bool CostModel::crossesArenas(CopyOp copy) {
+/// Of what it copies; 0: of memory, which it reads and writes.
+double CostModel::getCopyBandwidth(CopyOp copy) {
   auto program = copy->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
-  auto isOnHost = [&](SliceAttr slice) { return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer()).getHost(); };
-  return isOnHost(copy.getSource()) != isOnHost(copy.getTarget());
+  Memory from = getMemory(tables.lookupSymbolIn<BufferOp>(layout, copy.getSource().getBuffer()));
+  Memory to = getMemory(tables.lookupSymbolIn<BufferOp>(layout, copy.getTarget().getBuffer()));
+  if (from == Memory::file || to == Memory::file)
+    return cluster.fileBytesPerSecond;
+  return from == to ? 0 : cluster.hostBytesPerSecond;
 }
 
 double CostModel::getSeconds(Operation *command) {
@@ -76,8 +81,9 @@ double CostModel::getSeconds(Operation *command) {
     return getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
   if (auto collective = dyn_cast<CollectiveOp>(command))
     return getCollectiveSeconds(collective);
-  if (auto copy = dyn_cast<CopyOp>(command); copy && cluster.hostBytesPerSecond > 0 && crossesArenas(copy))
-    return static_cast<double>(copy.getSource().getBytes()) / cluster.hostBytesPerSecond;
+  if (auto copy = dyn_cast<CopyOp>(command))
+    if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
+      return static_cast<double>(copy.getSource().getBytes()) / bandwidth;
   double bytes = 0;
   for (const Access &access : getAccesses(command, tables)) // copies and fills
     bytes += static_cast<double>(access.slice.getBytes());

@@ -58,6 +58,7 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
         for (Category category : categories)
           json.attribute(stringifyCategory(category), memory.hostBytes[static_cast<unsigned>(category)]);
       });
+    json.attribute("file", memory.file);
     json.attribute("padding", memory.padding);
     json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer]);
   });
@@ -234,6 +235,8 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
   if (memory.host)
     writeRow(os, "on the host", memory.host, "in an arena beside it" + describeHost(memory));
+  if (memory.file)
+    writeRow(os, "in a file", memory.file, "of each rank");
   writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
   writeReduction(memory, os);
   if (!memory.peakCommand)

@@ -16,6 +16,7 @@
 #include "fsdp/Analysis/Explain.h"
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -112,9 +113,11 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   SmallVector<BufferOp> persistent, device, host;
   llvm::MapVector<StringAttr, ProgramBuffers> programs;
   for (auto buffer : layout.getOps<BufferOp>()) {
-    (buffer.getHost() ? host : device).push_back(buffer);
-    if (buffer.getHost())
+    if (getMemory(buffer) == Memory::host)
+      host.push_back(buffer);
+    if (getMemory(buffer) != Memory::device)
       continue;
+    device.push_back(buffer);
     if (buffer.isPersistent()) {
       persistent.push_back(buffer);
       always += getRoom(buffer);
@@ -136,6 +139,7 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
           SymbolTable::lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()).getArenaBytes();
   report.peak = layout.getArenaBytes();
   report.host = layout.getHostBytes();
+  report.file = getFileBytes(layout);
   report.lowerBound = layout.getLowerBound() + layout.getWorkspaceBytes();
   addUnits(report, module, layout);
   return report;

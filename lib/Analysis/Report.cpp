@@ -9,7 +9,7 @@
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json has them
 //   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers, 2 reductions,
-//                3 copies to the device, 4 copies to the host
+//                3 copies to the device, 4 to the host, 5 from the rank's file, 6 to it
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers the same of the host's arena
 //   moments      when each command begins; one more for the end
@@ -25,6 +25,7 @@
 #include "fsdp/Analysis/Schedule.h"
 #include "fsdp/Analysis/Timeline.h"
 #include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -126,7 +127,8 @@ private:
 static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json::OStream &json) {
   json.attributeArray(host ? "host_buffers" : "buffers", [&] {
     for (auto buffer : layout.getOps<BufferOp>()) {
-      if (buffer.getHost() != host || (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr()))
+      if (getMemory(buffer) != (host ? Memory::host : Memory::device) ||
+          (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() != step.getSymNameAttr()))
         continue;
       json.array([&] {
         json.value(buffer.getLabel());

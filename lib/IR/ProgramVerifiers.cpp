@@ -10,6 +10,7 @@
 
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -73,7 +74,8 @@ LogicalResult LayoutOp::verify() {
       continue;
     names.insert(buffer.getSymName());
     std::optional<int64_t> offset = buffer.getOffset();
-    int64_t arena = buffer.getHost() ? getHostBytes() : getArenaBytes();
+    Memory memory = getMemory(buffer);
+    int64_t arena = memory == Memory::device ? getArenaBytes() : memory == Memory::host ? getHostBytes() : getFileBytes(*this);
     int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
     if (offset && (*offset < 0 || *offset % arenaAlignment || *offset > room)) // (C3)
       return buffer.emitOpError("expected an offset that is a multiple of ")
@@ -97,6 +99,8 @@ LogicalResult LayoutOp::verify() {
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 0) // (C1)
     return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
+  if (getMemory(*this) == Memory::file && (getHost() || !isPersistent())) // (C3)
+    return emitOpError("expected a buffer of the file to live always, and not on the host");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
     return emitOpError("expected 'in', 'from' and 'to' together");

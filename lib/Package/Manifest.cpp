@@ -19,6 +19,7 @@
 #include "Manifest.h"
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -83,9 +84,14 @@ private:
     return pieces == mesh.getAxisSize("shard") ? fb::Split::shard : fb::Split::shard_replicate;
   }
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) { return tables.lookupSymbolIn<BufferOp>(layout, name); }
-  /// Behind the arena, offsets are those of the host's.
+  /// Behind the arena, offsets are those of the host's, and behind that, those of the file.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
-    return *buffer.getOffset() + (buffer.getHost() ? llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT) : 0);
+    uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
+    Memory memory = getMemory(buffer);
+    uint64_t begin = memory == Memory::device ? 0
+                     : memory == Memory::host ? host
+                                              : llvm::alignTo(host + layout.getHostBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
+    return begin + *buffer.getOffset();
   }
   fb::Slice getSlice(LayoutOp layout, SliceAttr slice) {
     return {getOffset(layout, getBuffer(layout, slice.getBuffer())) + slice.getOffset(),
@@ -292,7 +298,7 @@ FailureOr<Offset<fb::Layout>> ManifestBuilder::addLayout(LayoutOp layout) {
   fb::Slice workspace(layout.getWorkspaceOffset(), layout.getWorkspaceBytes(), 0, 0, 0);
   return fb::CreateLayout(builder, layout.getArenaBytes(), statesVector, inputsVector, &block, &rank, &workspace,
                           layout.getSharedBytes(), layout.getWorkerBytes(), layout.getWorkers(), buffersVector,
-                          layout.getHostBytes());
+                          layout.getHostBytes(), getFileBytes(layout));
 }
 
 FailureOr<Offset<fb::Program>> ManifestBuilder::addProgram(ProgramOp program) {

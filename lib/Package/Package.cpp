@@ -18,7 +18,7 @@
 #include "fsdp/Package/Package.h"
 #include "Manifest.h"
 #include "fsdp/Analysis/Packing.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
 #include "llvm/ADT/StringSet.h"
@@ -40,7 +40,7 @@ static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
 static int64_t getEnd(LayoutOp layout) {
   int64_t end = 0;
   for (auto buffer : layout.getOps<BufferOp>())
-    if (!buffer.getHost())
+    if (getMemory(buffer) == Memory::device)
       end = std::max(end, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
   return llvm::alignTo(end, bufferAlignment);
 }

@@ -24,7 +24,8 @@
 //  4. Late ones from the last to the first, by who is needed when: each ends at its window's end
 //     or where the next one on its channel begins, and starts at the last slot that is early enough.
 //     One that nothing here reads ends as early as it can.
-//  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed.
+//  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a file, what one
+//     launch needs is read, and what one has written is on its way, beside the launch in between.
 //  6. In a slot: what can start starts, then waits; a transfer that needs another one's result
 //     starts behind its wait.
 //
@@ -36,6 +37,7 @@
 #include "BlockSchedule.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
 #include <map>
 #include <numeric>
 
@@ -86,20 +88,25 @@ std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CollectiveOp op, 
   return transfer;
 }
 
-/// A copy to the host is early where it frees what it copies: states stay.
+/// A copy to the host is early where it frees what it copies: states stay. One to a file is.
 std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CopyOp op, unsigned number, LayoutOp layout,
                                                                SymbolTableCollection &tables) const {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
   auto target = tables.lookupSymbolIn<BufferOp>(layout, op.getTarget().getBuffer());
   int64_t bytes = op.getSource().getBytes();
-  if (getChannel(op) || source.getHost() == target.getHost() || bytes < minBytesApart)
+  Memory from = getMemory(source), to = getMemory(target);
+  bool isFile = from == Memory::file || to == Memory::file;
+  if (getChannel(op) || from == to || (bytes < minBytesApart && !isFile))
     return std::nullopt;
   Transfer transfer;
   transfer.command = number;
-  transfer.channel = target.getHost() ? toHostChannel : toDeviceChannel;
-  transfer.isLate = !target.getHost() || source.isPersistent();
+  transfer.channel = from == Memory::file   ? fromFileChannel
+                     : to == Memory::file   ? toFileChannel
+                     : to == Memory::device ? toDeviceChannel
+                                            : toHostChannel;
+  transfer.isLate = to == Memory::device || (to == Memory::host && source.isPersistent());
   BufferOp held = transfer.isLate ? target : source;
-  transfer.bytes = held.getHost() || held.isPersistent() ? 0 : bytes;
+  transfer.bytes = getMemory(held) != Memory::device || held.isPersistent() ? 0 : bytes;
   return transfer;
 }
 
@@ -284,6 +291,16 @@ BlockSchedule::Transfer *BlockSchedule::findNextEarly() {
   return next;
 }
 
+/// What a launch wrote for a file is there when the next launch has written: as what is read ahead, not more than one launch's.
+unsigned BlockSchedule::limitByFile(const Transfer &transfer, unsigned latest) const {
+  if (transfer.channel != toFileChannel)
+    return latest;
+  for (const Transfer &other : transfers)
+    if (other.channel == toFileChannel && other.earliest > transfer.start)
+      latest = std::min(latest, other.earliest);
+  return latest;
+}
+
 void BlockSchedule::placeEarly(const ScheduleLimits &limits) {
   std::map<int64_t, double> free; // when the channels are
   while (Transfer *next = findNextEarly()) {
@@ -292,10 +309,10 @@ void BlockSchedule::placeEarly(const ScheduleLimits &limits) {
     double begin = std::max(time[transfer.start], free[transfer.channel]);
     free[transfer.channel] = begin + transfer.seconds;
     double end = begin + transfer.seconds * limits.slack;
-    unsigned latest = std::max(transfer.start, transfer.latest), wait = transfer.start;
-    while (wait < latest && time[wait] < end)
+    unsigned latest = std::max(transfer.start, transfer.latest), bound = limitByFile(transfer, latest), wait = transfer.start;
+    while (wait < bound && time[wait] < end)
       ++wait;
-    transfer.limit = time[wait] < end ? "first use" : "";
+    transfer.limit = time[wait] >= end ? "" : bound < latest ? "prefetch" : "first use";
     unsigned home = std::max(transfer.start, slots[transfer.command]);
     if (limits.bytes > 0 && wait > home)
       if (unsigned most = limitByMemory(transfer, home, wait, false, limits.bytes); most < wait) {
@@ -328,6 +345,15 @@ void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, d
       transfer.limit = "prefetch";
     }
   }
+  // What is read from a file for one launch, not before that for the launch in front of it is there: two buffers of each.
+  if (transfer.channel == fromFileChannel)
+    for (Transfer *other : llvm::reverse(before))
+      if (other->latest < transfer.latest) {
+        if (other->latest > slot)
+          transfer.limit = "prefetch";
+        slot = std::max(slot, std::min(other->latest, transfer.wait));
+        break;
+      }
   if (limits.bytes > 0 && slot < home)
     if (unsigned least = limitByMemory(transfer, home, slot, true, limits.bytes); least > slot) {
       slot = least;

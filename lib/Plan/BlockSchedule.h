@@ -84,6 +84,7 @@ private:
   void placeEarly(const ScheduleLimits &limits);
   void placeLate(const ScheduleLimits &limits);
   void placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next, const ScheduleLimits &limits);
+  unsigned limitByFile(const Transfer &transfer, unsigned latest) const;
   unsigned limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards, int64_t bytes) const;
   void addBytes(unsigned from, unsigned to, int64_t bytes);
   /// The starts and waits of each slot, in order.

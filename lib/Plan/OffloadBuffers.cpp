@@ -20,16 +20,18 @@
 //     from the device is copied there first, and what it writes for it, back.
 //  3. Any other launch, and any collective, runs on the device: the same the other
 //     way round. Copies and fills reach both arenas.
+//     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
 //  4. Activations that wait for long: a copy to the host behind the last use before, and
 //     one into another buffer in front of the first use behind.
 //
 // O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set
-// again. Not done here: copies beside compute, copies that are shared between launches.
+// again. Not done here: copies beside compute (ScheduleCollectives.cpp), copies that are shared between launches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Plan/Pipeline.h"
 
@@ -55,12 +57,16 @@ std::optional<OffloadKinds> OffloadKinds::parse(StringRef text) {
                      .Case("parameters", &kinds.parameters)
                      .Case("gradients", &kinds.gradients)
                      .Case("optimizer", &kinds.optimizer)
+                     .Case("optimizer:file", &kinds.optimizerFile)
                      .Case("activations", &kinds.activations)
                      .Default(nullptr);
     if (!kind || *kind)
       return std::nullopt;
     *kind = true;
   }
+  if (kinds.optimizer && kinds.optimizerFile)
+    return std::nullopt;
+  kinds.optimizer |= kinds.optimizerFile;
   return kinds;
 }
 
@@ -89,12 +95,12 @@ private:
 
   BufferOp getBuffer(FlatSymbolRefAttr name) { return buffers.at(name.getAttr()); }
   BufferOp getBuffer(SliceAttr slice) { return getBuffer(slice.getBuffer()); }
-  bool isOnHost(SliceAttr slice) { return getBuffer(slice).getHost(); }
+  Memory getMemory(SliceAttr slice) { return fsdp::getMemory(getBuffer(slice)); }
   bool runsOnHost(LaunchOp launch);
   BufferOp addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes, bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// What a command at `op` has instead of `access` when it runs on the host (the device).
+  /// What a command at `op` has instead of `access`, which lies elsewhere, when it runs on the host (the device).
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -116,7 +122,9 @@ private:
 void Offloader::markStates() {
   for (auto state : layout.getOps<StateSlotOp>()) {
     bool isParameter = state.getRole() == StateRole::parameter;
-    if (isParameter ? kinds.parameters : kinds.optimizer)
+    if (!isParameter && kinds.optimizerFile)
+      getBuffer(state.getBufferAttr())->setAttr(fileAttr, builder.getUnitAttr());
+    else if (isParameter ? kinds.parameters : kinds.optimizer)
       getBuffer(state.getBufferAttr()).setHost(true);
   }
 }
@@ -161,19 +169,29 @@ void Offloader::copy(SliceAttr from, SliceAttr to, StringRef label, Location loc
   ++numCopies;
 }
 
+/// What a copy is called.
+static std::string describeCopy(Memory from, Memory to, StringRef what) {
+  StringRef way = to == Memory::file     ? "to the file: "
+                  : from == Memory::file ? "from the file: "
+                  : to == Memory::host   ? "to the host: "
+                                         : "to the device: ";
+  return (way + what).str();
+}
+
 SliceAttr Offloader::stage(const Access &access, bool host, Operation *op) {
   BufferOp home = getBuffer(access.slice);
   std::string label = home.getLabel().str();
   BufferOp staged = addBuffer(host ? "host" : "device", (host ? "on the host: " : "on the device: ") + label,
                               Category::staging, access.slice.getBytes(), host, op->getLoc());
   SliceAttr slice = getWhole(staged);
+  Memory from = fsdp::getMemory(home), to = fsdp::getMemory(staged);
   if (access.reads) {
     builder.setInsertionPoint(op);
-    copy(access.slice, slice, (host ? "to the host: " : "to the device: ") + label, op->getLoc());
+    copy(access.slice, slice, describeCopy(from, to, label), op->getLoc());
   }
   if (access.writes) {
     builder.setInsertionPointAfter(op);
-    copy(slice, access.slice, (host ? "to the device: " : "to the host: ") + label, op->getLoc());
+    copy(slice, access.slice, describeCopy(to, from, label), op->getLoc());
   }
   return slice;
 }
@@ -182,7 +200,7 @@ bool Offloader::runsOnHost(LaunchOp launch) {
   bool touches = false;
   for (SliceAttr slice : launch.getBindings().getAsRange<SliceAttr>()) {
     BufferOp buffer = getBuffer(slice);
-    touches |= buffer.getHost();
+    touches |= fsdp::getMemory(buffer) != Memory::device;
     switch (buffer.getCategory()) {
     case Category::parameters:
     case Category::gradients:
@@ -201,21 +219,22 @@ void Offloader::placeLaunch(LaunchOp launch) {
   bool host = runsOnHost(launch);
   SmallVector<Attribute> bindings;
   for (const Access &access : getAccesses(launch, tables))
-    bindings.push_back(isOnHost(access.slice) == host ? access.slice : stage(access, host, launch));
+    bindings.push_back(getMemory(access.slice) == (host ? Memory::host : Memory::device) ? access.slice
+                                                                                         : stage(access, host, launch));
   launch.setBindingsAttr(builder.getArrayAttr(bindings));
 }
 
 void Offloader::placeCollective(CollectiveOp collective) {
   SliceAttr source = collective.getSource(), target = collective.getTarget();
-  if (source == target && isOnHost(source)) {
+  if (source == target && getMemory(source) != Memory::device) {
     SliceAttr both = stage({source, true, true}, /*host=*/false, collective);
     collective.setSourceAttr(both);
     collective.setTargetAttr(both);
     return;
   }
-  if (isOnHost(source))
+  if (getMemory(source) != Memory::device)
     collective.setSourceAttr(stage({source, true, false}, /*host=*/false, collective));
-  if (isOnHost(target))
+  if (getMemory(target) != Memory::device)
     collective.setTargetAttr(stage({target, false, true}, /*host=*/false, collective));
 }
 
@@ -318,8 +337,8 @@ private:
     ModuleOp module = getOperation();
     std::optional<OffloadKinds> kinds = OffloadKinds::parse(what);
     if (!kinds) {
-      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer and activations "
-                       "with '+' between, found '")
+      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer (or optimizer:file) and "
+                       "activations with '+' between, found '")
           << what << "'";
       return signalPassFailure();
     }
@@ -333,7 +352,7 @@ private:
         offloader.run(program);
     numCopies += offloader.numCopies;
     for (auto buffer : layout.getOps<BufferOp>())
-      numOnHost += buffer.getHost();
+      numOnHost += getMemory(buffer) == Memory::host;
   }
 };
 

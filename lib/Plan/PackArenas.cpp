@@ -12,13 +12,15 @@
 //  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
 //  3. The arena ends where the largest program does. Its lower bound: what always
 //     lives, and the most that is alive at once.
-//  4. The same for the buffers of the host, in an arena of their own.
+//  4. The same for the buffers of the host, in an arena of their own; those of the file one behind the other, each
+//     from a page on.
 //
 // The workspace of kernels comes behind the arena when they are compiled.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
 
 namespace mlir::fsdp {
@@ -69,14 +71,26 @@ static ArenaSize pack(ArrayRef<BufferOp> arena) {
   return {room == 0 ? end : base + room, bound + roomBound};
 }
 
+/// Step 4, for the file; returns its bytes.
+static int64_t packFile(ArrayRef<BufferOp> buffers) {
+  int64_t end = 0;
+  for (BufferOp buffer : buffers) {
+    buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(end));
+    end = llvm::alignTo(end + buffer.getBytes(), pageAlignment);
+  }
+  return end;
+}
+
 namespace {
 
 class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
   void runOnOperation() override {
     for (auto layout : getOperation().getOps<LayoutOp>()) {
-      SmallVector<BufferOp> device, host;
-      for (auto buffer : layout.getOps<BufferOp>())
-        (buffer.getHost() ? host : device).push_back(buffer);
+      SmallVector<BufferOp> device, host, file;
+      for (auto buffer : layout.getOps<BufferOp>()) {
+        Memory memory = getMemory(buffer);
+        (memory == Memory::device ? device : memory == Memory::host ? host : file).push_back(buffer);
+      }
       ArenaSize arena = pack(device);
       if (arena.bytes == 0) {
         layout.emitError("holds no byte; expected at least one state or input");
@@ -89,6 +103,8 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       for (BufferOp buffer : host)
         hostEnd = std::max(hostEnd, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
       layout.setHostBytes(hostEnd);
+      if (int64_t bytes = packFile(file))
+        layout->setAttr(fileBytesAttr, Builder(&getContext()).getI64IntegerAttr(bytes));
       if (static_cast<int64_t>(arenaBytes) < arena.bytes) {
         arenaBytes = arena.bytes;
         boundBytes = arena.lowerBound;

@@ -25,6 +25,7 @@
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
 
 namespace mlir::fsdp {
@@ -40,7 +41,7 @@ static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, s
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;
   for (auto buffer : layout.getOps<BufferOp>()) {
-    if (buffer.getHost())
+    if (getMemory(buffer) != Memory::device)
       continue;
     int64_t bytes = llvm::alignTo(buffer.getBytes(), bufferAlignment);
     if (buffer.isPersistent())

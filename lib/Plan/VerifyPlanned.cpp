@@ -23,6 +23,7 @@
 
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
 #include <map>
 #include <set>
@@ -165,15 +166,17 @@ private:
   LogicalResult checkArenas(const NumberedCommand &command, ArrayRef<Access> accesses) {
     if (!isa<LaunchOp, CollectiveOp>(command.op) || accesses.empty())
       return success();
-    bool host = isa<LaunchOp>(command.op) && getBuffer(accesses.front().slice).getHost();
+    bool host = isa<LaunchOp>(command.op) && getMemory(getBuffer(accesses.front().slice)) == Memory::host;
     for (const Access &access : accesses) {
       BufferOp buffer = getBuffer(access.slice);
-      if (buffer.getHost() == host)
+      Memory memory = getMemory(buffer);
+      if (memory == (host ? Memory::host : Memory::device))
         continue;
       InFlightDiagnostic diag = command.op->emitError("command ")
                                 << command.number << " (" << describeCommand(command.op) << ") runs on the "
-                                << (host ? "host" : "device") << ", but @" << buffer.getSymName() << " is on the "
-                                << (host ? "device" : "host") << "; expected a copy between them";
+                                << (host ? "host" : "device") << ", but @" << buffer.getSymName()
+                                << (memory == Memory::file ? " is in the " : " is on the ") << getName(memory)
+                                << "; expected a copy between them";
       diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
       return diag;
     }
@@ -249,13 +252,13 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     SymbolTableCollection tables;
     for (auto program : getOperation().getOps<ProgramOp>()) {
       auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
-      SmallVector<BufferOp> buffers, hostBuffers;
+      SmallVector<BufferOp> buffers[3]; // by memory
       for (auto buffer : layout.getOps<BufferOp>())
         if (buffer.isPersistent() || buffer.getProgramAttr().getAttr() == program.getSymNameAttr())
-          (buffer.getHost() ? hostBuffers : buffers).push_back(buffer);
+          buffers[static_cast<unsigned>(getMemory(buffer))].push_back(buffer);
       SmallVector<NumberedCommand> commands = numberCommands(program);
       numCommands += commands.size();
-      if (failed(checkMemory(buffers)) || failed(checkMemory(hostBuffers)) ||
+      if (failed(checkMemory(buffers[0])) || failed(checkMemory(buffers[1])) || failed(checkMemory(buffers[2])) ||
           failed(CommandChecker(program, layout, tables).run(commands)))
         return signalPassFailure();
     }

@@ -254,6 +254,12 @@ void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
+/// A rank's file, in which one is put.
+void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
+  m.layouts[0]->file_bytes = 1 << 20;
+  slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
+}
+
 /// Parameters that are whole numbers; the states are still of floats.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
@@ -377,6 +383,29 @@ const Rule rules[] = {
      }},
     {"V6HostBlock", "expected to be on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->block); }},
     {"V6HostWorkspace", "expected the workspace on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->workspace); }},
+    {"V6File", "expected a file of at most 2^48 bytes", [](auto &m) { m.layouts[0]->file_bytes = huge; }},
+    {"V6FileBounds", "within the arena's",
+     [](auto &m) {
+       m.layouts[0]->file_bytes = 64;
+       m.layouts[0]->states[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
+     }},
+    {"V6FileBlock", "expected to be on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->block); }},
+    {"V6FileWorkspace", "expected the workspace on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->workspace); }},
+    {"V8File", "expected to be in an arena, found it in the file",
+     [](auto &m) {
+       m.layouts[0]->file_bytes = 1 << 20;
+       m.layouts[0]->inputs[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
+     }},
+    {"V13File", "expected to lie in an arena, found it in the file",
+     [](auto &m) { moveToFile(m, launch(m, 13).bindings[1]); }},
+    {"V16File", "expected a source or a target in an arena, found both in the file",
+     [](auto &m) {
+       fb::CopyT copy = startedCopy();
+       copy.channel = 0;
+       moveToFile(m, *copy.source);
+       moveToFile(m, *copy.target);
+       command(m, "step", 13).body.Set(std::move(copy));
+     }},
     {"V13Arenas", "expected to lie in the arena of binding 0",
      [](auto &m) { moveToHost(m, launch(m, 13).bindings[1]); }},
     {"V14Arenas", "expected a source and a target on the device",

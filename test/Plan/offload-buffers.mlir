@@ -4,8 +4,12 @@
 // RUN: fsdp-opt %s "--fsdp-offload-buffers=what=activations min-bytes=4097" | FileCheck %s --check-prefix=SMALL
 // RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+gradients+optimizer+activations min-bytes=1" --fsdp-pack-arenas \
 // RUN:   --fsdp-verify-planned | FileCheck %s --check-prefix=PACKED
+// RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=FILE
+// RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-schedule-collectives --fsdp-pack-arenas --fsdp-verify-planned \
+// RUN:   | FileCheck %s --check-prefix=AHEAD
+// RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
-// TWICE: error: fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer and activations with '+' between, found 'optimizer+optimizer'
+// TWICE: error: fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer (or optimizer:file) and activations with '+' between, found 'optimizer+optimizer'
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard true [
@@ -30,6 +34,20 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // OPTIMIZER-NEXT: fsdp.copy @state.0[0, 256] -> @step.host.2[0, 256] "to the host: u parameter"
 // OPTIMIZER-NEXT: fsdp.launch @k_update (@step.host.0[0, 64], @step.host.1[0, 256], @step.host.2[0, 256], @state.1[0, 256])
 // OPTIMIZER-NEXT: fsdp.copy @step.host.2[0, 256] -> @state.0[0, 256] "to the device: u parameter"
+
+// State of the file comes to the host for the update and goes back behind it; beside compute where that is asked for.
+// FILE: fsdp.layout @arena {{.*}}fsdp.file_bytes = 4096
+// FILE: fsdp.buffer @state.1 "u momentum" optimizer 256 at 0 {fsdp.file}
+// FILE-LABEL: fsdp.program @step
+// FILE: fsdp.copy @state.1[0, 256] -> @step.host.[[M:[0-9]+]][0, 256] "from the file: u momentum"
+// FILE-NEXT: fsdp.launch @k_update ({{.*}}, @step.host.[[M]][0, 256])
+// FILE: fsdp.copy @step.host.[[M]][0, 256] -> @state.1[0, 256] "to the file: u momentum"
+// AHEAD: fsdp.copy {{.*}} "from the file: u momentum" {fsdp.channel = 5 : i64, {{.*}}fsdp.id = [[ID:[0-9]+]] : i64
+// AHEAD: fsdp.wait [[ID]]
+// AHEAD: fsdp.launch @k_update
+// AHEAD: fsdp.copy {{.*}} "to the file: u momentum" {fsdp.channel = 6 : i64, {{.*}}fsdp.id = [[BACK:[0-9]+]] : i64
+// AHEAD: fsdp.wait [[BACK]]
+// BOTH: error: fsdp-offload-buffers expected kinds, each once
 
 // A gather takes its shard from a copy; a reduced gradient goes to the host, where its norm is taken, too.
 // STATE: fsdp.buffer @state.0 "u parameter" parameters 256 host

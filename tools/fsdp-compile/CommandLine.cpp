@@ -278,7 +278,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return std::string("--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
   std::optional<OffloadKinds> offload = OffloadKinds::parse(line.offload);
   if (!offload || line.offload.empty())
-    return "--offload=" + line.offload + ": expected none, or each once of parameters, gradients, optimizer and activations, with + between";
+    return "--offload=" + line.offload +
+           ": expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between";
   if (!parseBytes(line.offloadMinBytes))
     return "--offload-min-bytes=" + line.offloadMinBytes + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
   if (line.offloadMinBytes.getNumOccurrences() && !offload->activations)

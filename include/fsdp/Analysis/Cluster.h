@@ -37,6 +37,8 @@ struct Cluster {
   std::vector<Link> links;
   /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory as any copy does.
   double hostBytesPerSecond = 0;
+  /// What a rank reads from its file or writes to it in a second: of one NVMe drive, unless it is said.
+  double fileBytesPerSecond = 2e9;
 };
 
 /// Ranks of a processor with vectors of 512 bits, two threads of one machine.

@@ -34,7 +34,7 @@ public:
 
 private:
   double getCollectiveSeconds(CollectiveOp collective);
-  bool crossesArenas(CopyOp copy);
+  double getCopyBandwidth(CopyOp copy);
   const Cluster &cluster;
   SymbolTableCollection tables;
   DenseMap<Attribute, double> kernels; // by name

@@ -19,6 +19,8 @@ struct MemoryReport {
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// The host's arena, beside it; by category, as `bytes` are.
   int64_t host = 0, hostBytes[9] = {};
+  /// The file of a rank.
+  int64_t file = 0;
   /// One rank that holds everything, without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const { return unshardedParameters + unshardedGradients + unshardedOptimizer; }

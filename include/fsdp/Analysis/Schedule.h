@@ -12,10 +12,12 @@
 
 namespace mlir::fsdp {
 
-/// Channels of a scheduled program: of gathers and reductions, and of copies to the device and to the host.
-inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3, toHostChannel = 4;
+/// Channels of a scheduled program: of gathers and reductions, of copies to the device and to the host, and of
+/// those from a rank's file and to it.
+inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3, toHostChannel = 4, fromFileChannel = 5,
+                         toFileChannel = 6;
 /// Channels of the same number share their links; others have links of their own.
-inline unsigned getLinks(int64_t channel) { return channel > reduceChannel ? 1 : 0; }
+inline unsigned getLinks(int64_t channel) { return (channel > reduceChannel) + (channel > toHostChannel); }
 
 /// Of a scheduled collective or copy: its estimated seconds alone, those that a wait for it stalls, and what stopped it from
 /// starting earlier or ending later: "source", "first use", "beginning", "prefetch" or "memory".

@@ -129,11 +129,12 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: buffers of the kinds are in the host's arena, in the programs over `@arena`. A launch has all of its
       buffers there, or none: the optimizer's update runs where its state is, and what it needs from the other arena is copied.
-      Collectives have theirs on the device. Lifetimes are those of the new commands.
+      State in a file (`optimizer:file`) is copied from there and back. Collectives have theirs on the device. Lifetimes are
+      those of the new commands.
     - Keeps: values; the order of all other commands.
   }];
   let options = [Option<"what", "what", "std::string", "\"none\"",
-                        "parameters, gradients, optimizer and activations, with '+' between; or none.">,
+                        "parameters, gradients, optimizer (or optimizer:file) and activations, with '+' between; or none.">,
                  Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers in the host's arena">,
@@ -145,7 +146,8 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives are done when their command is.
     - Ensures: every collective of a program is a start on channel 1 (gathers) or 2 (reductions) and an
-      `fsdp.wait`, and so is every copy between the arenas of 4 KiB and more, on channel 3 (to the device) or 4 (to the host):
+      `fsdp.wait`, and so is every copy between the arenas of 4 KiB and more, on channel 3 (to the device) or 4 (to the host),
+      and each from a rank's file (5, what one launch needs beside the one before it) and to it (6):
       gathers, and copies of what is needed, start as late as hides them by estimated time; reductions, and copies of what is
       not needed where it was, are waited for as early as they
       are done. What only prepares a gather, or takes up a reduction, moves along. Lifetimes are those of the new order.

@@ -19,6 +19,8 @@ namespace fsdp {
 /// What lies in the host's memory and not in the arena.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
+  /// The optimizer's state is in a file, and comes to the host for the update.
+  bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
   /// "none", or words with '+' between; nothing when `text` is neither, or has a word twice.
   static std::optional<OffloadKinds> parse(llvm::StringRef text);

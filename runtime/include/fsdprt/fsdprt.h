@@ -122,6 +122,7 @@ typedef struct fsdprt_artifact_info {
   uint8_t sha256[32];
   uint64_t seed; /* of initial values and samples, where a run gives none */
   uint64_t host_bytes; /* of arena_bytes: those of the host's arena */
+  uint64_t file_bytes; /* of a rank's file, for state that was offloaded; 0: there is none */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -245,6 +246,7 @@ typedef struct fsdprt_session_options {
   uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not known, it is taken for the only one */
   const char *control; /* nccl: what else brings ranks together: NULL or "local", "shm", "mpi" */
   uint32_t local_rank; /* nccl, where each process has a rank: 1 + its number on its machine, which gives the device; 0: `rank` */
+  const char *offload_directory; /* of the files for state that was offloaded, which have no name; NULL: TMPDIR, or /tmp */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
@@ -259,6 +261,8 @@ typedef struct fsdprt_session_info {
   uint32_t first_rank, local_ranks; /* those of this process; all, unless it is one of several */
   uint32_t processes;
   const char *meeting; /* how ranks meet: "local", "shm", or a library with its version; lives as long as the session */
+  uint64_t file_bytes; /* that a rank's file takes */
+  uint32_t file_is_direct; /* 1: reads and writes of it bypass the system's cache */
 } fsdprt_session_info;
 
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
@@ -334,9 +338,15 @@ typedef struct fsdprt_state_memory {
 } fsdprt_state_memory;
 
 /* Where a rank's piece of a state lies, or all of it in the reference; to be read and written while no program
- * runs. With the step blocks this is all that a step leaves to the next one. */
+ * runs; `data` is NULL when it is in a file. With the step blocks this is all that a step leaves to the next one. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank, uint64_t state,
                                                    fsdprt_state_memory *memory, fsdprt_error *error);
+
+/* Elements [first, first + count) of that piece, in its dtype, wherever it lies; while no program runs. */
+FSDPRT_API fsdprt_status fsdprt_session_read_state(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t first,
+                                                   uint64_t count, void *data, fsdprt_error *error);
+FSDPRT_API fsdprt_status fsdprt_session_write_state(fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t first,
+                                                    uint64_t count, const void *data, fsdprt_error *error);
 
 typedef struct fsdprt_comparison {
   size_t struct_size;

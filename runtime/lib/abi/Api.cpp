@@ -60,6 +60,7 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
       continue;
     filled.workers = layout.workers();
     filled.host_bytes = layout.host_bytes();
+    filled.file_bytes = layout.file_bytes();
   }
   filled.seed = manifest.seed();
   std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);
@@ -146,6 +147,10 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   filled.local_ranks = session.getRanks().localRanks();
   filled.processes = session.getRanks().getCommunicator().processes();
   filled.meeting = session.getRanks().getCommunicator().text();
+  if (const RankFile *file = session.getRanks().getFile()) {
+    filled.file_bytes = file->bytes();
+    filled.file_is_direct = file->isDirect();
+  }
   giveStruct(filled, info);
 }
 

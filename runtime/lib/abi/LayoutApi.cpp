@@ -67,6 +67,16 @@ fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *handle, uint64_t 
   return FSDPRT_OK;
 }
 
+fsdprt_status fsdprt_session_read_state(const fsdprt_session *handle, uint32_t rank, uint64_t index, uint64_t first,
+                                        uint64_t count, void *data, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->moveState(rank, index, first, count, data, nullptr); });
+}
+
+fsdprt_status fsdprt_session_write_state(fsdprt_session *handle, uint32_t rank, uint64_t index, uint64_t first,
+                                         uint64_t count, const void *data, fsdprt_error *error) {
+  return guard(error, [&] { handle->session->moveState(rank, index, first, count, nullptr, data); });
+}
+
 fsdprt_status fsdprt_session_get_memory(const fsdprt_session *handle, uint32_t rank, uint64_t index,
                                         fsdprt_state_memory *memory, fsdprt_error *error) {
   return guard(error, [&] {

@@ -1,15 +1,15 @@
-//===- Arenas.h - The device's arena and the host's -------------*- C++ -*-===//
+//===- Arenas.h - The arenas of device and host, and the file ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offsets of a layout count through both of its arenas:
+// Offsets of a layout count through both of its arenas and the rank's file:
 //
-//   0          arena_bytes   hostBegin             mappedBytes
-//   | device's |    no one's | host's              |
+//   0          arena_bytes   hostBegin             mappedBytes   fileBegin     + file_bytes
+//   | device's |    no one's | host's              |    no one's | file's      |
 //
-// Where the device is the CPU, a rank maps them as one range.
+// Where the device is the CPU, a rank maps the arenas as one range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +32,24 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
-  return layout.host_bytes() && offset >= hostBegin(layout);
+inline uint64_t fileBegin(const fb::Layout &layout) {
+  uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
+  return (hostBegin(layout) + layout.host_bytes() + mask) & ~mask;
 }
-/// Whether [begin, last + bytes) lies in one of the two.
+inline bool isInFile(const fb::Layout &layout, uint64_t offset) {
+  return layout.file_bytes() && offset >= fileBegin(layout);
+}
+inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
+  return layout.host_bytes() && offset >= hostBegin(layout) && !isInFile(layout, offset);
+}
+inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
+  return !isOnHost(layout, offset) && !isInFile(layout, offset);
+}
+/// Whether [begin, last + bytes) lies in one of them.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
-  uint64_t end = isOnHost(layout, begin) ? mappedBytes(layout) : layout.arena_bytes();
+  uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
+                 : isOnHost(layout, begin) ? mappedBytes(layout)
+                                           : layout.arena_bytes();
   return bytes <= end && last <= end - bytes;
 }
 

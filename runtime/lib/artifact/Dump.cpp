@@ -143,6 +143,8 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
              (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
   if (layout.host_bytes())
     put(format("  the host's arena: %llu bytes, from offset %llu on\n", (ull)layout.host_bytes(), (ull)hostBegin(layout)));
+  if (layout.file_bytes())
+    put(format("  a file of each rank: %llu bytes, from offset %llu on\n", (ull)layout.file_bytes(), (ull)fileBegin(layout)));
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     put(format("  state %u: %s of '%s', %llu x %s at %llu%s\n", i, fb::EnumNameStateRole(state.role()),

@@ -310,6 +310,8 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
         refuse("%s: expected extra ids outside of a limit, found %lld with limit %llu", what.c_str(), (long long)id,
                (ull)input.limit());
     }
+    if (isInFile(layout, input.offset()))
+      refuse("%s: expected to be in an arena, found it in the file", what.c_str());
     claim(layout, input.offset(), input.bytes(), what);
   }
 }
@@ -317,7 +319,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
 void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
   if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
-  if (isOnHost(layout, slice->offset()))
+  if (!isOnDevice(layout, slice->offset()))
     refuse("%s: expected to be on the device", what.c_str());
   claim(layout, slice->offset(), slice->bytes(), std::move(what));
 }
@@ -328,6 +330,8 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
     refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index, (ull)layout.arena_bytes());
   if (layout.host_bytes() > maxArenaBytes)
     refuse("layout %u: expected a host's arena of at most 2^48 bytes, found %llu", index, (ull)layout.host_bytes());
+  if (layout.file_bytes() > maxArenaBytes)
+    refuse("layout %u: expected a file of at most 2^48 bytes, found %llu", index, (ull)layout.file_bytes());
   verifyStates(layout, index);
   verifyInputs(layout, index);
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
@@ -346,7 +350,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
       layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
     refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes",
            index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
-  if (layout.workspace() && isOnHost(layout, layout.workspace()->offset()))
+  if (layout.workspace() && !isOnDevice(layout, layout.workspace()->offset()))
     refuse("layout %u: expected the workspace on the device", index);
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));

@@ -13,7 +13,7 @@
 //       that its kind, count and group say, and do not overlap; a gather may be in place
 // (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and in between
 //       nothing writes what it sends or touches what it receives
-// (V16) a copy has two slices of one size, the same or apart
+// (V16) a copy has two slices of one size, the same or apart, not both in the file
 // (V17) initial values go to a parameter or master state of the parameter's unit
 // (V18) loops run 1..2^20 times and are not nested
 //
@@ -192,6 +192,8 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
     if (slice.bytes() < kernel.binding_bytes()->Get(i))
       refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(), (ull)kernel.binding_bytes()->Get(i),
                     (ull)slice.bytes()));
+    if (isInFile(layout, slice.offset()))
+      refuse(format("%s: expected to lie in an arena, found it in the file", what.c_str()));
     if (isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
       refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
                     isOnHost(layout, slice.offset()) ? "device's, found the host's" : "host's, found the device's"));
@@ -236,8 +238,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
         "and %llu",
         (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
         nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
-  if (isOnHost(layout, source.offset()) || isOnHost(layout, target.offset()))
-    refuse("expected a source and a target on the device, found one on the host");
+  if (!isOnDevice(layout, source.offset()) || !isOnDevice(layout, target.offset()))
+    refuse("expected a source and a target on the device, found one on the host or in the file");
   bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received &&
               source.piece() == target.piece() && source.split() == target.split();
   if (!same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
@@ -275,6 +277,8 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
               source.piece() == target.piece() && source.split() == target.split();
   if (!same && overlap(source, target))
     refuse("its source and its target overlap");
+  if (isInFile(layout, source.offset()) && isInFile(layout, target.offset()))
+    refuse("expected a source or a target in an arena, found both in the file");
   if (copy.channel() != 0)
     begin("copy", copy.id(), source, target);
 }

@@ -15,6 +15,9 @@
 
 namespace fsdprt {
 
+/// Who moves what is on a channel.
+enum class Carrier : uint8_t { collectives, copies, file };
+
 /// A command with what is looked up once. A loop's body follows it.
 struct Instruction {
   fb::Body kind;
@@ -23,7 +26,7 @@ struct Instruction {
   uint32_t number;
   uint32_t length = 0;     // of a loop's body
   uint32_t collective = 0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
-  bool isCopy = false;     // a wait for one
+  Carrier carrier = Carrier::collectives; // of a wait: of what it ends
 };
 
 /// What it reads and writes (Profile.cpp).

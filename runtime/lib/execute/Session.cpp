@@ -169,7 +169,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  uint64_t couriers = layout.host_bytes() ? 2 : 1; // of collectives, and of copies to the host and back
+  // Of collectives, of copies to the host and back, and of the file.
+  uint64_t couriers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + couriers);
   return demand;
 }
@@ -197,6 +198,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   }
   world.profile = options.profile != 0;
   world.traceRuns = options.trace_runs;
+  world.offloadDirectory = options.offload_directory ? options.offload_directory : temporaryDirectory();
   world.linkBytesPerSecond = options.link_bytes_per_second;
   checkFits(artifact, demandOf(artifact, *layout, whole, options, world.threadsPerRank));
   const fb::Program *step = artifact.program("step");
@@ -387,8 +389,15 @@ struct Overlap {
   Overlap(const World &world, const fb::State &state, uint32_t rank, uint64_t first, uint64_t count)
       : begin(std::max(first, world.firstElement(state, rank))),
         end(std::min(first + count, world.firstElement(state, rank) + state.elements())) {}
-  std::byte *memory(const World &world, const fb::State &state, uint32_t rank) const {
-    return world.memory(rank, state.offset()) + (begin - world.firstElement(state, rank)) * sizeOf(state.dtype());
+  /// Where that begins in what the rank holds, in bytes; and how many there are.
+  uint64_t first(const World &world, const fb::State &state, uint32_t rank) const {
+    return (begin - world.firstElement(state, rank)) * sizeOf(state.dtype());
+  }
+  uint64_t bytes(const fb::State &state) const { return (end - begin) * sizeOf(state.dtype()); }
+  std::vector<std::byte> read(const World &world, const fb::State &state, uint32_t rank) const {
+    std::vector<std::byte> content(bytes(state));
+    world.readState(rank, state, first(world, state, rank), content.size(), content.data());
+    return content;
   }
 };
 } // namespace
@@ -413,7 +422,14 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
     if (r == on.ranks())
       failed("parameter '%s': no rank has element %llu", printable(which.name()->str()).c_str(),
              (ull)(next - which.offset()));
-    const std::byte *held = on.isLocal(r) ? part().memory(on, *from, r) : nullptr;
+    std::vector<std::byte> content;
+    const std::byte *held = nullptr;
+    if (on.isLocal(r) && on.memoryOf(r, *from)) {
+      held = on.memoryOf(r, *from) + part().first(on, *from, r);
+    } else if (on.isLocal(r)) {
+      content = part().read(on, *from, r);
+      held = content.data();
+    }
     uint64_t end = part().end;
     on.getCommunicator().collect(r, held, (end - next) * each, static_cast<std::byte *>(data) + (next - flat) * each);
     next = end;
@@ -428,13 +444,16 @@ void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, 
     if (part.begin >= part.end)
       continue;
     const std::byte *from = static_cast<const std::byte *>(data) + (part.begin - flat) * sizeOf(type);
-    std::byte *into = part.memory(on, to, r);
+    uint64_t place = part.first(on, to, r);
     if (type == to.dtype()) {
-      std::memcpy(into, from, (part.end - part.begin) * sizeOf(type));
+      on.writeState(r, to, place, part.bytes(to), from);
       continue;
     }
+    std::vector<std::byte> content(part.bytes(to));
+    std::byte *into = content.data();
     for (uint64_t i = part.begin; i < part.end; ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
       storeElement(to.dtype(), loadElement(type, from), into);
+    on.writeState(r, to, place, content.size(), content.data());
   }
 }
 
@@ -470,27 +489,10 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
   if (part.begin >= part.end)
     badInput("rank %u holds no element of parameter '%s'", rank, printable(param(index).name()->str()).c_str());
-  change(user, part.memory(on, *held, checkRank(rank)), sizeOf(held->dtype()));
-}
-
-void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const {
-  const World &on = world(rank);
-  const auto *states = ranks->getLayout().states(), *own = on.getLayout().states();
-  if (!states || index >= states->size())
-    badInput("expected one of %u states, found number %llu", states ? states->size() : 0, (ull)index);
-  const fb::State &held = *states->Get(static_cast<uint32_t>(index)), *found = &held;
-  if (&on != ranks.get()) {
-    found = nullptr;
-    for (uint32_t i = 0; own && i < own->size(); ++i)
-      if (own->Get(i)->unit() == held.unit() && own->Get(i)->role() == held.role())
-        found = own->Get(i);
-    if (!found || found->dtype() != held.dtype())
-      badInput("%s: state %llu has no counterpart of its dtype in the reference", artifact.getFile().c_str(), (ull)index);
-  }
-  memory.data = on.memory(checkRank(rank), found->offset());
-  memory.dtype = static_cast<fsdprt_dtype>(found->dtype());
-  memory.first = on.firstElement(*found, checkRank(rank));
-  memory.elements = found->elements();
+  std::byte *memory = on.memoryOf(checkRank(rank), *held); // a parameter is in an arena
+  if (!memory)
+    badInput("parameter '%s' is in a file", printable(param(index).name()->str()).c_str());
+  change(user, memory + part.first(on, *held, checkRank(rank)), sizeOf(held->dtype()));
 }
 
 //===- Comparison ---------------------------------------------------------===//
@@ -553,7 +555,13 @@ void Session::compare(fsdprt_comparison &result) const {
       badInput("%s: state %u has no counterpart of its dtype in the reference", artifact.getFile().c_str(), s);
     uint64_t bytes = held.elements() * sizeOf(held.dtype());
     for (uint32_t rank = 0; rank < ranks->ranks(); ++rank) {
-      const std::byte *piece = ranks->isLocal(rank) ? ranks->memory(rank, held.offset()) : nullptr;
+      const std::byte *piece = nullptr;
+      std::vector<std::byte> content;
+      if (ranks->isLocal(rank) && !(piece = ranks->memoryOf(rank, held))) {
+        content.resize(bytes);
+        ranks->readState(rank, held, 0, bytes, content.data());
+        piece = content.data();
+      }
       if (communicator.processes() > 1 && (!communicator.isRoot() || !piece)) {
         room.resize(communicator.isRoot() ? bytes : 0);
         communicator.collect(rank, piece, bytes, room.data());

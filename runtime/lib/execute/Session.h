@@ -30,6 +30,8 @@ public:
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type);
   /// Where the piece of state `index` lies that a rank holds, or its counterpart in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
+  /// Elements [first, first + count) of it: to `into`, or where that is null, of `from`.
+  void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into, const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
@@ -52,6 +54,7 @@ private:
   const World &world(uint32_t rank) const;
   uint32_t checkRank(uint32_t rank) const; // of this process
   const fb::Param &param(uint64_t index) const;
+  const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count,
                  const void *data, DType type);
   bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, const std::byte *piece,

@@ -17,8 +17,6 @@
 #include "execute/World.h"
 #include "artifact/Arenas.h"
 #include "device/Stack.h"
-#include "execute/Initialise.h"
-#include "execute/Philox.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -51,6 +49,8 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
     members.push_back(std::make_unique<Rank>(mappedBytes(layout), kind, options.threadsPerRank, spins, bindings));
+    if (layout.file_bytes())
+      members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
     const Arena &arena = members[i]->arena;
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   }
@@ -77,12 +77,11 @@ void World::addCouriers() {
     if (hasChannels && communicator->allowsCouriers())
       rank.courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
     rank.moves.resize(numMoves);
+    auto carryMove = [&rank](uint32_t number) { carry(rank, rank.moves[number]); };
     if (numMoves)
-      rank.copier = std::make_unique<Courier>(numMoves, [&rank](uint32_t number) {
-        const Move &move = rank.moves[number];
-        if (move.to != move.from)
-          std::memcpy(move.to, move.from, move.bytes);
-      });
+      rank.copier = std::make_unique<Courier>(numMoves, carryMove);
+    if (numMoves && rank.file)
+      rank.filer = std::make_unique<Courier>(numMoves, carryMove);
   }
 }
 
@@ -98,27 +97,31 @@ void World::stop() {
   for (auto &member : members) {
     member->courier.reset();
     member->copier.reset();
+    member->filer.reset();
   }
   communicator->releaseArenas();
 }
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Of a slice on all ranks.
-static uint64_t endOf(const fb::Slice *slice, uint64_t iterations, const Mesh &mesh) {
+/// Of a slice on all ranks; of one in the file, 0.
+static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations, const Mesh &mesh) {
+  if (isInFile(layout, slice->offset()))
+    return 0;
   uint64_t last = slice->piece() ? slice->piece() * (mesh.pieces(slice->split()) - 1) : 0;
   return slice->offset() + last + slice->stride() * (iterations - 1) + slice->bytes();
 }
 
 /// The end of what is there before any command: states, inputs, blocks and scratch.
 uint64_t World::residentEnd() const {
-  uint64_t end = endOf(layout.block(), 1, mesh);
+  uint64_t end = endOf(layout, layout.block(), 1, mesh);
   for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
     if (slice && slice->bytes())
-      end = std::max(end, endOf(slice, 1, mesh));
+      end = std::max(end, endOf(layout, slice, 1, mesh));
   for (uint32_t i = 0; layout.states() && i < layout.states()->size(); ++i) {
     const fb::State &state = *layout.states()->Get(i);
-    end = std::max(end, state.offset() + state.elements() * sizeOf(state.dtype()));
+    if (!isInFile(layout, state.offset()))
+      end = std::max(end, state.offset() + state.elements() * sizeOf(state.dtype()));
   }
   for (uint32_t i = 0; layout.inputs() && i < layout.inputs()->size(); ++i)
     end = std::max(end, layout.inputs()->Get(i)->offset() + layout.inputs()->Get(i)->bytes());
@@ -151,8 +154,9 @@ bool World::isWanted(const fb::Command &command) const {
 }
 
 /// The end of the highest range that a command names.
-static uint64_t endOf(const fb::Command &command, uint64_t iterations, const Mesh &mesh) {
+static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations, const Mesh &mesh) {
   uint64_t end = 0;
+  auto endOf = [&](const fb::Slice *slice, uint64_t, const Mesh &) { return ::endOf(layout, slice, iterations, mesh); };
   if (const fb::Launch *launch = command.body_as_Launch())
     for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
       end = std::max(end, endOf(launch->bindings()->Get(i), iterations, mesh));
@@ -175,7 +179,7 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
       continue;
     }
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
-    into.end = std::max(into.end, endOf(command, iterations, mesh));
+    into.end = std::max(into.end, endOf(layout, command, iterations, mesh));
     decodeChannel(command, into, started);
     if (const fb::Loop *loop = command.body_as_Loop()) {
       size_t at = into.instructions.size() - 1;
@@ -190,15 +194,17 @@ void World::decodeChannel(const fb::Command &command, Decoded &into, std::unorde
   Instruction &instruction = into.instructions.back();
   if (const fb::Collective *collective = command.body_as_Collective()) {
     instruction.collective = addCollective(*collective, instruction.label);
-    started[collective->id()] = {instruction.collective, false};
+    started[collective->id()] = {instruction.collective, Carrier::collectives};
     into.hasChannels |= collective->channel() != 0;
   } else if (const fb::Copy *copy = command.body_as_Copy(); copy && copy->channel() != 0) {
     instruction.collective = numMoves++;
-    started[copy->id()] = {instruction.collective, true};
+    bool isFile = isInFile(layout, copy->source()->offset()) || isInFile(layout, copy->target()->offset());
+    started[copy->id()] = {instruction.collective, isFile ? Carrier::file : Carrier::copies};
+    instruction.carrier = started[copy->id()].carrier;
   } else if (const fb::Wait *wait = command.body_as_Wait()) {
     Started start = started.at(wait->id());
     instruction.collective = start.number;
-    instruction.isCopy = start.isCopy;
+    instruction.carrier = start.carrier;
   }
 }
 
@@ -454,15 +460,19 @@ void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t
     profile->add(index, end - start);
   if (!trace)
     return;
-  const Courier *courier = (instruction.isCopy ? member(rank).copier : member(rank).courier).get();
+  const Courier *courier = carrierOf(member(rank), instruction.carrier);
   bool isCarried = instruction.kind == fb::Body::Wait && courier;
   Courier::Span span = isCarried ? courier->span(instruction.collective) : Courier::Span();
   trace->add(rank, index, start, end, span.begin, span.end);
 }
 
-std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
+uint64_t World::offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
   uint64_t piece = slice.piece() ? mesh.pieceOf(slice.split(), rank) * slice.piece() : 0;
-  return member(rank).arena.at(slice.offset() + piece + iteration * slice.stride());
+  return slice.offset() + piece + iteration * slice.stride();
+}
+
+std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
+  return member(rank).arena.at(offsetOf(rank, slice, iteration));
 }
 
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
@@ -484,23 +494,17 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   case fb::Body::Wait: return wait(rank, index, instruction);
   case fb::Body::Copy: {
     const auto &body = *static_cast<const fb::Copy *>(instruction.body);
-    return body.channel() == 0 ? copy(index, body, iteration) : startCopy(index, instruction, iteration);
+    return body.channel() == 0 ? copy(index, instruction, iteration) : startCopy(index, instruction, iteration);
   }
-  case fb::Body::Fill: {
-    const fb::Slice &target = *static_cast<const fb::Fill *>(instruction.body)->target();
-    std::memset(at(index, target, iteration), 0, target.bytes());
-    return;
-  }
+  case fb::Body::Fill: return fill(index, *static_cast<const fb::Fill *>(instruction.body)->target(), iteration);
   case fb::Body::Initialise: return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
   default: return;
   }
 }
 
 void World::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
-  if (instruction.isCopy)
-    rank.copier->await(instruction.collective);
-  else if (rank.courier)
-    rank.courier->await(instruction.collective);
+  if (Courier *courier = carrierOf(rank, instruction.carrier))
+    courier->await(instruction.collective);
   else
     finishPaced(*communicator, instruction.collective, index, rank.pool, options.linkBytesPerSecond);
 }
@@ -528,64 +532,4 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
                        scratch + worker * workerBytes);
     });
   }
-}
-
-void World::copy(uint32_t index, const fb::Copy &copy, uint64_t iteration) {
-  Rank &rank = member(index);
-  const std::byte *from = at(index, *copy.source(), iteration);
-  std::byte *to = at(index, *copy.target(), iteration);
-  uint64_t bytes = copy.source()->bytes();
-  if (from == to)
-    return;
-  if (bytes < (256 << 10)) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  rank.pool.run([&](uint32_t worker) {
-    uint64_t begin, end;
-    WorkerPool::split(bytes, 4096, rank.pool.size(), worker, begin, end);
-    if (begin < end)
-      std::memcpy(to + begin, from + begin, end - begin);
-  });
-}
-
-/// Its wait ends it.
-void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
-  const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
-  Rank &rank = member(index);
-  rank.moves[instruction.collective] = {at(index, *copy.source(), iteration), at(index, *copy.target(), iteration),
-                                        copy.source()->bytes()};
-  rank.copier->post(instruction.collective);
-}
-
-/// The part of the parameter that this rank's shard covers.
-void World::initialise(uint32_t index, const fb::Initialise &initialise) {
-  const fb::State &state = *layout.states()->Get(initialise.state());
-  const fb::Param &param = *artifact.manifest().params()->Get(initialise.param());
-  uint64_t elements = 1;
-  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
-    elements *= param.shape()->Get(i);
-  uint64_t held = firstElement(state, index);
-  uint64_t begin = std::max(param.offset(), held), end = std::min(param.offset() + elements, held + state.elements());
-  if (begin >= end)
-    return;
-  Distribution distribution = {param.init(), param.a(), param.b()};
-  const fb::Value *value = param.value();
-  StoredValues stored = {};
-  if (value)
-    stored = {artifact.values(*value), value->dtype(), value->bytes() == sizeOf(value->dtype())};
-  uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  std::byte *to = memory(index, state.offset()) + (begin - held) * size;
-  WorkerPool &pool = member(index).pool;
-  pool.run([&](uint32_t worker) {
-    uint64_t first, last;
-    WorkerPool::split(end - begin, 4096, pool.size(), worker, first, last);
-    if (first >= last)
-      return;
-    uint64_t element = begin - param.offset() + first;
-    if (value)
-      storedValues(stored, element, last - first, state.dtype(), to + first * size);
-    else
-      initialValues(distribution, options.seed, stream, element, last - first, state.dtype(), to + first * size);
-  });
 }

@@ -22,6 +22,7 @@
 #include "artifact/Artifact.h"
 #include "collectives/Communicator.h"
 #include "device/Arena.h"
+#include "device/RankFile.h"
 #include "execute/Courier.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
@@ -38,6 +39,7 @@ struct WorldOptions {
   uint64_t seed = 0;
   bool profile = false;
   uint32_t traceRuns = 0;
+  std::string offloadDirectory; // of the ranks' files, where the layout has them
   double linkBytesPerSecond = 0; // collectives take at least as long as such links would; 0: as fast as it goes
   RankFault fault;
   uint64_t stepsBefore = 0; // of the run, before the first run of 'step' here: for messages
@@ -67,6 +69,13 @@ public:
   uint64_t arenaBytes() const { return members[0]->arena.mappedBytes(); }
   /// Of a rank of this process.
   std::byte *memory(uint32_t rank, uint64_t offset) const { return member(rank).arena.at(offset); }
+  /// Bytes [first, first + bytes) of what a rank of this process holds of a state.
+  void readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
+  void writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
+  /// Null when it is in the file.
+  std::byte *memoryOf(uint32_t rank, const fb::State &state) const;
+  /// The file of a rank, or null.
+  const RankFile *getFile() const { return members[0]->file.get(); }
   /// The first element of its unit's flat buffer that a rank holds of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const;
   bool hasHung() const { return hung; }
@@ -100,9 +109,10 @@ public:
 private:
   /// A copy on a channel, from its start to its wait.
   struct Move {
-    const std::byte *from = nullptr;
-    std::byte *to = nullptr;
-    uint64_t bytes = 0;
+    const std::byte *from = nullptr; // null: the file, at `offset`
+    std::byte *to = nullptr;         // likewise
+    uint64_t bytes = 0, offset = 0;
+    const char *label = "";
   };
   struct Rank {
     Rank(uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
@@ -114,7 +124,8 @@ private:
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
     std::vector<Move> moves;          // by the number of a copy on a channel: what it moves
-    std::unique_ptr<Courier> copier;  // of these
+    std::unique_ptr<RankFile> file;   // where the layout has one
+    std::unique_ptr<Courier> copier, filer; // of these: between the arenas, and of the file
     const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
   };
   struct Decoded {
@@ -127,7 +138,7 @@ private:
   /// What a wait is for: the number of a collective, or of a copy.
   struct Started {
     uint32_t number;
-    bool isCopy;
+    Carrier carrier;
   };
   using Job = void (World::*)(uint32_t rank);
 
@@ -160,8 +171,13 @@ private:
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
-  void copy(uint32_t index, const fb::Copy &copy, uint64_t iteration);
+  static void carry(Rank &rank, const Move &move);
+  Move moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration, const char *label) const;
+  void copy(uint32_t index, const Instruction &instruction, uint64_t iteration);
+  void fill(uint32_t index, const fb::Slice &target, uint64_t iteration);
+  Courier *carrierOf(const Rank &rank, Carrier carrier) const;
   void startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration);
+  uint64_t offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
   std::byte *at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
   void initialise(uint32_t rank, const fb::Initialise &initialise);
 

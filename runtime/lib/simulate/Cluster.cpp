@@ -117,7 +117,7 @@ void ClusterReader::readDevice(const json &device) {
   const std::string what = "\"device\"";
   expectMembers(device, what,
                 {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
-                 "collective_seconds?", "kinds?", "host_bytes_per_second?"});
+                 "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"});
   cluster.wideMultiplyAdds = number(device, what, "f32_multiply_adds_per_second");
   cluster.narrowMultiplyAdds = number(device, what, "bf16_multiply_adds_per_second");
   cluster.memoryBytesPerSecond = number(device, what, "bytes_per_second");
@@ -125,6 +125,8 @@ void ClusterReader::readDevice(const json &device) {
   cluster.collectiveSeconds = numberOr(device, what, "collective_seconds", 0);
   if (device.contains("host_bytes_per_second"))
     cluster.hostBytesPerSecond = number(device, what, "host_bytes_per_second");
+  if (device.contains("file_bytes_per_second"))
+    cluster.fileBytesPerSecond = number(device, what, "file_bytes_per_second");
   if (!device.contains("kinds"))
     return;
   if (!device.at("kinds").is_object())

@@ -61,6 +61,8 @@ struct Cluster {
   double launchSeconds = 0, collectiveSeconds = 0;
   /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory as any copy does.
   double hostBytesPerSecond = 0;
+  /// What a rank reads from its file or writes to it in a second: of one NVMe drive, unless it is said.
+  double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   std::map<std::string, double> protocols; // seconds of a collective before its first step
   std::vector<ClusterLink> links;

@@ -76,7 +76,7 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // by the collective's id
   std::map<uint32_t, Copied> copied;   // by the copy's id
-  double copierFree = 0;               // when the last copy on a channel is done
+  double copierFree[2] = {0, 0};       // when the last copy on a channel is done: between arenas; of the file
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, RankGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -204,15 +204,16 @@ void Simulator::finish(const Started &one) {
 void Simulator::runCopy(const fb::Copy &copy, const char *label) {
   const fb::Layout &layout = *manifest.layouts()->Get(artifact.program("step")->layout());
   uint64_t bytes = copy.source()->bytes();
-  bool crosses = isOnHost(layout, copy.source()->offset()) != isOnHost(layout, copy.target()->offset());
-  double seconds = crosses && cluster.hostBytesPerSecond > 0
-                       ? cluster.launchSeconds + static_cast<double>(bytes) / cluster.hostBytesPerSecond
-                       : cluster.kernelSeconds("memory", 0, 0, 2 * bytes);
+  uint64_t from = copy.source()->offset(), to = copy.target()->offset();
+  bool isFile = isInFile(layout, from) || isInFile(layout, to), crosses = isOnHost(layout, from) != isOnHost(layout, to);
+  double bandwidth = isFile ? cluster.fileBytesPerSecond : crosses ? cluster.hostBytesPerSecond : 0;
+  double seconds = bandwidth > 0 ? cluster.launchSeconds + static_cast<double>(bytes) / bandwidth
+                                 : cluster.kernelSeconds("memory", 0, 0, 2 * bytes);
   if (copy.channel() == 0)
     return compute(seconds, "copy", "memory", label, 2 * bytes);
-  double begin = std::max(now, copierFree);
-  copierFree = begin + seconds;
-  copied[copy.id()] = {label, begin, copierFree, bytes, launches};
+  double &free = copierFree[isFile], begin = std::max(now, free);
+  free = begin + seconds;
+  copied[copy.id()] = {label, begin, free, bytes, launches};
 }
 
 void Simulator::finish(const Copied &one) {

@@ -216,6 +216,10 @@ static void addExecution(CLI::App &app, Options &options) {
                  "Let collectives take as long as links of so many bytes per second would (default: as fast as it goes)")
       ->check(number("a finite number of at least 1000 bytes per second", [](double value) { return value >= 1000 && std::isfinite(value); }))
       ->type_name("BYTES");
+  app.add_option("--offload-dir", options.offloadDirectory,
+                 "Folder for the files of state that was offloaded (--offload=optimizer:file), which have no name and go away with the run "
+                 "(default: TMPDIR, or /tmp)")
+      ->type_name("DIR");
   app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress")
       ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()

@@ -38,6 +38,7 @@ struct Options {
   std::string init, exportTo, metrics, tensorboard, trace;
   uint32_t traceSteps = 4;
   double linkBandwidth = 0;
+  std::string offloadDirectory; // empty: TMPDIR, or /tmp
   std::string save, resume;
   uint64_t saveEvery = 0, keep = 0; // 0: at the end only; all
   bool otherData = false;

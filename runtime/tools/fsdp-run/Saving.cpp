@@ -89,6 +89,17 @@ static fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank
   return memory;
 }
 
+/// Piece by piece: it may lie in a file.
+static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each, HashedFile &file) {
+  uint64_t elements = memoryOf(session, rank, state).elements;
+  std::vector<std::byte> piece(std::min(elements * each, uint64_t(1) << 20));
+  for (uint64_t first = 0; first < elements; first += piece.size() / each) {
+    uint64_t count = std::min(piece.size() / each, elements - first);
+    call(fsdprt_session_read_state, session, rank, state, first, count, static_cast<void *>(piece.data()));
+    file.write(piece.data(), count * each);
+  }
+}
+
 /// The states of which `rank` writes a piece.
 static std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank) {
   std::map<std::string, uint64_t> states;
@@ -113,8 +124,7 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step, con
   file.write(header.data(), header.size());
   for (const TensorEntry &entry : entries) {
     if (auto state = states.find(entry.name); state != states.end()) {
-      fsdprt_state_memory memory = memoryOf(session, rank, state->second);
-      file.write(memory.data, memory.elements * safetensorsSize(entry.dtype));
+      writeState(session, rank, state->second, safetensorsSize(entry.dtype), file);
       continue;
     }
     float block[FSDPRT_BLOCK_SIZE];
@@ -333,8 +343,8 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
              end = std::min(first + state.elements, memory.first + memory.elements);
     const std::byte *from = tensorOf(files[state.files[piece]], state.tensor, state.dtype, state.elements);
     if (begin < end)
-      std::memcpy(static_cast<std::byte *>(memory.data) + (begin - memory.first) * size, from + (begin - first) * size,
-                  (end - begin) * size);
+      call(fsdprt_session_write_state, session, into, i, begin - memory.first, end - begin,
+           static_cast<const void *>(from + (begin - first) * size));
   };
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;

@@ -34,6 +34,8 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
     : options(given), artifact(artifact), printer(printer), isRoot(given.isRoot()) {
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(artifact, &info);
+  if (!options.offloadDirectory.empty() && info.file_bytes == 0)
+    badInput("--offload-dir: %s keeps nothing in a file; compile with --offload=optimizer:file", options.artifact.c_str());
   for (const char *program : {"init", "step"})
     if (!fsdprt_artifact_has_program(artifact, program))
       badInput("%s: has no program '%s'; it cannot be trained", options.artifact.c_str(), program);
@@ -125,6 +127,7 @@ void Trainer::createSession() {
     wanted.local_rank = options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
   }
   wanted.timeout_seconds = options.timeoutSeconds;
+  wanted.offload_directory = options.offloadDirectory.empty() ? nullptr : options.offloadDirectory.c_str();
   wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
   wanted.link_bytes_per_second = options.linkBandwidth;
@@ -195,6 +198,10 @@ void Trainer::announce() {
                shortBytes(resident > here ? resident - here : 0, c));
   if (info.host_bytes)
     printer.line("of them on the host: %s per rank (%llu bytes)", shortBytes(info.host_bytes, a), (ull)info.host_bytes);
+  if (info.file_bytes)
+    printer.line("state in a file of each rank: %s (%llu bytes, planned %llu), %s", shortBytes(placed.file_bytes, a),
+                 (ull)placed.file_bytes, (ull)info.file_bytes,
+                 placed.file_is_direct ? "past the system's cache" : "through the system's cache");
   if (tokens)
     printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
                  (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),

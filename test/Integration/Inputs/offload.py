@@ -1,4 +1,4 @@
-"""Trains gpt.mlir with what --offload puts on the host, and compares with the unsharded model and the plan."""
+"""Trains gpt.mlir with what --offload puts on the host or in files, and compares with the unsharded model and the plan."""
 import json
 import pathlib
 import re
@@ -32,51 +32,59 @@ def run(*command):
     return done.stdout + done.stderr
 
 
-def compile(strategy, kinds, out="m.fsdp"):
+def compile(strategy, kinds, out="m.fsdp", model="gpt.mlir"):
     small = ["--offload-min-bytes=4k"] if "activations" in kinds else []
-    text = run("fsdp-compile", "gpt.mlir", *strategy.split(), f"--offload={kinds}", *small, "--explain=json", "-o", out)
+    text = run("fsdp-compile", model, *strategy.split(), f"--offload={kinds}", *small, "--explain=json", "-o", out)
     return json.loads(text[text.index("{"):])["memory"]
 
 
 def train(strategy, kinds):
     memory = compile(strategy, kinds)
     said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=3", "--check-against=unsharded", "--assert-no-allocations")
-    measured, planned = map(int, re.search(r"\((\d+) bytes, planned (\d+)\)", said).groups())
+    measured, planned = map(int, re.search(r"measured: .*\((\d+) bytes, planned (\d+)\)", said).groups())
     host = int(re.search(r"of them on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
     arena = -(-memory["peak"] // 4096) * 4096 if host else memory["peak"]
-    if "check against unsharded passed" not in said or measured != planned or host != memory["host"] or planned != arena + host:
+    file = re.search(r"state in a file of each rank: .*\((\d+) bytes, planned (\d+)\)", said)
+    files = [int(number) for number in file.groups()] if file else [0, 0]
+    if ("check against unsharded passed" not in said or measured != planned or host != memory["host"]
+            or planned != arena + host or files != [memory["file"]] * 2 or (files[0] > 0) != ("optimizer:file" in kinds)):
         print(f"error: {strategy} {kinds}: {memory} {said}")
     return memory["peak"]
 
 
-if sys.argv[1:] == ["--all"]:
-    runs = [train(strategy, kinds) for strategy in STRATEGIES + [s + " --overlap" for s in OVERLAPPED] for kinds in KINDS]
-    print(f"{len(runs)} runs to the bits of the unsharded model")
-    sys.exit()
+def main():
+    if sys.argv[1:] == ["--all"]:
+        runs = [train(strategy, kinds) for strategy in STRATEGIES + [s + " --overlap" for s in OVERLAPPED] for kinds in KINDS]
+        print(f"{len(runs)} runs to the bits of the unsharded model")
+        return
 
-mesh = "--mesh=shard=2 --clip-grad-norm=0.1"
-whole = train(mesh, "none")
-for kinds in (STATE, "activations", STATE + "+activations"):
-    print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
+    mesh = "--mesh=shard=2 --clip-grad-norm=0.1"
+    whole = train(mesh, "none")
+    for kinds in (STATE, "activations", STATE + "+activations"):
+        print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
 
-# Beside compute, copies are not waited for where they start.
-train(mesh + " --overlap", STATE + "+activations")
-said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=2", "--trace=trace.json")
-ahead = re.search(r"copies to the host and back are in flight .* starts (\d+) % of their bytes ahead", said)
-lanes = {event["args"]["name"] for event in json.loads(pathlib.Path("trace.json").read_text())["traceEvents"]
-         if event["name"] == "thread_name"}
-print("copies beside compute" if ahead and int(ahead[1]) >= 50 and "host copy" in lanes else f"error: {said} {lanes}")
+    # Beside compute, copies are not waited for where they start.
+    train(mesh + " --overlap", STATE + "+activations")
+    said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=2", "--trace=trace.json")
+    ahead = re.search(r"copies to the host and back are in flight .* starts (\d+) % of their bytes ahead", said)
+    lanes = {event["args"]["name"] for event in json.loads(pathlib.Path("trace.json").read_text())["traceEvents"]
+             if event["name"] == "thread_name"}
+    print("copies beside compute" if ahead and int(ahead[1]) >= 50 and "host copy" in lanes else f"error: {said} {lanes}")
 
-# Checkpointing that fits a limit counts with what is away.
-full = compile(mesh + " --activation-checkpointing=full", "none")["peak"]
-auto = compile(f"{mesh} --activation-checkpointing=auto --memory-limit={full}", "activations")["peak"]
-print("auto keeps to the limit" if auto <= full else f"error: {auto} above {full}")
+    # Checkpointing that fits a limit counts with what is away.
+    full = compile(mesh + " --activation-checkpointing=full", "none")["peak"]
+    auto = compile(f"{mesh} --activation-checkpointing=auto --memory-limit={full}", "activations")["peak"]
+    print("auto keeps to the limit" if auto <= full else f"error: {auto} above {full}")
 
-# What is saved has the bits of what lay on the device.
-compile(mesh, STATE, "host.fsdp"), compile(mesh, "none", "device.fsdp")
-common = ["--overfit", "--seed=3"]
-run("fsdp-run", "device.fsdp", *common, "--steps=4", "--export=whole.safetensors")
-run("fsdp-run", "host.fsdp", *common, "--steps=2", "--save=saved")
-run("fsdp-run", "host.fsdp", *common, "--steps=4", "--resume=saved", "--export=resumed.safetensors")
-same = pathlib.Path("whole.safetensors").read_bytes() == pathlib.Path("resumed.safetensors").read_bytes()
-print("saved and resumed: the weights of a run without" if same else "error: other weights")
+    # What is saved has the bits of what lay on the device.
+    compile(mesh, STATE, "host.fsdp"), compile(mesh, "none", "device.fsdp")
+    common = ["--overfit", "--seed=3"]
+    run("fsdp-run", "device.fsdp", *common, "--steps=4", "--export=whole.safetensors")
+    run("fsdp-run", "host.fsdp", *common, "--steps=2", "--save=saved")
+    run("fsdp-run", "host.fsdp", *common, "--steps=4", "--resume=saved", "--export=resumed.safetensors")
+    same = pathlib.Path("whole.safetensors").read_bytes() == pathlib.Path("resumed.safetensors").read_bytes()
+    print("saved and resumed: the weights of a run without" if same else "error: other weights")
+
+
+if __name__ == "__main__":
+    main()

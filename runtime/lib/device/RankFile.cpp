@@ -1,0 +1,155 @@
+//===- RankFile.cpp - A rank's state in a file ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Direct I/O moves whole blocks between the disk and memory that begins at a block:
+//
+//   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
+//            bounce  direct (or bounce)  bounce
+//
+//  1. A block of which a part is moved goes through a bounce buffer; to write it, it is read before.
+//  2. Whole blocks are moved at once where memory begins at a block, else through the bounce buffer.
+//
+// A file system that knows no direct I/O goes through the system's cache, in the same pieces.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/RankFile.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint64_t blockBytes = 4096, bounceBytes = uint64_t(1) << 20, mostAtOnce = uint64_t(1) << 30;
+
+std::string fsdprt::temporaryDirectory() {
+  const char *given = std::getenv("TMPDIR");
+  return given && *given ? given : "/tmp";
+}
+
+RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
+    : directory(directory), rank(rank), size((bytes + blockBytes - 1) / blockBytes * blockBytes),
+      bounce(static_cast<std::byte *>(std::aligned_alloc(blockBytes, bounceBytes)), std::free) {
+  if (!bounce)
+    failed("cannot get %s for the file of rank %u", bytesText(bounceBytes).c_str(), rank);
+  std::memset(bounce.get(), 0, bounceBytes); // its pages, before the first step
+  open();
+  try {
+    preallocate();
+  } catch (...) {
+    ::close(file);
+    throw;
+  }
+  int flags = fcntl(file, F_GETFL);
+  direct = flags >= 0 && fcntl(file, F_SETFL, flags | O_DIRECT) == 0;
+}
+
+RankFile::~RankFile() { ::close(file); }
+
+/// Without a name from the beginning where the file system can, else until it is taken away.
+void RankFile::open() {
+  file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0)
+    return;
+  int reason = errno;
+  if (reason == EOPNOTSUPP || reason == EISDIR || reason == EINVAL) {
+    std::string name = directory + "/fsdp-offload-XXXXXX";
+    file = mkostemp(name.data(), O_CLOEXEC);
+    reason = errno;
+    if (file >= 0 && ::unlink(name.c_str()) == 0)
+      return;
+    if (file >= 0)
+      ::close(file);
+  }
+  badInput("%s: cannot make the file for the offloaded state of rank %u: %s", printable(directory).c_str(), rank,
+           strerror(reason));
+}
+
+void RankFile::preallocate() {
+  int reason;
+  do
+    reason = posix_fallocate(file, 0, static_cast<off_t>(size));
+  while (reason == EINTR);
+  if (reason != 0)
+    failed("%s: cannot get %s for the offloaded state of rank %u: %s", printable(directory).c_str(),
+           bytesText(size).c_str(), rank, strerror(reason));
+}
+
+void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reason) const {
+  failed("%s: cannot %s [%llu, +%llu) of the file for the offloaded state of rank %u: %s", printable(directory).c_str(),
+         doing, (ull)offset, (ull)bytes, rank, reason ? strerror(reason) : "it ended early");
+}
+
+/// What is moved at once: `bytes` at `offset`, of the `span` bytes of whole blocks from `base` on.
+struct RankFile::Piece {
+  uint64_t base, span, skip, bytes;
+  bool bounces;
+  bool isPartial() const { return bytes != span; }
+};
+
+RankFile::Piece RankFile::nextPiece(uint64_t offset, const void *memory, uint64_t bytes) const {
+  uint64_t skip = offset % blockBytes;
+  if (skip != 0 || bytes < blockBytes)
+    return {offset - skip, blockBytes, skip, std::min(bytes, blockBytes - skip), true};
+  bool bounces = reinterpret_cast<uintptr_t>(memory) % blockBytes != 0;
+  uint64_t whole = std::min(bytes / blockBytes * blockBytes, bounces ? bounceBytes : mostAtOnce);
+  return {offset, whole, 0, whole, bounces};
+}
+
+void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    ssize_t now = pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));
+    if (now < 0 && errno == EINTR)
+      continue;
+    if (now <= 0)
+      fail("read", offset, bytes, now < 0 ? errno : 0);
+    done += static_cast<uint64_t>(now);
+  }
+}
+
+void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    ssize_t now = pwrite(file, from + done, bytes - done, static_cast<off_t>(offset + done));
+    if (now < 0 && errno == EINTR)
+      continue;
+    if (now <= 0)
+      fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
+    done += static_cast<uint64_t>(now);
+  }
+}
+
+void RankFile::read(uint64_t offset, void *memory, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  for (auto *to = static_cast<std::byte *>(memory); bytes > 0;) {
+    Piece piece = nextPiece(offset, to, bytes);
+    readExactly(piece.base, piece.bounces ? bounce.get() : to, piece.span);
+    if (piece.bounces)
+      std::memcpy(to, bounce.get() + piece.skip, piece.bytes);
+    offset += piece.bytes;
+    to += piece.bytes;
+    bytes -= piece.bytes;
+  }
+}
+
+void RankFile::write(uint64_t offset, const void *memory, uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  for (const auto *from = static_cast<const std::byte *>(memory); bytes > 0;) {
+    Piece piece = nextPiece(offset, from, bytes);
+    if (piece.isPartial())
+      readExactly(piece.base, bounce.get(), piece.span);
+    if (piece.bounces)
+      std::memcpy(bounce.get() + piece.skip, from, piece.bytes);
+    writeExactly(piece.base, piece.bounces ? bounce.get() : from, piece.span);
+    offset += piece.bytes;
+    from += piece.bytes;
+    bytes -= piece.bytes;
+  }
+}
