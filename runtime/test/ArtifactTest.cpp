@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
+#include "Sanitized.h"
 #include "ToyModel.h"
 #include "core/Error.h"
 #include "fsdprt/sha256.h"
@@ -52,14 +53,7 @@ static std::string refusal(const std::vector<std::byte> &file) {
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 13;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return 13;
-#endif
-#endif
-  return 1;
+  return isSanitized ? 13 : 1;
 }
 
 TEST(Sha256, KnownAnswers) {

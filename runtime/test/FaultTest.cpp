@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RunFixture.h"
+#include "Sanitized.h"
 #include "fsdprt/fsdprt.h"
 #include <cstring>
 
@@ -278,6 +279,8 @@ TEST_F(Faults, TokensThatAreNone) { // F13: refused when the file is opened, wit
 }
 
 TEST_F(Faults, MemoryLimitBelowThePlan) { // F14
+  if (isSanitized)
+    GTEST_SKIP() << "a sanitizer needs address space of its own";
   ToyOptions options;
   options.shards = 2;
   auto manifest = toyManifest(options);

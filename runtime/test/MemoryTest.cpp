@@ -10,9 +10,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "RunFixture.h"
+#include "Sanitized.h"
 #include "device/MemoryLimits.h"
 #include "fsdprt/fsdprt.h"
 #include <fstream>
+#include <functional>
 
 using namespace fsdprt;
 using namespace fsdprt::test;
@@ -132,6 +134,28 @@ protected:
     Run::TearDown();
   }
 
+  /// With ever more room beside the arenas, in steps and up to a most of so many MiB: what does not end well is refused with
+  /// these words, and both happens. `restrict` gives the command that limits a shell to so many bytes.
+  void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
+             const std::function<std::string(uint64_t)> &restrict) {
+    for (std::string how : {"", " --processes"}) {
+      int refused = 0, fine = 0;
+      for (uint64_t room = 0; room <= most; room += step) {
+        std::string limits = restrict(2 * arena + room * mebibyte);
+        EXPECT_EQ(bash("(" + limits + "; exec timeout 120 " FSDP_RUN " toybig.fsdp --steps=2" + how + ") > log 2>&1; echo $? > code"), 0);
+        std::string code = text("code"), log = text("log");
+        ++(code == "0\n" ? fine : refused);
+        if (code == "0\n")
+          continue;
+        EXPECT_EQ(code, "1\n") << room << " MiB beside them:\n" << log;
+        for (const std::string &word : words)
+          EXPECT_NE(log.find(word), std::string::npos) << room << "\n" << log;
+      }
+      EXPECT_GT(refused, 0) << how;
+      EXPECT_GT(fine, 0) << how;
+    }
+  }
+
   std::string group, limit; ///< of the control group; empty: none can be made
 };
 } // namespace
@@ -139,47 +163,17 @@ protected:
 TEST_F(LimitedRun, IsRefusedOrEndsWell) { // F14
   if (group.empty())
     GTEST_SKIP() << "no control group for memory can be made here";
-  for (std::string how : {"", " --processes"}) {
-    int refused = 0, fine = 0;
-    for (uint64_t room = 0; room <= 96; room += 8) { // MiB beside the arenas
-      EXPECT_EQ(bash("echo " + std::to_string(2 * arena + room * mebibyte) + " > " + limit), 0);
-      EXPECT_EQ(bash("(echo $BASHPID > " + group + "/cgroup.procs && exec timeout 120 " FSDP_RUN
-                     " toybig.fsdp --steps=2" + how + ") > log 2>&1; echo $? > code"),
-                0);
-      std::string code = text("code"), log = text("log");
-      if (code == "0\n") {
-        ++fine;
-        continue;
-      }
-      ++refused;
-      EXPECT_EQ(code, "1\n") << room << " MiB beside them:\n" << log;
-      EXPECT_NE(log.find("toybig.fsdp: the plan needs 128.0 MiB"), std::string::npos) << log;
-      EXPECT_NE(log.find("the control group /fsdprt-test-"), std::string::npos) << log;
-    }
-    EXPECT_GT(refused, 0) << how;
-    EXPECT_GT(fine, 0) << how;
-  }
+  sweep(8, 96, {"toybig.fsdp: the plan needs 128.0 MiB", "the control group /fsdprt-test-"}, [&](uint64_t bytes) {
+    EXPECT_EQ(bash("echo " + std::to_string(bytes) + " > " + limit), 0);
+    return "echo $BASHPID > " + group + "/cgroup.procs";
+  });
 }
 
 TEST_F(LimitedRun, AddressSpaceIsRefusedOrEndsWell) { // F14
-  for (std::string how : {"", " --processes"}) {
-    int refused = 0, fine = 0;
-    for (uint64_t room = 0; room <= 192; room += 16) { // MiB beside the arenas
-      EXPECT_EQ(bash("(ulimit -v " + std::to_string((2 * arena + room * mebibyte) / 1024) + "; timeout 120 " FSDP_RUN
-                     " toybig.fsdp --steps=2" + how + ") > log 2>&1; echo $? > code"),
-                0);
-      std::string code = text("code"), log = text("log");
-      if (code == "0\n") {
-        ++fine;
-        continue;
-      }
-      ++refused;
-      EXPECT_EQ(code, "1\n") << room << " MiB beside them:\n" << log;
-      EXPECT_NE(log.find("the limit of this process (ulimit -v) leaves"), std::string::npos) << room << "\n" << log;
-    }
-    EXPECT_GT(refused, 0) << how;
-    EXPECT_GT(fine, 0) << how;
-  }
+  if (isSanitized)
+    GTEST_SKIP() << "a sanitizer needs address space of its own";
+  sweep(16, 192, {"the limit of this process (ulimit -v) leaves"},
+        [](uint64_t bytes) { return "ulimit -v " + std::to_string(bytes / 1024); });
 }
 
 TEST_F(LimitedRun, TakesNoMoreFromStepToStep) {

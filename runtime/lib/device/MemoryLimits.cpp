@@ -123,13 +123,18 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-uint64_t fsdprt::privateBytes() {
+/// A line of /proc/self/status in bytes; 0 where there is none.
+static uint64_t readStatus(const char *name) {
   char text[4096];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : -1;
   if (file >= 0)
     close(file);
   text[std::max<ssize_t>(size, 0)] = '\0';
-  const char *line = std::strstr(text, "\nVmData:");
-  return line ? std::strtoull(line + std::strlen("\nVmData:"), nullptr, 10) * 1024 : 0;
+  const char *line = std::strstr(text, name);
+  return line ? std::strtoull(line + std::strlen(name), nullptr, 10) * 1024 : 0;
 }
+
+uint64_t fsdprt::privateBytes() { return readStatus("\nVmData:"); }
+
+uint64_t fsdprt::peakResidentBytes() { return readStatus("\nVmHWM:"); }

@@ -36,6 +36,10 @@ uint64_t threadStackBytes();
 /// system does not tell.
 uint64_t privateBytes();
 
+/// Most bytes of this process that were resident at one moment, since its program began; what was resident before an `exec`
+/// does not count. 0: the system does not tell.
+uint64_t peakResidentBytes();
+
 } // namespace fsdprt
 
 #endif // FSDPRT_DEVICE_MEMORYLIMITS_H

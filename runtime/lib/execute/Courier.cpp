@@ -32,7 +32,9 @@ void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32
 }
 
 Courier::Courier(uint32_t errands, std::function<void(uint32_t)> carry)
-    : carry(std::move(carry)), queue(errands + 1), tickets(errands, 0), spans(errands), thread([this] { serve(); }) {}
+    : carry(std::move(carry)), queue(errands + 1), tickets(errands, 0), spans(errands), thread([this] { serve(); }) {
+  waitFor(doneBell, 0, sliceMilliseconds, [&] { return isReady.load(std::memory_order_acquire); }, [] {});
+}
 
 Courier::Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond)
     : Courier(communicator.numCollectives(),
@@ -65,6 +67,8 @@ void Courier::await(uint32_t errand) {
 
 void Courier::serve() {
   touchStack();
+  isReady.store(true, std::memory_order_release);
+  doneBell.ring();
   for (uint64_t next = 1;; ++next) {
     waitFor(
         postBell, 0, 1000, [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});

@@ -31,7 +31,8 @@ void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank,
 
 class Courier {
 public:
-  /// Calls `carry`, on its thread, with each of the errands 0 .. `errands` - 1 that is posted.
+  /// Calls `carry`, on its thread, with each of the errands 0 .. `errands` - 1 that is posted. The thread has what it
+  /// needs when this returns: nothing of it is allocated within a step.
   Courier(uint32_t errands, std::function<void(uint32_t)> carry);
   /// Of `rank`, for all collectives that the communicator has.
   Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond);
@@ -57,7 +58,7 @@ private:
   std::vector<uint64_t> tickets; // by errand: its place in the sequence of all posts, from 1
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
-  std::atomic<bool> ending{false}, failed{false};
+  std::atomic<bool> isReady{false}, ending{false}, failed{false};
   std::exception_ptr error; // behind `failed`
   Bell postBell, doneBell;
   std::thread thread;

@@ -162,12 +162,6 @@ void Trainer::createSession() {
   }
 }
 
-static uint64_t residentBytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
 /// CPU time of all threads of the process.
 static double cpuSeconds() {
   rusage usage = {};
@@ -191,7 +185,7 @@ void Trainer::announce() {
                options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer);
   if (options.backend == "nccl")
     printer.line("ranks meet over %s", placed.meeting);
-  uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = residentBytes();
+  uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = peakResidentBytes();
   uint64_t here = placed.arena_bytes * placed.local_ranks + placed.reference_arena_bytes;
   printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
                shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
@@ -325,7 +319,7 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   metrics.add("speed/tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
   metrics.add("memory/peak_bytes", placed.peak_bytes);
   metrics.add("memory/planned_bytes", info.arena_bytes);
-  metrics.add("memory/resident_bytes", residentBytes());
+  metrics.add("memory/resident_bytes", peakResidentBytes());
   static constexpr const char *kinds[] = {"communication/all_gather_bytes", "communication/reduce_scatter_bytes",
                                           "communication/all_reduce_bytes", "communication/broadcast_bytes"};
   for (size_t kind = 0; kind < 4; ++kind)
@@ -456,7 +450,7 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
                lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
-               shortBytes(residentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
+               shortBytes(peakResidentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
   if (privateAtFirst && stepsDone > stepsBefore + 1)
     printer.line("memory beside the arenas: grew by %lld bytes behind the first step",
                  static_cast<long long>(privateBytes() - privateAtFirst));

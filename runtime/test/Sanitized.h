@@ -1,0 +1,27 @@
+//===- Sanitized.h - Whether a sanitizer watches -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_SANITIZED_H
+#define FSDPRT_TEST_SANITIZED_H
+
+namespace fsdprt::test {
+
+/// A sanitizer makes a program several times slower, and reserves address space that a limit on it does not leave.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool isSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool isSanitized = true;
+#else
+constexpr bool isSanitized = false;
+#endif
+#else
+constexpr bool isSanitized = false;
+#endif
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TEST_SANITIZED_H
