@@ -12,8 +12,9 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-//  1. The moment: the op behind which the results of kernel calls that a later op reads have most bytes. (Gradients,
-//     which wait for their reduction, do not count.) Calls up to there are the forward.
+//  1. The moment: the op in front of the first gradient of a parameter; where there is none, that behind which the results
+//     of kernel calls that a later op reads have most bytes. Calls up to there are the forward. Where logits are
+//     computed in chunks, the loss of the first chunk is part of it.
 //  2. Segments: calls that read parameters of one unit, and those behind them that read none.
 //  3. A call whose result another segment reads is a boundary.
 //  4. Apply: each op behind the moment that reads a result of a recomputed call reads that of a copy
@@ -61,7 +62,7 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// What is reduced over ranks, whether or not there are several.
+/// What is reduced over ranks, whether or not there are several, or a sum that goes on in its place until it is.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -69,6 +70,10 @@ bool RecomputeGraph::isGradient(Value base) {
     Value value = values.pop_back_val();
     for (Operation *user : value.getUsers()) {
       isReduced |= isa<ReduceScatterOp>(user);
+      if (auto call = dyn_cast<KernelCallOp>(user))
+        for (OpResult result : call.getResults())
+          if (int64_t operand = call.getInplace()[result.getResultNumber()]; operand >= 0 && call.getInputs()[operand] == value)
+            values.push_back(result);
       if (aliasing.getViewSource(user) == value)
         values.append(user->result_begin(), user->result_end());
     }
@@ -78,16 +83,23 @@ bool RecomputeGraph::isGradient(Value base) {
 
 void RecomputeGraph::findMoment() {
   SmallVector<int64_t> changes(ops.size() + 1, 0);
+  unsigned end = ops.size(); // the first gradient
   for (Operation *op : ops) {
     auto call = dyn_cast<KernelCallOp>(op);
     for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {
       unsigned last = positions[op];
       visitUses(result, [&](Operation *user) { last = std::max(last, positions[user]); });
-      if (isGradient(result))
+      if (isGradient(result)) {
+        end = std::min(end, positions[op]);
         continue;
+      }
       changes[positions[op]] += getBytes(result);
       changes[last] -= getBytes(result);
     }
+  }
+  if (end < ops.size()) {
+    moment = end > 0 ? end - 1 : 0;
+    return;
   }
   int64_t live = 0, most = 0;
   for (unsigned position = 0; position < ops.size(); ++position) {
@@ -264,34 +276,34 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // The first reader of each segment, in the order of the block.
-  SmallVector<std::pair<Operation *, unsigned>> readers; // (op of this block, segment)
+  // The first reader of each segment behind the moment, be it a view: they are made to read copies, too.
+  auto segmentOf = [&](Value value) -> std::optional<unsigned> {
+    Operation *def = aliasing.getBase(value).getDefiningOp();
+    auto number = def ? numbers.find(def) : numbers.end();
+    if (number == numbers.end() || !recomputed[number->second])
+      return std::nullopt;
+    return calls[number->second].segment;
+  };
+  SmallVector<Operation *> firsts(segments);
+  for (Operation *op : ArrayRef(ops).drop_front(moment + 1))
+    op->walk([&](Operation *inner) {
+      for (Value value : inner->getOperands())
+        if (std::optional<unsigned> segment = segmentOf(value); segment && !firsts[*segment])
+          firsts[*segment] = op;
+    });
   for (unsigned segment = 0; segment < segments; ++segment) {
-    Operation *first = nullptr;
-    for (unsigned number = 0; number < calls.size(); ++number)
-      if (recomputed[number] && calls[number].segment == segment)
-        for (Value value : calls[number].op.getResults())
-          visitUses(value, [&](Operation *user) {
-            if (positions[user] > moment && (!first || positions[user] < positions[first]))
-              first = user;
-          });
-    if (first)
-      readers.push_back({first, segment});
-  }
-  for (auto [first, segment] : readers) {
-    place = first;
+    if (!firsts[segment])
+      continue;
+    place = firsts[segment];
     remapped.clear();
     llvm::BitVector here(calls.size());
     for (unsigned number = 0; number < calls.size(); ++number)
       here[number] = recomputed[number] && calls[number].segment == segment;
     for (Operation *op : ArrayRef(ops).drop_front(moment + 1))
       op->walk([&](Operation *inner) {
-        for (OpOperand &use : inner->getOpOperands()) {
-          Value base = aliasing.getBase(use.get());
-          auto number = numbers.find(base.getDefiningOp());
-          if (base.getDefiningOp() && number != numbers.end() && here[number->second])
+        for (OpOperand &use : inner->getOpOperands())
+          if (segmentOf(use.get()) == std::optional<unsigned>(segment))
             use.set(remap(use.get(), here));
-        }
       });
   }
 }

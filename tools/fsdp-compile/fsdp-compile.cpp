@@ -144,12 +144,13 @@ static int finish(ModuleOp planned, const CompileOptions &options, StringRef out
   return !writes || succeeded(writeArtifact(planned, *image, options, outFile)) ? 0 : 1;
 }
 
-/// What a choice under a limit cannot know is the workspace of the kernels: planned once more with what they leave.
+/// What a choice under a limit cannot know is the workspace of the kernels, and what packing the other programs beside the
+/// step costs: planned again, with as much less as was too much.
 static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options, StringRef last,
                                      SmallVectorImpl<DtypeRow> *dtypes) {
   if (options.plan.checkpointing != "auto" || !last.empty())
     return runPhases(*module, options, last, dtypes);
-  static constexpr unsigned mostTries = 3;
+  static constexpr unsigned mostTries = 5;
   const int64_t asked = options.plan.memoryLimit;
   auto restore = llvm::make_scope_exit([&] { options.plan.memoryLimit = asked; });
   for (unsigned attempt = 1;; ++attempt) {
@@ -159,7 +160,7 @@ static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptio
     OwningOpRef<ModuleOp> measured = planned->clone();
     if (failed(compileKernels(*measured, options, /*code=*/false)))
       return failure();
-    int64_t peak = measureMemory(*measured).peak, left = asked - (peak - measureMemory(*planned).peak);
+    int64_t peak = measureMemory(*measured).peak, left = options.plan.memoryLimit - (peak - asked);
     if (peak <= asked || attempt == mostTries || left <= 0) {
       module = std::move(planned);
       return success();
