@@ -214,11 +214,11 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 }
 
 def FSDP_WaitOp : FSDP_Command<"wait"> {
-  let summary = "wait for a collective on a channel";
+  let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    Behind it the target is complete and the source may be written: peers have read it.
+    Behind it the target is complete and the source may be written: peers, or whoever copies, have read it.
 
-    Constraints: (C1) a collective of this id with a channel stands before it in the same block.
+    Constraints: (C1) a collective or a copy of this id with a channel stands before it in the same block.
   }];
   let arguments = (ins I64Attr:$id);
   let assemblyFormat = "$id attr-dict";
@@ -227,7 +227,12 @@ def FSDP_WaitOp : FSDP_Command<"wait"> {
 def FSDP_CopyOp : FSDP_Command<"copy"> {
   let summary = "copy bytes";
   let description = !strconcat([{
-    Constraints: (C1) as many bytes; (C2) no overlap.
+    Within a memory or from one to another: the device's arena, the host's and the rank's file, which nothing else but fills
+    and initial values touch. Done when the command is; with `fsdp.channel` (3 to the device, 4 to the host, 5 from the file,
+    6 to it) and an `fsdp.id`, which no collective has, when `fsdp.wait` of that id is, and until then the source must
+    stay and the target is undefined.
+
+    Constraints: (C1) as many bytes; (C2) no overlap; (C3) a channel has a wait behind it in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";
