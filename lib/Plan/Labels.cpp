@@ -72,7 +72,10 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  bool isStaging = llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
+  // Rows are added up for gradients of tables alone.
+  auto kind = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr())->getAttrOfType<StringAttr>(kindAttr);
+  bool isStaging = (kind && kind.getValue() == "scatter") ||
+                   llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
   return isStaging ? Category::staging : Category::activations;
 }
 

@@ -160,7 +160,8 @@ static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptio
     OwningOpRef<ModuleOp> measured = planned->clone();
     if (failed(compileKernels(*measured, options, /*code=*/false)))
       return failure();
-    int64_t peak = measureMemory(*measured).peak, left = options.plan.memoryLimit - (peak - asked);
+    int64_t peak = measureMemory(*measured).peak, workspace = peak - measureMemory(*planned).peak;
+    int64_t left = std::min(asked - workspace, options.plan.memoryLimit - (peak - asked));
     if (peak <= asked || attempt == mostTries || left <= 0) {
       module = std::move(planned);
       return success();
