@@ -65,6 +65,7 @@ private:
   void finish(const Started &started);
   void runCopy(const fb::Copy &copy, const char *label);
   void finish(const Copied &copied);
+  void addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore);
   SimulatedCollective &rowOf(const fb::Collective &collective);
 
   const Artifact &artifact;
@@ -190,8 +191,13 @@ void Simulator::finish(const Started &one) {
   event.bytes = collective.source()->bytes() + collective.target()->bytes();
   event.begin = nanoseconds(flight.begin);
   event.end = nanoseconds(flight.end);
+  addWait(event, before, one.launches);
+}
+
+/// What was in flight, begun behind `launchesBefore` launches; and in the lane of compute the wait for it, from `before` to now.
+void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
-  event.ahead = static_cast<uint32_t>(launches - one.launches);
+  event.ahead = static_cast<uint32_t>(launches - launchesBefore);
   result.events.push_back(event);
   event.lane = FSDPRT_LANE_COMPUTE;
   event.begin = nanoseconds(before);
@@ -242,14 +248,7 @@ void Simulator::finish(const Copied &one) {
   event.bytes = 2 * one.bytes;
   event.begin = nanoseconds(one.begin);
   event.end = nanoseconds(one.end);
-  event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
-  event.ahead = static_cast<uint32_t>(launches - one.launches);
-  result.events.push_back(event);
-  event.lane = FSDPRT_LANE_COMPUTE;
-  event.begin = nanoseconds(before);
-  event.end = nanoseconds(now);
-  event.bytes = event.ahead = 0;
-  result.events.push_back(event);
+  addWait(event, before, one.launches);
 }
 
 void Simulator::walk(const Commands &commands) {
