@@ -9,7 +9,8 @@
 //
 //   none                  nothing
 //   full                  all of a unit but what it hands on
-//   selective=KINDS       the same, but results of these kinds of kernels are kept
+//   selective=KINDS       the same, but results of these kinds of kernels are kept; of KIND/N those of the first of
+//                         each N calls of a unit, in their order
 //
 //  1. Each block of the program `step`: its forward, and what of it waits for the backward.
 //  2. The calls of the policy are computed again.
@@ -21,6 +22,7 @@
 #include "RecomputeGraph.h"
 #include "RecomputeSearch.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Plan/Passes.h"
 
 namespace mlir::fsdp {
@@ -43,31 +45,47 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<StringRef> kept;
-    StringRef name = StringRef(policy).split('=').first;
-    if (name == "selective")
-      StringRef(policy).split('=').second.split(kept, '+');
-    if (name == "none")
+    std::string problem;
+    std::optional<CheckpointingPolicy> parsed = CheckpointingPolicy::parse(policy, problem);
+    if (!parsed) {
+      getOperation().emitError("activations to compute again, '") << policy << "': " << problem;
+      return signalPassFailure();
+    }
+    if (parsed->mode == CheckpointingPolicy::Mode::None)
       return;
+    bool isAuto = parsed->mode == CheckpointingPolicy::Mode::Auto;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto program = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
-      if (program && program.getValue() == "step" && failed(name == "auto" ? chooseAndApply(function) : apply(function, kept)))
+      if (program && program.getValue() == "step" && failed(isAuto ? chooseAndApply(function) : apply(function, *parsed)))
         return signalPassFailure();
     }
   }
 
-  LogicalResult apply(func::FuncOp function, ArrayRef<StringRef> kept) {
-    SymbolTableCollection tables;
+  LogicalResult apply(func::FuncOp function, const CheckpointingPolicy &parsed) {
     for (Block *block : getStepBlocks(function)) {
       Aliasing aliasing(function);
       RecomputeGraph graph(*block, aliasing);
-      llvm::BitVector recomputed(graph.getCalls().size());
-      for (auto [number, call] : llvm::enumerate(graph.getCalls()))
-        if (graph.isCandidate(number) && !llvm::is_contained(kept, getKind(call.op, tables)))
-          recomputed.set(number);
-      apply(graph, graph.getNeeded(recomputed));
+      apply(graph, graph.getNeeded(findRecomputed(graph, parsed)));
     }
     return success();
+  }
+
+  /// The candidates whose results the policy does not keep. Calls that are kept anyway count, too.
+  static llvm::BitVector findRecomputed(const RecomputeGraph &graph, const CheckpointingPolicy &parsed) {
+    SymbolTableCollection tables;
+    llvm::BitVector recomputed(graph.getCalls().size());
+    llvm::StringMap<int64_t> counts; // of calls of the segment
+    unsigned segment = 0;
+    for (auto [number, call] : llvm::enumerate(graph.getCalls())) {
+      if (call.segment != segment)
+        counts.clear();
+      segment = call.segment;
+      StringRef kind = getKind(call.op, tables);
+      auto every = parsed.kept.find(kind);
+      bool isKept = every != parsed.kept.end() && counts[kind]++ % every->second == 0;
+      recomputed[number] = graph.isCandidate(number) && !isKept;
+    }
+    return recomputed;
   }
 
   LogicalResult chooseAndApply(func::FuncOp function) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
+#include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
@@ -84,23 +85,6 @@ static std::optional<int64_t> readPrefetch(StringRef text) {
   if (text.getAsInteger(10, gathers) || gathers < 0)
     return std::nullopt;
   return gathers;
-}
-
-/// What is wrong with --activation-checkpointing.
-static std::optional<std::string> checkCheckpointing(StringRef text) {
-  static constexpr StringRef kinds[] = {"contract", "attention", "row", "map", "column", "scatter", "copy"};
-  auto [policy, list] = text.split('=');
-  if ((policy == "none" || policy == "full" || policy == "auto") && policy == text)
-    return std::nullopt;
-  if (policy != "selective" || list.empty())
-    return "--activation-checkpointing=" + text.str() + ": expected none, full, auto, or selective=KINDS such as selective=contract+attention";
-  SmallVector<StringRef> parts;
-  list.split(parts, '+');
-  for (StringRef part : parts)
-    if (!llvm::is_contained(kinds, part))
-      return "--activation-checkpointing=" + text.str() + ": expected kinds of kernels (" + llvm::join(ArrayRef(kinds), ", ") + "), found '" +
-             part.str() + "'";
-  return std::nullopt;
 }
 
 /// A number of bytes of at least 1, as `900000`, `512k`, `13.5M` or `2G`.
@@ -272,8 +256,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   if (!spellReshard(line.reshard))
     return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
            line.reshard;
-  if (std::optional<std::string> problem = checkCheckpointing(line.checkpointing))
-    return problem;
+  if (std::string problem; !CheckpointingPolicy::parse(line.checkpointing, problem))
+    return "--activation-checkpointing=" + line.checkpointing + ": " + problem;
   if (line.checkpointing == "auto" && line.memoryLimit.empty())
     return std::string("--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
   std::optional<OffloadKinds> offload = OffloadKinds::parse(line.offload);

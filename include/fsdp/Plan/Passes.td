@@ -83,13 +83,14 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     - Ensures: in the program `step`, calls of the forward whose results wait for the backward are there a second time,
       before their first reader in it, and read the parameters that are gathered for the backward. With `full` these are all
       calls of a unit but those whose results other units read; `selective` keeps the results of some kinds of kernels
-      (`contract`, `attention`, `row`, `map`, `column`, `scatter`, `copy`). The last unit of the forward, whose backward begins at
+      (`contract`, `attention`, `row`, `map`, `column`, `scatter`, `copy`), or, as `contract/2`, those of the first of each
+      2 calls of a kind in a unit, in their order. The last unit of the forward, whose backward begins at
       once, is left alone. With `auto` they are what fits into the limit at the least estimated time, found by packing one plan after
       the other.
     - Keeps: values.
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"",
-                        "none, full, selective=KIND+KIND (what is kept), or auto.">,
+                        "none, full, selective=KIND+KIND/N (what is kept), or auto.">,
                  Option<"memoryLimit", "memory-limit", "int64_t", "0", "auto: bytes of the arena, without workspace.">,
                  Option<"schedule", "schedule", "bool", "false", "auto: plans are scheduled before they are packed.">,
                  Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,

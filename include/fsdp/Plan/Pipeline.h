@@ -27,8 +27,8 @@ struct OffloadKinds {
 };
 
 struct PlanOptions {
-  /// What of the forward is computed again in the backward: none, full, or selective=KIND+KIND (what is kept), or auto:
-  /// what fits into memoryLimit at the least time.
+  /// What of the forward is computed again in the backward: none, full, selective=KIND+KIND/N (what is kept: of KIND/N the
+  /// first of each N in a unit), or auto: what fits into memoryLimit at the least time.
   std::string checkpointing = "none";
   /// Kept in the host's memory: words of OffloadKinds; activations of offloadMinBytes and more.
   std::string offload = "none";

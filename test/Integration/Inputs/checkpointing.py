@@ -33,7 +33,7 @@ CASES = [
 trainings = 0
 for model, ranks, options in CASES:
     plain = weights(model, ranks, options)
-    for policy in ("full", "selective=contract+attention"):
+    for policy in ("full", "selective=contract+attention", "selective=contract/2+attention"):
         if weights(model, ranks, options + ["--activation-checkpointing=" + policy]) != plain:
             sys.exit(f"{model} {options} {policy}: other weights")
         trainings += 1
@@ -47,12 +47,16 @@ def explain(policy, mesh="shard=2"):
 
 
 memory, communication = explain("none")
-for policy, most in (("full", 0.75), ("selective=contract+attention", 1)):
+held = {}
+for policy, most in (("full", 0.75), ("selective=contract+attention", 1), ("selective=contract/2+attention", 1)):
     less, sent = explain(policy)
     part = less["peak"] / memory["peak"]
     if part > most or less["activations"] >= memory["activations"] or sent != communication:
         sys.exit(f"{policy}: {part}, {less['activations']} of {memory['activations']}, {sent}")
+    held[policy] = less["activations"]
     print(f"{policy}: {part:.2f} of the arena, the same bytes sent")
+if not held["full"] < held["selective=contract/2+attention"] < held["selective=contract+attention"]:
+    sys.exit(f"activations: {held}")
 alone, _ = explain("none", "shard=1")
 less, _ = explain("full", "shard=1")
 if less["peak"] > 0.75 * alone["peak"]:
@@ -88,5 +92,5 @@ limit = (low + high) // 2
 if weights(*CASES[0][:2], CASES[0][2] + ["--activation-checkpointing=auto", f"--memory-limit={limit}"]) != plain:
     sys.exit("auto: other weights")
 print("auto: bit for bit as without")
-for policy in ("some", "selective=", "selective=contract+gemm"):
+for policy in ("some", "selective=", "selective=contract+gemm", "selective=contract/0", "selective=contract/x"):
     print(run("fsdp-compile", "gpt.mlir", "--activation-checkpointing=" + policy, "-o", "m.fsdp").stderr, end="")
