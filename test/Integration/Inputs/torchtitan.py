@@ -1,15 +1,19 @@
 """Llama 3.1 8B, 2 x 8192 tokens per rank, simulated beside what torchtitan measured on as many H100s.
 
 The figures: github.com/pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (2024-12-26), tables 1 and 3. The cluster
-file says where its rates are from; none is from those tables.
+file says where its rates are from; none is from those tables, nor is anything in torchtitan_kernels.py.
 
-usage: torchtitan.py CLUSTER.json
+usage: torchtitan.py CLUSTER.json [--table]
 """
+import itertools
+import json
 import re
 import subprocess
 import sys
 
-TOKENS = 2 * 8192
+import torchtitan_kernels
+
+TOKENS = torchtitan_kernels.T
 MEASURED = {8: (("FSDP", 5762), ("FSDP + torch.compile", 6667)), 128: (("FSDP", 5605), ("FSDP + torch.compile", 6514))}
 
 
@@ -18,30 +22,69 @@ def run(*words):
 
 
 def simulate(ranks, cluster):
-    """Seconds of compute, of all collectives in a row, of the step."""
+    """Seconds of compute, of products and attention in it, of all collectives in a row, of the step."""
     run("fsdp-compile", "llama.mlir", f"--mesh=shard={ranks}", "--param-dtype=bf16", "--reduce-dtype=f32", "--clip-grad-norm=1",
-        "--activation-checkpointing=selective=contract+attention", "--overlap", "--cluster=" + cluster, "--no-code", "-o", "llama.fsdp")
-    text = run("fsdp-run", "llama.fsdp", "--simulate=" + cluster)
+        "--activation-checkpointing=selective=contract/2+attention", "--overlap", "--cluster=" + cluster, "--no-code", "-o", "llama.fsdp")
+    text = run("fsdp-run", "llama.fsdp", "--simulate=" + cluster, "--trace=llama.json")
     step = float(re.search(r"a step of ([0-9.]+) ms", text).group(1))
     compute = float(re.search(r"compute ([0-9.]+) ms", text).group(1))
     alone = sum(float(row) for row in re.findall(r"^ *[0-9.]+ +[0-9.]+ +([0-9.]+) +\d+ +[0-9,]+  ", text, re.M))
-    return compute / 1e3, alone / 1e3, step / 1e3
+    kinds = {}
+    for event in json.load(open("llama.json"))["traceEvents"]:
+        kind = event.get("args", {}).get("kind")
+        kinds[kind] = kinds.get(kind, 0) + event.get("dur", 0) / 1e6
+    return compute / 1e3, kinds["contract"] + kinds["attention"], alone / 1e3, step / 1e3
+
+
+def recomputed():
+    """Products of a layer that the backward computes again, by their parameters."""
+    step = re.search(r"\nprogram 'step'.*?(?=\nprogram )", run("fsdp-run", "llama.fsdp", "--dump"), re.S).group(0)
+    layer = "model.layers.1."
+    calls = re.findall(r"launch +(k_\w+) .*; contract " + re.escape(layer) + r"(\w+\.\w+)_proj\.weight$", step, re.M)
+    return sorted({name.split(".")[1] for kernel, name in calls if calls.count((kernel, name)) > 1})
+
+
+def seconds(kernels, device):
+    return sum(kernel.bytes / device["bytes_per_second"] + kernel.runs * device["launch_seconds"] for kernel in kernels)
+
+
+def show(kernels, device):
+    for group, rows in itertools.groupby(kernels, lambda kernel: kernel.group):
+        rows = list(rows)
+        print(f"  {group}: {sum(row.bytes for row in rows) / 1e9:.1f} GB, {1e3 * seconds(rows, device):.1f} ms")
+        for row in rows if "--table" in sys.argv else ():
+            print(f"    {row.what} ({row.source}): {row.runs} runs, {row.bytes / 1e9:.2f} GB")
 
 
 run("fsdp-modelgen", "llama", "--hidden=4096", "--layers=32", "--heads=32", "--kv-heads=8", "--intermediate=14336", "--vocab=128256",
     "--seq=8192", "--batch=2", "-o", "llama.mlir")
-steps, sums, rates = {}, {}, {}
+device = json.load(open(sys.argv[1]))["device"]
+steps, ours, sums, rates = {}, {}, {}, {}
 for ranks, points in MEASURED.items():
-    compute, communication, step = simulate(ranks, sys.argv[1])
-    steps[ranks], sums[ranks] = step, compute + communication
-    print(f"{ranks} ranks: compute {1e3 * compute:.0f} ms, communication {1e3 * communication:.0f} ms, a step of {1e3 * step:.0f} ms")
+    compute, products, communication, step = simulate(ranks, sys.argv[1])
+    steps[ranks], ours[ranks] = step, compute + communication
+    print(f"{ranks} ranks: compute {1e3 * compute:.0f} ms, of it products and attention {1e3 * products:.0f} ms; "
+          f"communication {1e3 * communication:.0f} ms, a step of {1e3 * step:.0f} ms; computed again: {', '.join(recomputed())}")
     for name, rate in points:
-        seconds = TOKENS / rate
+        beside = torchtitan_kernels.kernels(ranks, "compile" in name)
+        listed = products + seconds(beside, device)
+        measured, longer = TOKENS / rate, max(compute, listed, communication)
         rates.setdefault(name, []).append(rate)
-        longer = max(compute, communication)
-        if seconds < longer:
-            sys.exit(f"{name}: measured {seconds} s, which is less than {longer} s")
-        print(f"measured, {name}: {1e3 * seconds:.0f} ms, {seconds / longer:.2f} x the longer, {seconds / sums[ranks]:.2f} x the sum")
-drop = lambda before, after: f"{100 * (after / before - 1):+.1f} %"
-print(f"from 8 to 128: simulated {drop(steps[128], steps[8])}, with nothing hidden {drop(sums[128], sums[8])}; "
-      f"measured {', '.join(drop(*pair) for pair in rates.values())}")
+        sums.setdefault(name, []).append(listed + communication)
+        print(f"{name}: products, attention and the list {1e3 * listed:.0f} ms, with communication {1e3 * sums[name][-1]:.0f} ms; "
+              f"measured {1e3 * measured:.0f} ms, {measured / longer:.2f} x the longer, {measured / sums[name][-1]:.3f} x the sum")
+        show(beside, device)
+        if measured < longer:
+            sys.exit(f"{name}: measured {measured} s, which is less than {longer} s")
+change = lambda before, after: f"{100 * (before / after - 1):+.1f} %"
+print(f"from 8 to 128: simulated {change(steps[8], steps[128])}, with nothing hidden {change(ours[8], ours[128])}; "
+      + "; ".join(f"{name} {change(*sums[name])} with the list and nothing hidden, measured {change(*rates[name][::-1])}" for name in sums))
+for before, after in zip(*([TOKENS / rate for _, rate in MEASURED[ranks]] for ranks in (8, 128))):
+    hidden = 100 * (ours[8] / ours[128] - 1)
+    if abs(hidden - 100 * (before / after - 1)) > 1:
+        sys.exit(f"from 8 to 128: {hidden} %, measured {100 * (before / after - 1)} %")
+names = [name for name, _ in MEASURED[8]]
+for index, ranks in enumerate(MEASURED):
+    measured = [TOKENS / rate for _, rate in MEASURED[ranks]]
+    print(f"what torch.compile saves on {ranks} ranks: by the list {1e3 * (sums[names[0]][index] - sums[names[1]][index]):.0f} ms, "
+          f"measured {1e3 * (measured[0] - measured[1]):.0f} ms")
