@@ -1,18 +1,20 @@
 """attention_memory.py bare|whole PLAN.mlir S V: the plan has no tensor of S x S and none of S rows (or more) of V
 elements, and no activation is as large; with `whole`, it has both. attention_memory.py linear S=JSON...: activations
-grow with S as a straight line does."""
+at the peak grow with S as a straight line does, among lengths whose peak is at the same moment of the step, of which there are
+three or more of each moment."""
+import itertools
 import json
 import re
 import sys
 
 
 def linear(points):
-    sizes = sorted((int(s), json.load(open(path))["memory"]["activations"]) for s, path in (p.split("=") for p in points))
-    slopes = [(b - a) / (t - s) for (s, a), (t, b) in zip(sizes, sizes[1:])]
-    print("activations per token:", ", ".join(f"{slope:.0f}" for slope in slopes))
-    # What grows with the square makes slopes grow; they may shrink a little, where the moment of the peak changes.
-    grows = any(later > 1.03 * earlier for earlier, later in zip(slopes, slopes[1:]))
-    assert len(slopes) > 1 and not grows and max(slopes) <= 1.1 * min(slopes), sizes
+    peaks = sorted((int(s), json.load(open(path))["moment_of_peak"]) for s, path in (p.split("=") for p in points))
+    for moment, group in itertools.groupby(peaks, lambda point: point[1]["label"]):
+        sizes = [(s, peak["activations"]) for s, peak in group]
+        slopes = [(b - a) / (t - s) for (s, a), (t, b) in zip(sizes, sizes[1:])]
+        print(f"activations per token at '{moment}', {sizes[0][0]} to {sizes[-1][0]}:", ", ".join(f"{slope:.0f}" for slope in slopes))
+        assert len(slopes) > 1 and max(slopes) <= 1.03 * min(slopes), sizes
 
 
 def read(path, length, vocabulary):
