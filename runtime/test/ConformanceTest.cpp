@@ -176,7 +176,7 @@ protected:
         body(at);
       } catch (const Error &error) {
         ADD_FAILURE() << "rank " << at.rank << ": " << error.what();
-        at.communicator.abort();
+        at.communicator.abort(FSDPRT_FAILED);
       }
     });
   }
@@ -380,7 +380,7 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
       ++done;
     }
     EXPECT_FALSE(message.empty());
-    at.communicator.abort();
+    at.communicator.abort(FSDPRT_FAILED);
   });
   if (backend().canMeet(3) && backend().isOneProcess())
     EXPECT_GE(done.load(), 1);
@@ -405,7 +405,7 @@ TEST_P(Conformance, AbortEndsWaits) {
   meet(meeting, [&](Attendee &at) {
     if (at.rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      at.communicator.abort();
+      at.communicator.abort(FSDPRT_FAILED);
       return;
     }
     at.communicator.start(0, 0, at.arena.at(0), at.arena.at(64));

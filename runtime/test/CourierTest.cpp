@@ -149,5 +149,5 @@ TEST(Courier, CarriesWhateverItIsGivenInOrder) {
 TEST(Courier, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  meeting.communicator.abort(); // ends its wait, as an error of a rank does
+  meeting.communicator.abort(FSDPRT_FAILED); // ends its wait, as an error of a rank does
 }

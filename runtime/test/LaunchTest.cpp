@@ -221,6 +221,15 @@ TEST_F(MpiRun, NcclFails) {
   EXPECT_NE(result.output.find("which all its ranks have begun and NCCL 2.30.7"), std::string::npos) << result.output;
 }
 
+// mpirun returns the code of the process that ends first, which here is the one that did not fail.
+TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
+  script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep 2; exit $code");
+  std::string full = "env FAULT='LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_AT=1 FAIL_IN=saves' ";
+  expectMpi(2, FSDPRT_FAILED, "rank 0: step 4 could not be saved: rank 1: saves", "toy2.fsdp --steps=4 --save=saves", full + "sh ./late");
+  expectMpi(2, FSDPRT_FAILED, "rank 0: step 1: stopped because another rank failed", "toy2.fsdp --steps=4 --backend=nccl",
+            "env FAULT= FSDPRT_NCCL_STUB=error=3,error_rank=1,error_at=5 sh ./late");
+}
+
 TEST_F(MpiRun, ChecksAgainstUnsharded) {
   expectMpi(2, 0, "check against unsharded passed: 5 steps on 2 ranks", "toy2.fsdp --text=words --steps=5 --check-against=unsharded");
   expectMpi(2, 1, "check against unsharded failed",

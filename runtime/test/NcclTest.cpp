@@ -91,7 +91,7 @@ protected:
           outcomes[rank] = {FSDPRT_ABANDONED, error.what()};
         } catch (const Error &error) {
           outcomes[rank] = {error.status, error.what()};
-          communicator.abort();
+          communicator.abort(FSDPRT_FAILED);
         }
       });
     for (std::thread &thread : threads)

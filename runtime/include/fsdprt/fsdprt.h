@@ -294,6 +294,9 @@ FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_
                                                 void *into, fsdprt_error *error);
 /* The run is over as planned: waits for all processes; that one ends is no failure then. */
 FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
+/* The run is over for this process, which will end with `status`: the others do not wait for it, and those that
+ * a launcher of MPI started end with the same status, since it takes that of whichever ends first. */
+FSDPRT_API fsdprt_status fsdprt_session_fail(fsdprt_session *session, fsdprt_status status, fsdprt_error *error);
 
 /* The last collectives of all ranks that this process knows of, as JSON, into a file. */
 FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session, const char *path,

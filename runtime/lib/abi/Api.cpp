@@ -181,6 +181,14 @@ fsdprt_status fsdprt_session_leave(fsdprt_session *handle, fsdprt_error *error) 
   return guard(error, [&] { handle->session->getRanks().getCommunicator().leave(); });
 }
 
+fsdprt_status fsdprt_session_fail(fsdprt_session *handle, fsdprt_status status, fsdprt_error *error) {
+  return guard(error, [&] {
+    if (status == FSDPRT_OK)
+      badInput("expected the status of a failure, found FSDPRT_OK");
+    handle->session->getRanks().getCommunicator().abort(status);
+  });
+}
+
 fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, const char *path, const char *reason,
                                                  fsdprt_error *error) {
   return guard(error, [&] {

@@ -133,12 +133,16 @@ public:
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Ends all waits, of this process at least, with Abandoned. May be called from any thread, more than once.
-  virtual void abort() { watch->fail(); }
+  /// Ends all waits, of this process at least, with Abandoned. May be called from any thread, more than once. `status` is
+  /// what this process will end with.
+  virtual void abort(fsdprt_status status) { watch->fail(status); }
+  /// What a rank throws when another has failed. Where no launcher collects the statuses of the ranks it has that of the
+  /// one that failed: the first process that ends gives a launcher of MPI its exit code.
+  virtual Abandoned abandoned() const { return Abandoned(); }
   /// Looks for an error that no wait has met yet: of a library that reports later, of a peer. Throws Error or Abandoned.
   virtual void poll() {
     if (watch->hasFailed())
-      throw Abandoned();
+      throw abandoned();
   }
   /// "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;

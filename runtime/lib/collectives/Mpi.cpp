@@ -187,7 +187,7 @@ void MpiCommunicator::serve() {
     } catch (const Error &error) {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       problem = error;
-      watch->fail();
+      watch->fail(error.status);
     }
     if (!ending)
       endingBell.sleep(seen, busy ? busyMilliseconds : idleMilliseconds);
@@ -201,6 +201,11 @@ void MpiCommunicator::poll() {
       throw Error(*problem);
   }
   Communicator::poll();
+}
+
+Abandoned MpiCommunicator::abandoned() const {
+  uint32_t heard = watch->failure();
+  return heard ? Abandoned(static_cast<fsdprt_status>(heard)) : Abandoned();
 }
 
 /// Until done(), asked under the mutex; late() when beats() has been still for too long.

@@ -40,6 +40,7 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
   void leave() override;
   void poll() override;
+  Abandoned abandoned() const override;
   const std::string &getLibraryVersion() const { return mpi.getVersion(); }
 
 private:

@@ -48,7 +48,7 @@ MpiPulse::Message MpiPulse::describe() const {
   message.number = life.number.load(std::memory_order_relaxed);
   message.command = life.command.load(std::memory_order_relaxed);
   message.collective = life.collective.load(std::memory_order_relaxed);
-  message.failed = watch.hasFailed();
+  message.failed = watch.failure();
   message.last = leaving;
   std::strncpy(message.program, watch.wordAt(life.program.load(std::memory_order_relaxed)), sizeof message.program - 1);
   std::strncpy(message.label, watch.wordAt(life.label.load(std::memory_order_relaxed)), sizeof message.label - 1);
@@ -71,7 +71,7 @@ void MpiPulse::take(uint32_t rank) {
   peer.heard.fetch_add(1, std::memory_order_relaxed);
   peer.left = message.last != 0;
   if (message.failed && !message.last)
-    watch.fail();
+    watch.fail(std::min<uint32_t>(message.failed, FSDPRT_ABANDONED));
 }
 
 void MpiPulse::tell(uint32_t rank, const Message &message) {

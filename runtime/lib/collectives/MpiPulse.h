@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process tells all others, some times per second, what its rank's Life says, whether it failed, and whether it
-// leaves; what it hears goes into the watch. The caller holds the library's mutex.
+// Every process tells all others, some times per second, what its rank's Life says, whether it failed and with what status, and
+// whether it leaves; what it hears goes into the watch. The caller holds the library's mutex.
 //
 //===----------------------------------------------------------------------===//
 

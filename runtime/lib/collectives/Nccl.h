@@ -44,7 +44,8 @@ public:
   }
   /// NCCL's communicators end first, while the loss of a rank is still one.
   void leave() override;
-  void abort() override { control->abort(); }
+  void abort(fsdprt_status status) override { control->abort(status); }
+  Abandoned abandoned() const override { return control->abandoned(); }
   void poll() override;
 
 private:

@@ -99,8 +99,12 @@ public:
   double timeoutSeconds() const { return timeout; }
   uint32_t size() const { return ranks; }
 
-  /// Set by the first rank that fails, so that no other waits for it.
-  void fail() { flag->store(1, std::memory_order_release); }
+  /// Set by the first rank that fails, so that no other waits for it: the status that it ends with, if it is known.
+  void fail(uint32_t status = FSDPRT_ABANDONED) {
+    uint32_t none = 0;
+    flag->compare_exchange_strong(none, status, std::memory_order_acq_rel);
+  }
+  uint32_t failure() const { return flag->load(std::memory_order_acquire); }
   bool hasFailed() const { return flag->load(std::memory_order_acquire) != 0; }
 
 private:
@@ -123,7 +127,7 @@ std::string runText(const char *program, uint64_t number);
 /// What a rank reports when it stops because another one has failed.
 class Abandoned : public Error {
 public:
-  Abandoned() : Error(FSDPRT_ABANDONED, "stopped because another rank failed") {}
+  explicit Abandoned(fsdprt_status status = FSDPRT_ABANDONED) : Error(status, "stopped because another rank failed") {}
 };
 
 /// The patience of one wait.

@@ -290,7 +290,7 @@ void World::awaitRanks() {
 void World::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
   if (rank < 0) // the one that failed is in another process
-    throw Abandoned();
+    throw communicator->abandoned();
   const Error &error = *member(static_cast<uint32_t>(rank)).error;
   throw Error(error.status, where() + ": " + error.what());
 }
@@ -306,9 +306,9 @@ void World::serve(uint32_t rank) {
     std::optional<Error> &error = member(rank).error;
     try {
       (this->*job)(rank);
-    } catch (const Abandoned &reason) { // another rank has the reason
+    } catch (const Abandoned &) { // another rank has the reason
       if (localRanks() < ranks()) // perhaps in another process
-        error = reason;
+        error = communicator->abandoned();
     } catch (const Error &reason) {
       error = reason;
     } catch (const std::exception &reason) {
@@ -317,7 +317,7 @@ void World::serve(uint32_t rank) {
     int32_t none = -1;
     if (error) {
       firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank), std::memory_order_acq_rel);
-      communicator->abort();
+      communicator->abort(error->status);
     }
     if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
       doneBell.ring();

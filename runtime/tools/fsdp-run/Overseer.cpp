@@ -95,7 +95,7 @@ void Overseer::blame(Error error) {
   if (reason->status == FSDPRT_LOST || reason->status == FSDPRT_HUNG)
     reason->message += writeFlightRecord();
   blamedAt = monotonicSeconds();
-  host.getBoard().header().failed.store(1, std::memory_order_release);
+  host.getBoard().header().failed.store(reason->status, std::memory_order_release);
   tell(*reason);
 }
 

@@ -496,6 +496,7 @@ int Trainer::run() {
   try {
     return runSteps();
   } catch (const Error &error) {
+    call(fsdprt_session_fail, session.get(), error.status);
     // In a process of several the one that started them writes it.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
@@ -503,6 +504,9 @@ int Trainer::run() {
     call(fsdprt_session_write_flight_record, static_cast<const fsdprt_session *>(session.get()), path.c_str(),
          reason.c_str());
     throw Error(error.status, reason + "; the last collectives of all ranks are in " + path);
+  } catch (const std::exception &) {
+    call(fsdprt_session_fail, session.get(), FSDPRT_FAILED);
+    throw;
   }
 }
 
