@@ -85,7 +85,7 @@ TEST(Courier, MovesWhileItsRankDoesSomethingElse) {
   Meeting meeting(2, 1, 60);
   onRanks(2, [&](uint32_t rank) {
     meeting.start(rank, 0, static_cast<float>(rank));
-    while (meeting.couriers[rank]->span(0).end == 0) // nobody awaits
+    while (!meeting.couriers[rank]->isDone(0)) // nobody awaits
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(meeting.isWhole(rank, 0, 0));
     meeting.couriers[rank]->await(0);

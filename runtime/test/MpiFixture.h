@@ -35,8 +35,8 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // What Open MPI keeps until the end is not looked for.
-    std::string mpiexec = isSanitized ? "env ASAN_OPTIONS=detect_leaks=0 " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
+    // What Open MPI keeps until the end is not looked for, nor the order of its locks.
+    std::string mpiexec = isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " + std::to_string(ranks) + " " + wrapper;
 #else
     return wrapper;

@@ -22,6 +22,15 @@ constexpr bool isSanitized = false;
 constexpr bool isSanitized = false;
 #endif
 
+/// ThreadSanitizer's own memory grows while a program runs.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool isThreadSanitized = true;
+#elif defined(__has_feature)
+constexpr bool isThreadSanitized = __has_feature(thread_sanitizer);
+#else
+constexpr bool isThreadSanitized = false;
+#endif
+
 } // namespace fsdprt::test
 
 #endif // FSDPRT_TEST_SANITIZED_H

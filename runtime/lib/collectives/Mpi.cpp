@@ -145,6 +145,7 @@ void MpiCommunicator::makeFlights() {
       flights[i]->useLibrary(groupOver(members));
     laneBytes = std::max(laneBytes, flights[i]->laneBytes());
   }
+  std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service looks at what is in flight
   lanes.reserve(laneBytes);
   inFlight.reserve(flights.size());
 }

@@ -44,6 +44,8 @@ public:
   void post(uint32_t errand);
   /// Until it is complete; throws what it failed with, or what one before it failed with.
   void await(uint32_t errand);
+  /// Whether it is complete; its span and what it moved may be looked at then.
+  bool isDone(uint32_t errand) const { return done.load(std::memory_order_acquire) >= tickets[errand]; }
   /// When it was moved, the last time: nanoseconds of Profile::now.
   struct Span {
     uint64_t begin = 0, end = 0;
