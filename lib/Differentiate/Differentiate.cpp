@@ -30,6 +30,7 @@
 #include "Adjoints.h"
 #include "ForwardPart.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

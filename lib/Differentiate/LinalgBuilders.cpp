@@ -89,29 +89,6 @@ Value fsdp::buildZeros(OpBuilder &b, Location loc, Type type) {
   return linalg::FillOp::create(b, loc, zero, empty).getResult(0);
 }
 
-Value fsdp::buildReshape(OpBuilder &b, Location loc, Value v, ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(v.getType());
-  if (type.getShape() == shape)
-    return v;
-  auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
-  auto allOf = [](int64_t rank) {
-    SmallVector<ReassociationIndices> groups;
-    if (rank)
-      groups.push_back(llvm::to_vector<2>(llvm::seq<int64_t>(0, rank)));
-    return groups;
-  };
-  if (type.getRank() == 0)
-    v = tensor::ExpandShapeOp::create(b, loc, flat, v, allOf(0));
-  else if (type.getRank() > 1)
-    v = tensor::CollapseShapeOp::create(b, loc, flat, v, allOf(type.getRank()));
-  auto target = RankedTensorType::get(shape, type.getElementType());
-  if (shape.empty())
-    return tensor::CollapseShapeOp::create(b, loc, target, v, allOf(0));
-  if (shape.size() > 1)
-    return tensor::ExpandShapeOp::create(b, loc, target, v, allOf(shape.size()));
-  return v;
-}
-
 SmallVector<utils::IteratorType> fsdp::inferIterators(AffineMap outMap) {
   SmallVector<utils::IteratorType> loops(outMap.getNumDims(), utils::IteratorType::reduction);
   for (AffineExpr result : outMap.getResults())

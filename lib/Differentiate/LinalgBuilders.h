@@ -39,9 +39,6 @@ Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> i
 /// A tensor of zeros, or a scalar zero.
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
-/// `v` in another shape of as many elements.
-Value buildReshape(OpBuilder &b, Location loc, Value v, ArrayRef<int64_t> shape);
-
 /// Parallel where a result of `outMap` is the bare dimension, reduction elsewhere
 /// (d0 + d1 does not make d0 parallel: two iterations meet in one element).
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);

@@ -20,6 +20,7 @@
 
 #include "StructuredAdjoint.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Reshape.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

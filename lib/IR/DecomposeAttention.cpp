@@ -23,6 +23,7 @@
 
 #include "fsdp/IR/Decompositions.h"
 #include "fsdp/IR/Philox.h"
+#include "fsdp/IR/Reshape.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -320,32 +321,10 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
   };
   SmallVector<AffineMap> maps{full, full};
   Value ids = linalg::GenericOp::create(b, loc, empty.getType(), x, empty, maps, loops, body).getResult(0);
-  ReassociationIndices all{0, 1, 2, 3};
-  auto flatten = [&](Value v) -> Value {
-    return tensor::CollapseShapeOp::create(b, loc, typeOf(v).clone({count}), v, all);
-  };
-  Value updates = tensor::ExpandShapeOp::create(b, loc, typeOf(values).clone({count, 1}), flatten(values),
-                                                ArrayRef<ReassociationIndices>{{0, 1}});
-  auto reshape = [&](Value v, ArrayRef<int64_t> shape) -> Value { // through one dimension
-    if (typeOf(v).getRank() != 1) {
-      SmallVector<ReassociationIndices> whole;
-      if (typeOf(v).getRank())
-        whole.push_back(llvm::to_vector<2>(llvm::seq<int64_t>(0, typeOf(v).getRank())));
-      if (whole.empty())
-        return tensor::ExpandShapeOp::create(b, loc, table.clone(shape), v, whole);
-      v = tensor::CollapseShapeOp::create(b, loc, table.clone({table.getNumElements()}), v, whole);
-    }
-    if (shape.size() == 1)
-      return v;
-    if (shape.empty())
-      return tensor::CollapseShapeOp::create(b, loc, table.clone(shape), v, ArrayRef<ReassociationIndices>());
-    SmallVector<ReassociationIndices> whole{llvm::to_vector<2>(llvm::seq<int64_t>(0, shape.size()))};
-    return tensor::ExpandShapeOp::create(b, loc, table.clone(shape), v, whole);
-  };
   SmallVector<int64_t> columns{table.getNumElements(), 1};
-  Value sum = ScatterAddRowsOp::create(b, loc, table.clone(columns), updates, flatten(ids),
-                                       init ? reshape(init, columns) : Value());
-  return reshape(sum, table.getShape());
+  Value sum = ScatterAddRowsOp::create(b, loc, table.clone(columns), buildReshape(b, loc, values, {count, 1}),
+                                       buildReshape(b, loc, ids, count), init ? buildReshape(b, loc, init, columns) : Value());
+  return buildReshape(b, loc, sum, table.getShape());
 }
 
 namespace {

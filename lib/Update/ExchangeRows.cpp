@@ -26,6 +26,7 @@
 
 #include "Elementwise.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Reshape.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -52,7 +53,7 @@ public:
   Value reduce(ReduceRowsOp op);
 
 private:
-  Value reshape(Value value, ArrayRef<int64_t> shape);
+  Value reshape(Value value, ArrayRef<int64_t> shape) { return buildReshape(b, loc, value, shape); }
   Value gather(Value value);
   template <typename Op>
   Value mark(Op collective);
@@ -78,26 +79,6 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 };
 
 } // namespace
-
-/// A view of the same elements.
-Value RowExchange::reshape(Value value, ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getShape() == shape)
-    return value;
-  auto all = [](int64_t rank) -> SmallVector<ReassociationIndices> {
-    if (rank == 0)
-      return {};
-    return {llvm::to_vector<2>(llvm::seq<int64_t>(0, rank))};
-  };
-  auto flat = type.clone({type.getNumElements()});
-  if (type.getRank() == 0)
-    value = tensor::ExpandShapeOp::create(b, loc, flat, value, all(0));
-  else if (type.getRank() > 1)
-    value = tensor::CollapseShapeOp::create(b, loc, flat, value, all(type.getRank()));
-  if (shape.empty())
-    return tensor::CollapseShapeOp::create(b, loc, type.clone(shape), value, all(0));
-  return shape.size() == 1 ? value : tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, all(shape.size()));
-}
 
 /// Reports tell it from collectives of a whole unit.
 template <typename Op>
