@@ -89,9 +89,11 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   let description = [{
     Lives from command `first` to command `last` of `program`, both included, or
     always when there is no program. `offset` is set when the arena is packed. With `host` it is a
-    range of the host's arena: commands that compute have all of their buffers there, or none.
+    range of the host's arena: commands that compute have all of their buffers there, or none. With the attribute
+    `fsdp.file` it is a range of the rank's file, which copies to and from the host alone read and write.
 
-    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, 0 ≤ first ≤ last.
+    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, 0 ≤ first ≤ last; (C3) a
+    buffer of the file has no program, and not `host`.
 
     ```mlir
     fsdp.buffer @step.3 "gathered h.0" gathered 512 at 4096 in @step from 3 to 9
