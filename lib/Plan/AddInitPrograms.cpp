@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LayoutNames.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Plan/Passes.h"
 
@@ -34,7 +35,7 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     for (auto layout : llvm::to_vector(module.getOps<LayoutOp>())) {
       // arena: init; reference_arena: reference_init.
       StringRef prefix = layout.getSymName();
-      prefix.consume_back("arena");
+      prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();
       if (Operation *other = symbols.lookup(name)) {
         other->emitError("takes the name @") << name << ", which the program that sets the first state needs";

@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "LayoutNames.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Plan/Passes.h"
 
@@ -39,9 +40,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The layouts of the project: the reference has its own arena.
-static constexpr StringLiteral mainLayout = "arena", referenceLayout = "reference_arena",
-                               referenceProgram = "reference";
+static constexpr StringLiteral referenceProgram = "reference";
 
 /// Kernels that no launch uses: fills became commands.
 static void eraseUnusedKernels(ModuleOp module) {

@@ -29,6 +29,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LayoutNames.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/Memory.h"
@@ -91,7 +92,7 @@ private:
   void placeLaunch(LaunchOp launch);
   void placeCollective(CollectiveOp collective);
   void splitActivations(Block &block);
-  bool split(BufferOp buffer, ArrayRef<Operation *> uses);
+  void split(BufferOp buffer, ArrayRef<Operation *> uses);
 
   BufferOp getBuffer(FlatSymbolRefAttr name) { return buffers.at(name.getAttr()); }
   BufferOp getBuffer(SliceAttr slice) { return getBuffer(slice.getBuffer()); }
@@ -254,8 +255,8 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
   replacer.replaceElementsIn(op);
 }
 
-/// At the widest gap between `uses`, in order; false when there is none that is wide enough.
-bool Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
+/// At the widest gap between `uses`, in order, where one is wide enough.
+void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;
   for (size_t i = 1; i < uses.size(); ++i) {
@@ -268,14 +269,14 @@ bool Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
     }
   }
   if (widest < minCommandsAway)
-    return false;
+    return;
   // Only what one command wrote as a whole is whole.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
     return llvm::any_of(getAccesses(op, tables), [&](const Access &access) { return access.writes && access.slice == whole; });
   });
   if (!isWhole)
-    return false;
+    return;
   std::string label = buffer.getLabel().str();
   BufferOp away = addBuffer("host", label, buffer.getCategory(), buffer.getBytes(), /*host=*/true, buffer.getLoc());
   BufferOp back = addBuffer("back", label, buffer.getCategory(), buffer.getBytes(), /*host=*/false, buffer.getLoc());
@@ -285,7 +286,6 @@ bool Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   copy(getWhole(away), getWhole(back), "to the device: " + label, uses[at]->getLoc());
   for (Operation *op : uses.drop_front(at))
     redirect(op, whole.getBuffer(), FlatSymbolRefAttr::get(back.getSymNameAttr()));
-  return true;
 }
 
 void Offloader::splitActivations(Block &block) {
@@ -342,7 +342,7 @@ private:
           << what << "'";
       return signalPassFailure();
     }
-    auto layout = module.lookupSymbol<LayoutOp>("arena");
+    auto layout = module.lookupSymbol<LayoutOp>(mainLayout);
     if (!layout)
       return;
     Offloader offloader(layout, *kinds, minBytes);

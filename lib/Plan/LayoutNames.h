@@ -1,0 +1,19 @@
+//===- LayoutNames.h - What the layouts are called --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PLAN_LAYOUTNAMES_H
+#define FSDP_PLAN_LAYOUTNAMES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::fsdp {
+
+/// The layouts of the project: the reference has its own arena, whose name ends with that of the other.
+inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PLAN_LAYOUTNAMES_H
