@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/Memory.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -166,8 +167,11 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
                                             : addBuffer(label, classify(result, call), getBytes(result), call.getLoc());
     bindings.push_back(results[index]);
   }
-  for (auto [result, place] : llvm::zip_equal(call.getResults(), results))
+  for (auto [result, place] : llvm::zip_equal(call.getResults(), results)) {
     setPlace(result, place);
+    if (Attribute mark = call->getAttr(offloadAttr))
+      BufferOp(place.buffer)->setAttr(offloadAttr, mark);
+  }
   if (call.getInputs().empty() && isZeroFill(kernel)) {
     for (auto [result, place] : llvm::zip_equal(call.getResults(), results)) {
       zeros.insert(result);

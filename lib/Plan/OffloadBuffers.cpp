@@ -21,7 +21,7 @@
 //  3. Any other launch, and any collective, runs on the device: the same the other
 //     way round. Copies and fills reach both arenas.
 //     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
-//  4. Activations that wait for long: a copy to the host behind the last use before, and
+//  4. Activations that wait for long, all or those that are marked: a copy to the host behind the last use before, and
 //     one into another buffer in front of the first use behind.
 //
 // O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set
@@ -76,8 +76,8 @@ namespace {
 /// One layout and its programs.
 class Offloader {
 public:
-  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes)
-      : layout(layout), kinds(kinds), minBytes(minBytes), builder(layout.getContext()) {
+  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked)
+      : layout(layout), kinds(kinds), minBytes(minBytes), marked(marked), builder(layout.getContext()) {
     for (auto buffer : layout.getOps<BufferOp>())
       buffers[buffer.getSymNameAttr()] = buffer;
   }
@@ -107,6 +107,7 @@ private:
   LayoutOp layout;
   const OffloadKinds &kinds;
   int64_t minBytes;
+  bool marked;
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< of the layout, new ones too
@@ -302,7 +303,7 @@ void Offloader::splitActivations(Block &block) {
   for (auto &[name, list] : uses) {
     BufferOp buffer = getBuffer(cast<FlatSymbolRefAttr>(name));
     bool isOurs = buffer.getCategory() == Category::activations && !buffer.getHost() &&
-                  static_cast<int64_t>(buffer.getBytes()) >= minBytes;
+                  static_cast<int64_t>(buffer.getBytes()) >= minBytes && (!marked || buffer->hasAttr(offloadAttr));
     if (isOurs && !elsewhere.contains(name))
       split(buffer, list);
   }
@@ -345,14 +346,16 @@ private:
     auto layout = module.lookupSymbol<LayoutOp>(mainLayout);
     if (!layout)
       return;
-    Offloader offloader(layout, *kinds, minBytes);
+    Offloader offloader(layout, *kinds, minBytes, marked);
     offloader.markStates();
     for (auto program : module.getOps<ProgramOp>())
       if (program.getLayout() == layout.getSymName())
         offloader.run(program);
     numCopies += offloader.numCopies;
-    for (auto buffer : layout.getOps<BufferOp>())
+    for (auto buffer : layout.getOps<BufferOp>()) {
       numOnHost += getMemory(buffer) == Memory::host;
+      buffer->removeAttr(offloadAttr);
+    }
   }
 };
 

@@ -28,6 +28,7 @@
 
 #include "RecomputeGraph.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -270,6 +271,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
   OpBuilder builder(place);
   Operation *copy = builder.clone(*op);
   copy->setOperands(operands);
+  copy->removeAttr(offloadAttr);
   for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
     remapped[from] = to;
   return remapped[value];

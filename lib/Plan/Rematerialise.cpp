@@ -19,11 +19,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemorySearch.h"
 #include "RecomputeGraph.h"
-#include "RecomputeSearch.h"
+#include "fsdp/Analysis/Cost.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Plan/Passes.h"
+#include "fsdp/Plan/Pipeline.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_REMATERIALISEPASS
@@ -92,24 +94,35 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     FailureOr<Cluster> machines = loadCluster(&getContext(), cluster);
     if (failed(machines))
       return failure();
-    CostModel costs(*machines);
-    auto addSchedule = [&](OpPassManager &pm) {
+    std::optional<OffloadKinds> kinds = OffloadKinds::parse(offload);
+    MemorySearchOptions options{memoryLimit, keepGathers, kinds && kinds->activations, offloadMinBytes, {}};
+    options.addSchedule = [&](OpPassManager &pm) {
       if (offload != "none")
-        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes}));
+        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true}));
       if (schedule)
         pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch}));
     };
-    FailureOr<RecomputeChoice> choice = searchRecompute(function, costs, memoryLimit, addSchedule);
+    FailureOr<FoundChoice> choice = searchMemory(function, *machines, options);
     if (failed(choice))
       return failure();
-    Aliasing aliasing(function);
-    RecomputeGraph graph(*getStepBlocks(function)[choice->block], aliasing);
-    apply(graph, choice->calls);
+    savedBytes += applyChoice(function, choice->block, *choice);
+    numRecomputed += choice->recomputed.count();
+    numOffloaded += choice->offloaded.count();
+    numKept += choice->kept.count();
     numPlans += choice->plans;
-    function.emitRemark("activations of ") << choice->calls.count() << " kernel calls are computed again, of "
-                                           << graph.getCalls().size() << " in the forward, so that the arena takes "
-                                           << choice->bytes << " bytes without workspace (" << choice->plans << " plans)";
+    describe(function, *choice, options);
     return success();
+  }
+
+  void describe(func::FuncOp function, const FoundChoice &choice, const MemorySearchOptions &options) {
+    InFlightDiagnostic diag = function.emitRemark("activations of ")
+                              << choice.recomputed.count() << " kernel calls are computed again, of " << choice.numCalls
+                              << " in the forward, ";
+    if (options.offload)
+      diag << "those of " << choice.offloaded.count() << " may wait on the host, ";
+    if (options.keepGathers)
+      diag << choice.kept.count() << " of " << choice.numGathers << " gathers stay until the backward, ";
+    diag << "so that the arena takes " << choice.bytes << " bytes without workspace (" << choice.plans << " plans)";
   }
 
   void apply(RecomputeGraph &graph, const llvm::BitVector &recomputed) {

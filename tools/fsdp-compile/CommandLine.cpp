@@ -161,6 +161,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.fuse.remarks = line.remarks;
   options.plan.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.plan.checkpointing = line.checkpointing;
+  options.plan.keepGathers = line.reshard.getNumOccurrences() == 0;
   options.plan.offload = line.offload;
   options.plan.offloadMinBytes = parseBytes(line.offloadMinBytes).value_or(0);
   options.plan.overlap = line.overlap;

@@ -224,7 +224,8 @@ struct CommandLine {
       cl::desc("What of a unit's forward the backward computes again, instead of keeping it: none (default), full (all but what "
                "units hand on), selective=KINDS (keeps results of these kinds of kernels: contract, attention, row, map, "
                "column, scatter, copy; several with +; contract/2: of the first of each 2 in a unit), auto (what fits into "
-               "--memory-limit at the least estimated time)"),
+               "--memory-limit at the least estimated time; it also decides which gathered parameters stay for the backward, "
+               "without --reshard-after-forward, and with --offload=activations which of these wait on the host)"),
       cl::init("none"), cl::cat(sharding)};
   cl::opt<std::string> offload{
       "offload",

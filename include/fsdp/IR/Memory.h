@@ -19,6 +19,8 @@
 namespace mlir::fsdp {
 
 /// Marks a buffer of the file; how long that is, on a packed layout.
+/// On a kernel call, and on the buffers of its results: they may wait on the host (fsdp-rematerialise chooses).
+inline constexpr StringLiteral offloadAttr = "fsdp.offload";
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };

@@ -85,8 +85,9 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
       calls of a unit but those whose results other units read; `selective` keeps the results of some kinds of kernels
       (`contract`, `attention`, `row`, `map`, `column`, `scatter`, `copy`), or, as `contract/2`, those of the first of each
       2 calls of a kind in a unit, in their order. The last unit of the forward, whose backward begins at
-      once, is left alone. With `auto` they are what fits into the limit at the least estimated time, found by packing one plan after
-      the other.
+      once, is left alone. With `auto` the limit decides, together, what is computed again, which results wait on the host (calls
+      with `fsdp.offload`), and which parameters stay from the forward on instead of being gathered again: what fits
+      at the least estimated time, found by packing one plan after the other.
     - Keeps: values.
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"",
@@ -98,9 +99,12 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, for estimates of time; none: CPU ranks.">,
                  Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
                  Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
-                 Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">];
+                 Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
+                 Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
+                    Statistic<"numOffloaded", "num-offloaded", "auto: kernel calls whose results may wait on the host">,
+                    Statistic<"numKept", "num-kept", "auto: gathers of the backward that the forward's stand for">,
                     Statistic<"numPlans", "num-plans", "Plans that were packed to choose">,
                     Statistic<"savedBytes", "saved-bytes", "Bytes that no longer wait for the backward">];
 }
@@ -136,7 +140,8 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"what", "what", "std::string", "\"none\"",
                         "parameters, gradients, optimizer (or optimizer:file) and activations, with '+' between; or none.">,
-                 Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">];
+                 Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">,
+                 Option<"marked", "marked", "bool", "false", "Of activations only those that fsdp-rematerialise chose.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers in the host's arena">,
                     Statistic<"numCopies", "num-copies", "Copies between the arenas">];

@@ -30,6 +30,8 @@ struct PlanOptions {
   /// What of the forward is computed again in the backward: none, full, selective=KIND+KIND/N (what is kept: of KIND/N the
   /// first of each N in a unit), or auto: what fits into memoryLimit at the least time.
   std::string checkpointing = "none";
+  /// auto: parameters may stay gathered from the forward on, where the forward's and the backward's gathers are the same.
+  bool keepGathers = true;
   /// Kept in the host's memory: words of OffloadKinds; activations of offloadMinBytes and more.
   std::string offload = "none";
   int64_t offloadMinBytes = 1 << 20;

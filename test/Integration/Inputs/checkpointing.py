@@ -70,7 +70,7 @@ def auto(limit):
     if out.returncode:
         return None, out.stderr
     plan = json.loads(out.stdout)
-    return plan["memory"]["peak"], plan["schedule"]["compute_seconds"]
+    return plan["memory"]["peak"], plan["schedule"]["scheduled_seconds"]
 
 
 low, high = explain("full")[0]["peak"], memory["peak"]
@@ -92,5 +92,27 @@ limit = (low + high) // 2
 if weights(*CASES[0][:2], CASES[0][2] + ["--activation-checkpointing=auto", f"--memory-limit={limit}"]) != plain:
     sys.exit("auto: other weights")
 print("auto: bit for bit as without")
+
+
+# With room to spare parameters stay from the forward on, unless they are to be gathered again; between that and little room some do.
+# What waits on the host is chosen with it.
+def kept(limit, *options):
+    out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--overlap", "--activation-checkpointing=auto", "--offload=activations",
+              "--offload-min-bytes=4k", f"--memory-limit={limit}", "--explain=json", *options)
+    if out.returncode:
+        sys.exit(f"auto, {limit} {options}: {out.stderr}")
+    plan = json.loads(out.stdout)
+    return sum(unit["reshard"] == "kept until the backward" for unit in plan["units"]), plan["memory"]["host"]
+
+
+steps = [kept(limit) for limit in ("1G", memory["peak"], (low + high) // 2, low)]
+told = kept("1G", "--reshard-after-forward")
+print(f"auto: units kept and bytes on the host by limit {steps}, when told to gather again {told}")
+for limit in (memory["peak"], (low + high) // 2, low):
+    for case in (CASES[1], CASES[2]):
+        if weights(*case[:2], case[2] + ["--activation-checkpointing=auto", f"--memory-limit={limit}", "--offload=activations",
+                                         "--offload-min-bytes=4k"]) != weights(*case):
+            sys.exit(f"auto, {case}: other weights")
+print("auto with offload: bit for bit as without")
 for policy in ("some", "selective=", "selective=contract+gemm", "selective=contract/0", "selective=contract/x"):
     print(run("fsdp-compile", "gpt.mlir", "--activation-checkpointing=" + policy, "-o", "m.fsdp").stderr, end="")

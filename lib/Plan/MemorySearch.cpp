@@ -1,0 +1,387 @@
+//===- MemorySearch.cpp - What waits in the arena under a limit -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The arena decides, not a sum of sizes: every choice that is tried is planned, scheduled and packed.
+//
+//   bytes per second   item                               R0 = {}       too large
+//   saved by each  |   gather h.0 again   fc of h.0 away   R4 = first 4  fits: bisected
+//                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
+//
+//  1. Items, each of which takes something out of the arena for some time:
+//       - a call of the forward that is computed again, with the calls before it whose results are not kept: in each
+//         segment, again and again the one that frees most for its time. What one frees beside the others counts;
+//       - results of a call that wait on the host;
+//       - a gather of the backward. Without it what the forward gathered stays.
+//  2. What copies and gathers cost is asked of the schedule, which hides most of them: the plan with all of a kind against that with
+//     none, in equal parts per byte.
+//  3. All items by bytes per second, those of early segments first (they wait longest).
+//  4. The shortest list from the front that fits: bisection.
+//  5. Items that are not needed after all: from the most expensive on, and late segments first, drop as many as
+//     still fit, first half of them, then a quarter, ...; of the plans tried the one that takes least time.
+//
+// O(log items) plans for 4, at most `maxPlans` in all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemorySearch.h"
+#include "RecomputeGraph.h"
+#include "RepeatedGathers.h"
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Schedule.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
+#include "fsdp/Plan/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr unsigned maxPlans = 36;
+/// Of a second a byte, at least: what costs nothing is still not done without need.
+static constexpr double leastSecondsPerByte = 1e-18;
+
+SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
+  SmallVector<Block *> blocks{&function.getBody().front()};
+  function.walk([&](scf::ForOp loop) { blocks.push_back(loop.getBody()); });
+  return blocks;
+}
+
+int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
+  keepGathers(*getStepBlocks(function)[block], choice.kept);
+  Aliasing aliasing(function);
+  RecomputeGraph graph(*getStepBlocks(function)[block], aliasing);
+  int64_t saved = graph.getSavedBytes(llvm::BitVector(choice.recomputed.size())) - graph.getSavedBytes(choice.recomputed);
+  for (unsigned call : choice.offloaded.set_bits()) {
+    graph.getCalls()[call].op->setAttr(offloadAttr, UnitAttr::get(function.getContext()));
+    saved += choice.recomputed[call] ? 0 : graph.getCalls()[call].savedBytes;
+  }
+  graph.apply(choice.recomputed);
+  return saved;
+}
+
+namespace {
+
+struct Item {
+  enum class Kind { recompute, offload, gather } kind = Kind::recompute;
+  SmallVector<unsigned, 4> numbers; // of calls, or of the gather
+  unsigned segment = 0;
+  int64_t bytes = 0;
+  double bytesPerSecond = 0;
+
+  /// The order of items that are worth the same.
+  auto getPlace() const { return std::make_tuple(segment, kind, numbers.front()); }
+};
+
+class Search {
+public:
+  Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options);
+  FailureOr<FoundChoice> run();
+
+private:
+  FoundChoice finish(FoundChoice choice) const;
+  double getSeconds(const llvm::BitVector &calls) const;
+  void addClosure(unsigned call, const llvm::BitVector &taken, llvm::BitVector &closure) const;
+  std::optional<Item> findBest(unsigned segment, const llvm::BitVector &taken) const;
+  void findCalls();
+  void findCopies();
+  void findGathers();
+  LogicalResult rate(Item::Kind kind, const FoundChoice &none);
+  FailureOr<FoundChoice> plan(const llvm::BitVector &taken);
+  FailureOr<FoundChoice> planFirst(unsigned count);
+  LogicalResult pack(FoundChoice &choice);
+  FailureOr<FoundChoice> bisect(FoundChoice all, unsigned &count);
+  LogicalResult dropNeedless(unsigned count, FoundChoice &best);
+
+  func::FuncOp step;
+  const Cluster &cluster;
+  const MemorySearchOptions &options;
+  unsigned blockIndex = 0, plans = 0;
+  std::unique_ptr<RecomputeGraph> graph;
+  SmallVector<RepeatedGather> gathers;
+  SmallVector<double> seconds; // by call
+  SmallVector<Item> items;
+  FoundChoice smallest; // of those tried
+};
+
+} // namespace
+
+/// The block whose forward leaves most to its backward.
+Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options)
+    : step(step), cluster(cluster), options(options) {
+  Aliasing aliasing(step);
+  int64_t most = -1;
+  for (auto [index, block] : llvm::enumerate(getStepBlocks(step))) {
+    auto candidate = std::make_unique<RecomputeGraph>(*block, aliasing);
+    int64_t bytes = candidate->getSavedBytes(llvm::BitVector(candidate->getCalls().size()));
+    if (bytes <= most)
+      continue;
+    most = bytes;
+    blockIndex = index;
+    graph = std::move(candidate);
+  }
+  if (options.keepGathers)
+    gathers = findRepeatedGathers(*getStepBlocks(step)[blockIndex]);
+  CostModel costs(cluster);
+  SymbolTableCollection tables;
+  for (const RecomputeGraph::Call &call : graph->getCalls()) {
+    KernelCallOp op = call.op;
+    seconds.push_back(costs.getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr())));
+  }
+}
+
+FailureOr<FoundChoice> Search::run() {
+  findCalls();
+  findCopies();
+  findGathers();
+  FailureOr<FoundChoice> none = planFirst(0);
+  if (failed(none))
+    return failure();
+  if (none->bytes <= options.limit)
+    return finish(*none);
+  FailureOr<FoundChoice> all = planFirst(items.size());
+  if (failed(all) || failed(rate(Item::Kind::offload, *none)) || failed(rate(Item::Kind::gather, *none)))
+    return failure();
+  if (none->bytes <= all->bytes || all->bytes > options.limit)
+    return finish(smallest);
+  llvm::sort(items, [](const Item &a, const Item &b) {
+    return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond : a.getPlace() < b.getPlace();
+  });
+  unsigned count = 0;
+  FailureOr<FoundChoice> best = bisect(*all, count);
+  if (failed(best) || failed(dropNeedless(count, *best)))
+    return failure();
+  return finish(*best);
+}
+
+FoundChoice Search::finish(FoundChoice choice) const {
+  choice.plans = plans;
+  choice.numCalls = graph->getCalls().size();
+  choice.numGathers = gathers.size();
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+double Search::getSeconds(const llvm::BitVector &calls) const {
+  double sum = 0;
+  for (unsigned call : calls.set_bits())
+    sum += seconds[call];
+  return sum;
+}
+
+/// `call`, and the calls of its segment before it whose results would not be there.
+void Search::addClosure(unsigned call, const llvm::BitVector &taken, llvm::BitVector &closure) const {
+  if (closure[call] || taken[call])
+    return;
+  closure.set(call);
+  for (unsigned producer : graph->getCalls()[call].producers)
+    if (graph->isCandidate(producer) && graph->getCalls()[producer].segment == graph->getCalls()[call].segment &&
+        !graph->getCalls()[producer].isSaved)
+      addClosure(producer, taken, closure);
+}
+
+void Search::findCalls() {
+  for (unsigned segment = 0; segment + 1 < graph->getNumSegments(); ++segment) {
+    llvm::BitVector taken(graph->getCalls().size());
+    double least = std::numeric_limits<double>::infinity();
+    while (std::optional<Item> item = findBest(segment, taken)) {
+      for (unsigned call : item->numbers)
+        taken.set(call);
+      least = item->bytesPerSecond = std::min(least, item->bytesPerSecond);
+      items.push_back(*item);
+    }
+  }
+}
+
+std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &taken) const {
+  std::optional<Item> best;
+  int64_t before = graph->getSavedBytes(taken);
+  double spent = getSeconds(graph->getNeeded(taken));
+  for (unsigned call = 0; call < taken.size(); ++call) {
+    if (graph->getCalls()[call].segment != segment || !graph->isCandidate(call) || taken[call] ||
+        !graph->getCalls()[call].isSaved)
+      continue;
+    llvm::BitVector closure(taken.size()), with = taken;
+    addClosure(call, taken, closure);
+    with |= closure;
+    int64_t freed = before - graph->getSavedBytes(with);
+    double cost = std::max(1e-12, getSeconds(graph->getNeeded(with)) - spent);
+    if (freed <= 0 || (best && freed / cost <= best->bytesPerSecond))
+      continue;
+    best = Item{Item::Kind::recompute, SmallVector<unsigned, 4>(closure.set_bits_begin(), closure.set_bits_end()), segment,
+                freed, static_cast<double>(freed) / cost};
+  }
+  return best;
+}
+
+/// Results of the last segments, too, are tried: how long they wait is seen when the copies are made.
+void Search::findCopies() {
+  if (!options.offload)
+    return;
+  for (auto [number, call] : llvm::enumerate(graph->getCalls()))
+    if (call.isSaved && call.savedBytes >= options.minBytes)
+      items.push_back({Item::Kind::offload, {static_cast<unsigned>(number)}, call.segment, call.savedBytes, 0});
+}
+
+void Search::findGathers() {
+  for (auto [number, gather] : llvm::enumerate(gathers)) {
+    int64_t bytes = 0;
+    for (Type type : UnshardOp(gather.first)->getResultTypes())
+      bytes += getStorageBytes(cast<RankedTensorType>(type));
+    auto place = static_cast<unsigned>(number);
+    items.push_back({Item::Kind::gather, {place}, place, bytes, 0});
+  }
+}
+
+/// Step 2.
+LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
+  llvm::BitVector taken(items.size());
+  int64_t bytes = 0;
+  for (auto [number, item] : llvm::enumerate(items)) {
+    if (item.kind != kind)
+      continue;
+    taken.set(number);
+    bytes += item.bytes;
+  }
+  if (taken.none())
+    return success();
+  FailureOr<FoundChoice> with = plan(taken);
+  if (failed(with))
+    return failure();
+  double perByte = std::max(leastSecondsPerByte, (with->seconds - none.seconds) / static_cast<double>(bytes));
+  for (unsigned number : taken.set_bits())
+    items[number].bytesPerSecond = 1 / perByte;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+FailureOr<FoundChoice> Search::planFirst(unsigned count) {
+  llvm::BitVector taken(items.size());
+  taken.set(0, count);
+  return plan(taken);
+}
+
+FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
+  FoundChoice choice;
+  choice.block = blockIndex;
+  choice.recomputed.resize(graph->getCalls().size());
+  choice.offloaded.resize(graph->getCalls().size());
+  choice.kept.resize(gathers.size(), true);
+  for (unsigned item : taken.set_bits())
+    for (unsigned number : items[item].numbers)
+      switch (items[item].kind) {
+      case Item::Kind::recompute:
+        choice.recomputed.set(number);
+        break;
+      case Item::Kind::offload:
+        choice.offloaded.set(number);
+        break;
+      case Item::Kind::gather:
+        choice.kept.reset(number);
+        break;
+      }
+  choice.recomputed = graph->getNeeded(choice.recomputed);
+  if (failed(pack(choice)))
+    return failure();
+  if (plans == 1 || choice.bytes < smallest.bytes)
+    smallest = choice;
+  return choice;
+}
+
+/// As scheduled, else one command behind the other.
+static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
+  if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
+    return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
+  CostModel costs(cluster);
+  double seconds = 0;
+  for (Operation &command : program.getBody().front())
+    seconds += costs.getSeconds(&command);
+  return seconds;
+}
+
+/// The arena and the time of the step alone, in a module of its own: kernels without bodies.
+LogicalResult Search::pack(FoundChoice &choice) {
+  ++plans;
+  auto module = step->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
+  OpBuilder builder(copy->getBodyRegion());
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function || function == step)
+      builder.clone(op);
+    else if (function->hasAttr(kernelAttr))
+      builder.insert(op.cloneWithoutRegions());
+  }
+  applyChoice(cast<func::FuncOp>(copy->lookupSymbol(step.getName())), blockIndex, choice);
+  PassManager pm(copy->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(false);
+  pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
+  pm.addPass(createAssignBuffersPass());
+  options.addSchedule(pm);
+  pm.addPass(createPackArenasPass());
+  if (failed(pm.run(*copy)))
+    return failure();
+  auto layouts = copy->getOps<LayoutOp>();
+  auto programs = copy->getOps<ProgramOp>();
+  if (layouts.empty() || programs.empty())
+    return step.emitError("expected a program and its arena from the plan of @") << step.getName();
+  choice.bytes = static_cast<int64_t>((*layouts.begin()).getArenaBytes());
+  choice.seconds = estimateSeconds(*programs.begin(), cluster);
+  return success();
+}
+
+/// Step 4. `count`: how many items from the front it takes.
+FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
+  unsigned low = 0; // does not fit
+  count = items.size();
+  FoundChoice best = std::move(all);
+  while (count - low > 1) {
+    unsigned middle = (low + count) / 2;
+    FailureOr<FoundChoice> choice = planFirst(middle);
+    if (failed(choice))
+      return failure();
+    bool fits = choice->bytes <= options.limit;
+    (fits ? count : low) = middle;
+    if (fits)
+      best = *choice;
+  }
+  return best;
+}
+
+/// Step 5, of the first `count` items.
+LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
+  llvm::BitVector taken(items.size());
+  taken.set(0, count);
+  for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < maxPlans;) {
+    // The last items are the most expensive; of those worth the same the late segments stand last.
+    llvm::BitVector fewer = taken;
+    size_t end = std::min<size_t>(at + chunk, count);
+    fewer.reset(count - end, count - at);
+    FailureOr<FoundChoice> choice = plan(fewer);
+    if (failed(choice))
+      return failure();
+    if (choice->bytes <= options.limit) {
+      taken = fewer;
+      if (choice->seconds < best.seconds)
+        best = *choice;
+      at = end;
+    } else if (chunk > 1) {
+      chunk /= 2;
+    } else {
+      ++at; // this one is needed
+      chunk = std::max<size_t>(1, (count - at) / 8);
+    }
+  }
+  return success();
+}
+
+FailureOr<FoundChoice> fsdp::searchMemory(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options) {
+  return Search(step, cluster, options).run();
+}

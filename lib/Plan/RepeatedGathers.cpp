@@ -1,0 +1,75 @@
+//===- RepeatedGathers.cpp - Units that a block gathers twice ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %c = call @convert(%shard)               %c = call @convert(%shard)
+//   %w = unshard %c @h.0 site 0              %w = unshard %c @h.0 site 0
+//   ...                              =>      ...
+//   %d = call @convert(%shard)
+//   %v = unshard %d @h.0 site 1
+//   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
+//
+//  1. Gathers of one unit with the same pieces, those being one value or the same kernels on the same values.
+//  2. What the second brings the first brought; what was done for the second alone goes.
+//
+// Shards change behind the backward only, so no bit changes. O(gathers²). Not done here: gathers among other neighbours than those
+// of the forward, which have other pieces; gathers of loops that a later loop repeats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RepeatedGathers.h"
+#include "fsdp/IR/Kernels.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Whether both are one value, or what the same kernels make of one.
+static bool isSame(Value a, Value b) {
+  if (a == b)
+    return true;
+  auto first = a.getDefiningOp<KernelCallOp>(), second = b.getDefiningOp<KernelCallOp>();
+  if (!first || !second || first.getKernelAttr() != second.getKernelAttr() || a.getType() != b.getType() ||
+      cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() ||
+      first.getInputs().size() != second.getInputs().size())
+    return false;
+  auto isWritten = [](int64_t operand) { return operand >= 0; };
+  if (llvm::any_of(first.getInplace(), isWritten) || llvm::any_of(second.getInplace(), isWritten))
+    return false;
+  return llvm::all_of(llvm::zip_equal(first.getInputs(), second.getInputs()),
+                      [](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
+  SmallVector<RepeatedGather> found;
+  llvm::MapVector<Attribute, UnshardOp> firsts;
+  for (auto unshard : block.getOps<UnshardOp>()) {
+    UnshardOp &first = firsts[unshard.getUnitAttr()];
+    if (first && first.getSite() < unshard.getSite() && first->getResultTypes() == unshard->getResultTypes() &&
+        isSame(first.getShard(), unshard.getShard()))
+      found.push_back({first, unshard});
+    else if (!first)
+      first = unshard;
+  }
+  llvm::sort(found, [](const RepeatedGather &a, const RepeatedGather &b) { return UnshardOp(a.first)->isBeforeInBlock(b.first); });
+  return found;
+}
+
+/// Erases `op` and what was there for it alone.
+static void eraseDead(Operation *op) {
+  SmallVector<Value> operands = llvm::to_vector(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    if (auto call = operand.getDefiningOp<KernelCallOp>(); call && call->use_empty())
+      eraseDead(call);
+}
+
+void fsdp::keepGathers(Block &block, const llvm::BitVector &kept) {
+  SmallVector<RepeatedGather> gathers = findRepeatedGathers(block);
+  for (unsigned number : kept.set_bits()) {
+    RepeatedGather &gather = gathers[number];
+    gather.again->replaceAllUsesWith(gather.first->getResults());
+    eraseDead(gather.again);
+  }
+}

@@ -1,0 +1,28 @@
+//===- RepeatedGathers.h - Units that a block gathers twice -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PLAN_REPEATEDGATHERS_H
+#define FSDP_PLAN_REPEATEDGATHERS_H
+
+#include "fsdp/IR/FSDP.h"
+#include "llvm/ADT/BitVector.h"
+
+namespace mlir::fsdp {
+
+/// A gather of the backward that brings what one of the forward brought.
+struct RepeatedGather {
+  UnshardOp first, again;
+};
+
+/// Those of `block`, in the order of the forward.
+SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
+
+/// What the `kept` of findRepeatedGathers brought in the forward stays until the backward, which does not gather it again.
+void keepGathers(Block &block, const llvm::BitVector &kept);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PLAN_REPEATEDGATHERS_H
