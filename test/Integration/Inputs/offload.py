@@ -53,8 +53,10 @@ def train(strategy, kinds):
 
 
 def main():
-    if sys.argv[1:] == ["--all"]:
-        runs = [train(strategy, kinds) for strategy in STRATEGIES + [s + " --overlap" for s in OVERLAPPED] for kinds in KINDS]
+    if sys.argv[1:]: # with every strategy all kinds at once and one of the others in turn, or each
+        strategies = STRATEGIES + [s + " --overlap" for s in OVERLAPPED]
+        kinds = lambda i: KINDS if sys.argv[1:] == ["--all"] else [KINDS[i % (len(KINDS) - 1)], KINDS[-1]]
+        runs = [train(strategy, kind) for i, strategy in enumerate(strategies) for kind in kinds(i)]
         print(f"{len(runs)} runs to the bits of the unsharded model")
         return
 
