@@ -48,16 +48,18 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
+/// Gathers last: what they take away, a conversion of the shard, may be a call of the forward's graph.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
-  keepGathers(*getStepBlocks(function)[block], choice.kept);
+  Block &body = *getStepBlocks(function)[block];
   Aliasing aliasing(function);
-  RecomputeGraph graph(*getStepBlocks(function)[block], aliasing);
+  RecomputeGraph graph(body, aliasing);
   int64_t saved = graph.getSavedBytes(llvm::BitVector(choice.recomputed.size())) - graph.getSavedBytes(choice.recomputed);
   for (unsigned call : choice.offloaded.set_bits()) {
     graph.getCalls()[call].op->setAttr(offloadAttr, UnitAttr::get(function.getContext()));
     saved += choice.recomputed[call] ? 0 : graph.getCalls()[call].savedBytes;
   }
   graph.apply(choice.recomputed);
+  keepGathers(body, choice.kept);
   return saved;
 }
 
