@@ -228,7 +228,9 @@ void Backward::reduceRows(UnshardRowsOp op) {
   int64_t count = cast<RankedTensorType>(op.getIds().getType()).getNumElements();
   Location loc = op.getLoc();
   Value ids = buildReshape(b, loc, op.getIds(), count);
-  Value rows = predivideElements(addEqualRows(b, loc, gradient, ids));
+  Value sums = addEqualRows(b, loc, gradient, ids);
+  sums.getDefiningOp()->setAttr(FSDPDialect::rowsAttr, op.getUnitAttr());
+  Value rows = predivideElements(sums);
   Type element = reduceType ? reduceType : getElementTypeOrSelf(rows);
   rows = convertElements(b, loc, rows, element);
   rowReductions.push_back(ReduceRowsOp::create(b, loc, shard.clone(reduceType ? reduceType : getWorkingType(shard.getElementType())), rows,

@@ -107,8 +107,13 @@ LogicalResult DispatchBuilder::build() {
   IRMapping mapping;
   for (Value v : operands)
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
-  for (Operation *op : body)
-    b.clone(*op, mapping);
+  for (Operation *op : body) {
+    Operation *copy = b.clone(*op, mapping);
+    // What it is of is known by the call: kernels are shared by units.
+    for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
+      if (Attribute unit = copy->removeDiscardableAttr(name))
+        dispatch->setAttr(name, unit);
+  }
   SmallVector<Value> yielded;
   for (Value v : results)
     yielded.push_back(mapping.lookup(v));

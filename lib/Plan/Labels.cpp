@@ -18,20 +18,6 @@ static bool haveOneShape(Value a, Value b) {
   return cast<RankedTensorType>(a.getType()).getShape() == cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// What is made of `gathered`, rows of the gradient of a table from all ranks, and has the size of its shard.
-static void findRowGradients(AllGatherOp gathered, UnitOp unit, function_ref<void(Value)> found) {
-  SmallVector<Value> work{gathered.getResult()};
-  while (!work.empty())
-    for (Operation *user : work.pop_back_val().getUsers())
-      for (Value result : user->getResults()) {
-        bool isShard = cast<RankedTensorType>(result.getType()).getNumElements() == int64_t(unit.getShardSize());
-        if (isa<KernelCallOp>(user) && isShard)
-          found(result);
-        else if (isa<KernelCallOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp>(user))
-          work.push_back(result);
-      }
-}
-
 /// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches, clipped
 /// gradients; over loops both ways.
 void FunctionPlan::findGradients() {
@@ -41,10 +27,13 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
-  function.walk([&](AllGatherOp op) {
-    auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
-    if (rows && isa<FloatType>(getElementTypeOrSelf(op.getResult())))
-      findRowGradients(op, tables.lookupNearestSymbolFrom<UnitOp>(op, rows), add);
+  // Of rows that came from other ranks.
+  function.walk([&](KernelCallOp call) {
+    auto name = call->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::unitAttr);
+    auto unit = name ? tables.lookupNearestSymbolFrom<UnitOp>(call, name) : UnitOp();
+    for (Value result : unit ? ValueRange(call.getResults()) : ValueRange())
+      if (cast<RankedTensorType>(result.getType()).getNumElements() == int64_t(unit.getShardSize()))
+        add(result);
   });
   while (!work.empty()) {
     Value value = work.pop_back_val();
@@ -72,9 +61,8 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // Rows are added up for gradients of tables alone.
-  auto kind = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr())->getAttrOfType<StringAttr>(kindAttr);
-  bool isStaging = (kind && kind.getValue() == "scatter") ||
+  // Sums of rows on their way to the rank that has them.
+  bool isStaging = call->hasAttr(FSDPDialect::rowsAttr) ||
                    llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
   return isStaging ? Category::staging : Category::activations;
 }

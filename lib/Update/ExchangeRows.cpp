@@ -56,7 +56,7 @@ private:
   Value reshape(Value value, ArrayRef<int64_t> shape) { return buildReshape(b, loc, value, shape); }
   Value gather(Value value);
   template <typename Op>
-  Value mark(Op collective);
+  Value mark(Op op);
   Value createFirst();
   Value pick(Value shard, Value ids, Type element);
   Value createLocalIds(Value ids);
@@ -80,11 +80,11 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Reports tell it from collectives of a whole unit.
+/// Reports tell it from collectives of a whole unit, and what is on the way from activations.
 template <typename Op>
-Value RowExchange::mark(Op collective) {
-  collective->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
-  return collective.getResult();
+Value RowExchange::mark(Op op) {
+  op->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
+  return op.getResult();
 }
 
 /// Those of all ranks, one behind the other, as one list.
@@ -185,13 +185,15 @@ Value RowExchange::reduce(ReduceRowsOp op) {
     return createElementwise(b, loc, reshape(table, type.getShape()), createEmpty(b, loc, type), body).front();
   };
   if (mesh.getNumRanks() == 1)
-    return finish(ScatterAddRowsOp::create(b, loc, tableOf(allRows), widen(op.getRows()), op.getIds(), Value()), 1);
+    return finish(mark(ScatterAddRowsOp::create(b, loc, tableOf(allRows), widen(op.getRows()), op.getIds(), Value())), 1);
   Value ids = gather(op.getIds());
   Value all = reshape(gather(op.getRows()), {sent.getDimSize(0) * ranks, columns});
-  Value table = ScatterAddRowsOp::create(b, loc, tableOf(rows + 1), widen(all), createLocalIds(ids), Value());
+  Value table = mark(ScatterAddRowsOp::create(b, loc, tableOf(rows + 1), widen(all), createLocalIds(ids), Value()));
   auto at = [&](int64_t value) -> OpFoldResult { return b.getIndexAttr(value); };
   Value own = tensor::ExtractSliceOp::create(b, loc, tableOf(rows), table, {at(0), at(0)}, {at(rows), at(columns)}, {at(1), at(1)});
-  return finish(own, op.getReduction() == ReductionKind::avg ? 1.0 / ranks : 1.0);
+  Value gradient = finish(own, op.getReduction() == ReductionKind::avg ? 1.0 / ranks : 1.0);
+  gradient.getDefiningOp()->setAttr(FSDPDialect::unitAttr, op.getUnitAttr());
+  return gradient;
 }
 
 void ExchangeRowsPass::run(func::FuncOp func, MeshOp mesh) {

@@ -159,3 +159,24 @@ func.func @small_contractions(%x: tensor<2x2xf32>, %w: tensor<2x2xf32>) -> tenso
   } -> tensor<f32>
   return %r : tensor<f32>
 }
+
+// -----
+
+// Whose rows a sum adds up, and whose gradient a value is, the dispatch says: what it holds is alike for all units.
+#id = affine_map<(a, b) -> (a, b)>
+// CHECK-LABEL: func.func @rows
+// CHECK: fsdp.dispatch{{.*}} {fsdp.rows = @table, kind = "scatter"}
+// CHECK: fsdp.scatter_add_rows %{{[^{]*}} :
+// CHECK: fsdp.dispatch{{.*}} {fsdp.unit = @table, kind = "map"}
+// CHECK-NOT: @table
+func.func @rows(%u: tensor<4x8xf32>, %ids: tensor<4xi64>) -> tensor<8x8xf32> {
+  %sum = fsdp.scatter_add_rows %u at %ids {fsdp.rows = @table} : tensor<4x8xf32>, tensor<4xi64> -> tensor<8x8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) attrs = {fsdp.unit = @table} {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.addf %a, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x8xf32>
+  return %g : tensor<8x8xf32>
+}

@@ -217,3 +217,37 @@ func.func @step(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
   %q = fsdp.kernel_call @sgd(%p, %h) inplace [0] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %q : tensor<16xf32>
 }
+
+// -----
+
+// Sums of rows on their way are staging, and what comes out of them for the rank's shard is a gradient.
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
+fsdp.unit @table shards 2 x 16 : f32 reshard false rows [
+  #fsdp.param<"table", tensor<8x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+func.func private @add(%x: tensor<3x4xf32>, %o: tensor<5x4xf32> {fsdp.out = 0 : i64}) -> tensor<5x4xf32> attributes {fsdp.kernel} {
+  %r = tensor.empty() : tensor<5x4xf32>
+  return %r : tensor<5x4xf32>
+}
+func.func private @mean(%x: tensor<5x4xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel} {
+  %r = tensor.empty() : tensor<16xf32>
+  return %r : tensor<16xf32>
+}
+func.func private @other(%x: tensor<16xf32>, %o: tensor<5x4xf32> {fsdp.out = 0 : i64}) -> tensor<5x4xf32> attributes {fsdp.kernel} {
+  %r = tensor.empty() : tensor<5x4xf32>
+  return %r : tensor<5x4xf32>
+}
+func.func private @step_sgd(%p: tensor<16xf32> {fsdp.inout = 0 : i64}, %g: tensor<16xf32>, %o: tensor<5x4xf32>) -> tensor<16xf32> attributes {fsdp.kernel} {
+  return %p : tensor<16xf32>
+}
+// CHECK: fsdp.layout @arena
+// CHECK: fsdp.buffer @step.0 {{.*}} staging 80
+// CHECK: fsdp.buffer @step.1 {{.*}} gradients 64
+// CHECK: fsdp.buffer @step.2 {{.*}} activations 80
+func.func @step(%p: tensor<16xf32> {fsdp.unit = @table, fsdp.state = "parameter"}, %x: tensor<3x4xf32> {fsdp.batch = "x"})
+    -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
+  %s = fsdp.kernel_call @add(%x) inplace [-1] {fsdp.rows = @table} : (tensor<3x4xf32>) -> tensor<5x4xf32>
+  %g = fsdp.kernel_call @mean(%s) inplace [-1] {fsdp.unit = @table} : (tensor<5x4xf32>) -> tensor<16xf32>
+  %o = fsdp.kernel_call @other(%g) inplace [-1] : (tensor<16xf32>) -> tensor<5x4xf32>
+  %q = fsdp.kernel_call @step_sgd(%p, %g, %o) inplace [0] : (tensor<16xf32>, tensor<16xf32>, tensor<5x4xf32>) -> tensor<16xf32>
+  return %q : tensor<16xf32>
+}

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-exchange-rows | FileCheck %s
 
-// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step ids and rows cross ranks; the program that has
+// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step ids and rows cross ranks, and sums on their way say of which unit, as does the gradient; the program that has
 // all rows looks them up.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
@@ -28,8 +28,9 @@ fsdp.unit @table shards 2 x 64 : f32 reshard false rows [
 // CHECK:         fsdp.flat_reduce_scatter %{{.*}} @mesh ["shard"] sum {fsdp.rows = @table} : tensor<48xbf16> -> tensor<24xbf16>
 // CHECK:         tensor.expand_shape %{{.*}} : tensor<24xbf16> into tensor<1x3x8xbf16>
 // CHECK:         fsdp.all_gather %{{.*}} {fsdp.rows = @table} : tensor<24xbf16> -> tensor<48xbf16>
-// CHECK:         %[[SUM:.*]] = fsdp.scatter_add_rows %{{.*}} at %{{.*}} : tensor<6x8xf32>, tensor<6xi64> -> tensor<9x8xf32>
+// CHECK:         %[[SUM:.*]] = fsdp.scatter_add_rows %{{.*}} at %{{.*}} {fsdp.rows = @table} : tensor<6x8xf32>, tensor<6xi64> -> tensor<9x8xf32>
 // CHECK:         tensor.extract_slice %[[SUM]][0, 0] [8, 8] [1, 1]
+// CHECK:         linalg.generic {{.*}} attrs = {fsdp.unit = @table}
 // CHECK:         %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
 // CHECK:         arith.mulf %{{.*}}, %[[HALF]] : f32
 // CHECK:         arith.truncf %{{.*}} : f32 to bf16
@@ -46,7 +47,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @table}, %ids: tensor<1x3xi32>, 
 // CHECK:         fsdp.gather_rows %{{.*}}[%{{.*}}] : tensor<16x8xf32>, tensor<1x3xi32> -> tensor<1x3x8xf32>
 // CHECK:         %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK:         arith.addf %{{.*}}, %[[ZERO]] : f32
-// CHECK:         fsdp.scatter_add_rows %{{.*}} : tensor<3x8xf32>, tensor<3xi32> -> tensor<16x8xf32>
+// CHECK:         fsdp.scatter_add_rows %{{.*}} {fsdp.rows = @table} : tensor<3x8xf32>, tensor<3xi32> -> tensor<16x8xf32>
 // CHECK-NOT:     arith.mulf
 // CHECK:         return
 func.func @reference(%s: tensor<128xf32> {fsdp.unit = @table}, %ids: tensor<1x3xi32>, %g: tensor<3x8xbf16>, %flat: tensor<3xi32>)
