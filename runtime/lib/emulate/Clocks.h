@@ -1,0 +1,71 @@
+//===- Clocks.h - Which accesses are ordered --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Vector clocks of the threads of a cluster. Every thread has a time, which grows when it releases, and a row: the times of
+// all threads up to which their accesses are before its next one. Threads that meet at a barrier have one row together, so
+// rows are shared, and joining many threads costs little when their rows are the same. The second half of a row says the same
+// of accesses that a proxy fence has made known to the async proxy (PTX ISA, "Proxies").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATE_CLOCKS_H
+#define FSDPRT_EMULATE_CLOCKS_H
+
+#include "emulate/Program.h"
+
+namespace fsdprt::emulate {
+
+using Time = uint32_t;
+using Row = std::vector<Time>;
+using RowRef = std::shared_ptr<const Row>;
+
+/// What threads have released into a barrier, until others acquire it.
+class Released {
+public:
+  bool isEmpty() const { return row.empty(); }
+  void clear() { row.clear(), last = nullptr, shared = nullptr; }
+  void join(const RowRef &other);
+  /// Takes all that `other` has.
+  void join(const Released &other);
+  void atLeast(uint32_t index, Time time) { row[index] = row[index] < time ? time : row[index], shared = nullptr; }
+  const RowRef &share();
+  const Row &times() const { return row; }
+
+private:
+  Row row;
+  RowRef last;   ///< the last one joined
+  RowRef shared; ///< a copy of row
+};
+
+class Clocks {
+public:
+  explicit Clocks(uint32_t threads);
+  uint32_t threadCount() const { return times.size(); }
+  Time timeOf(uint32_t thread) const { return times[thread]; }
+
+  /// Whether what `other` did at `time` is before what `thread` does now.
+  bool isBefore(uint32_t other, Time time, uint32_t thread) const {
+    return other == thread || (*rows[thread])[other] >= time;
+  }
+  /// The same for what the async proxy does now for `thread`.
+  bool isProxied(uint32_t other, Time time, uint32_t thread) const {
+    return (*rows[thread])[times.size() + other] >= time;
+  }
+  /// Lanes of the threads from `first` on: what they did so far goes into `into`.
+  void release(uint32_t first, LaneMask lanes, Released &into);
+  void acquire(uint32_t first, LaneMask lanes, Released &from);
+  /// A proxy fence: all that is before, is before what the async proxy does.
+  void fenceProxy(uint32_t first, LaneMask lanes);
+
+private:
+  Time now = 1;
+  std::vector<Time> times;
+  std::vector<RowRef> rows;
+};
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATE_CLOCKS_H

@@ -1,0 +1,112 @@
+//===- Memory.h - Memory with a shadow --------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every byte knows whether it was written, and every word who touched it last, for the checks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATE_MEMORY_H
+#define FSDPRT_EMULATE_MEMORY_H
+
+#include "emulate/Clocks.h"
+
+namespace fsdprt::emulate {
+
+/// Who wrote a word last, and who has read it since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
+/// have to be ordered, unless both are strong (atomic, volatile, relaxed, ...).
+struct Cell {
+  struct Access {
+    uint32_t group = 0; ///< the cluster, counted over all launches; 0: none
+    Time time = 0;
+    uint32_t serial = 0; ///< of the instruction in its warp
+    uint32_t instruction = 0;
+    LaneMask lanes = 0;
+    uint16_t warp = 0;    ///< in the cluster
+    bool isStrong = false;
+    bool isAsync = false; ///< by the async proxy
+  };
+  Access write, read;
+  Access foreignRead;     ///< the last one of another cluster
+  uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
+  uint32_t bytes = 0;     ///< index of four cells, one per byte, into Shadow::byteCells, or 0
+};
+
+class Shadow {
+public:
+  static constexpr unsigned pageWords = 1024;
+  Cell &cell(uint64_t word);
+  /// From then on the word's bytes have cells of their own.
+  void splitBytes(Cell &cell);
+  Cell &byteCell(const Cell &cell, unsigned index) { return bytes[cell.bytes + index]; }
+  void clear();
+
+  struct Chained {
+    Cell::Access read;
+    uint32_t next;
+  };
+  std::vector<Chained> chains{1};
+  uint32_t addRead(const Cell::Access &read, uint32_t next);
+  void dropReads(Cell &cell);
+
+private:
+  uint32_t freeChain = 0;
+  std::vector<std::unique_ptr<Cell[]>> pages;
+  std::vector<Cell> bytes{4};
+};
+
+/// One allocation, or the shared memory of a block, or the local memory of a warp.
+struct Storage {
+  std::string name;
+  uint64_t base = 0, size = 0;
+  uint8_t *bytes = nullptr;
+  std::vector<uint8_t> own; ///< where `bytes` are, unless they are somebody else's
+  std::vector<uint8_t> written;
+  bool isReadOnly = false;
+  Shadow shadow;
+
+  void resize(uint64_t count);
+};
+
+/// What was released at an address.
+struct Published {
+  uint32_t launch = 0, group = 0; ///< of whom; 0: nobody
+  Released released;
+  std::map<uint32_t, RowRef> foreign; ///< of clusters before it
+};
+
+/// Global and constant memory. Between allocations are addresses that belong to none.
+class Memory {
+public:
+  /// Bytes that nobody has written yet.
+  Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
+  /// Bytes of the caller, which are taken as written and have to outlive the memory.
+  Storage &attach(std::string name, void *bytes, uint64_t size);
+  void release(Storage &storage);
+  Storage *find(uint64_t address);
+  /// The allocation that ends or begins nearest to an address, for messages.
+  const Storage *nearest(uint64_t address) const;
+  /// Between launches everything is ordered.
+  uint32_t nextGroup = 1;
+  /// Groups before this one are of earlier launches.
+  uint32_t firstGroup = 1;
+  std::map<const uint8_t *, Published> published;
+
+private:
+  std::map<uint64_t, std::unique_ptr<Storage>> storages;
+  uint64_t nextBase = uint64_t(0x7f) << 40;
+  Storage *last = nullptr;
+};
+
+/// Generic addresses of other spaces; those of global and constant memory are as they are (PTX ISA, "Generic Addressing").
+constexpr uint64_t windowShift = 40;
+constexpr uint64_t sharedWindow = uint64_t(1) << windowShift, localWindow = uint64_t(2) << windowShift,
+                   parameterWindow = uint64_t(3) << windowShift;
+/// In shared::cluster addresses, the rank of the block plus one is above these bits; 0 is the own block.
+constexpr unsigned rankShift = 24;
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATE_MEMORY_H
