@@ -1,0 +1,91 @@
+//===- Main.cpp - fsdp-emulate ----------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Options, module, memory, launch, report. Errors are one line on stderr and an exit code.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+static constexpr size_t maxSourceBytes = size_t(256) << 20;
+
+static std::string readSource(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    badInput("cannot open %s", quoted(path).c_str());
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad())
+    badInput("cannot read %s", quoted(path).c_str());
+  if (text.size() > maxSourceBytes)
+    badInput("%s has %s, expected %s at most", quoted(path).c_str(), bytesText(text.size()).c_str(), bytesText(maxSourceBytes).c_str());
+  return text;
+}
+
+/// The only one, if none is named.
+static std::string chooseEntry(const Module &module) {
+  const Function *only = nullptr;
+  for (const auto &function : module.functions) {
+    if (!function->isEntry || !function->hasBody)
+      continue;
+    if (only)
+      badInput("%s has several entry functions; choose one by --entry, --list shows them", module.source.name.c_str());
+    only = function.get();
+  }
+  if (!only)
+    badInput("%s has no entry function", module.source.name.c_str());
+  return std::string(only->name);
+}
+
+static void run(Options &options) {
+  Emulator emulator(options.file, readSource(options.file));
+  if (options.list)
+    return printList(emulator);
+  if (options.launch.entry.empty())
+    options.launch.entry = chooseEntry(emulator.module());
+  emulator.program(options.launch.entry);
+  std::vector<Argument> arguments;
+  for (const std::string &text : options.arguments)
+    arguments.push_back(addArgument(text, arguments.size(), emulator, options.launch));
+  Counters counters = emulator.launch(options.launch);
+  for (const std::string &text : options.prints)
+    printArgument(text, arguments);
+  for (const std::string &text : options.saves)
+    saveArgument(text, arguments);
+  if (options.counts)
+    printCounters(counters);
+}
+
+int main(int argc, char **argv) {
+  Options options;
+  int exitCode = 0;
+  if (!parseOptions(argc, argv, options, exitCode))
+    return exitCode;
+  int status = FSDPRT_OK;
+  std::string message;
+  try {
+    run(options);
+    if (std::fflush(stdout))
+      failed("cannot write the output");
+  } catch (const Error &error) {
+    status = error.status, message = error.message;
+  } catch (const std::bad_alloc &) {
+    status = FSDPRT_FAILED, message = "out of memory";
+  } catch (const std::exception &error) {
+    status = FSDPRT_FAILED, message = error.what();
+  }
+  if (status == FSDPRT_OK)
+    return 0;
+  // What has a place in the source begins with it, as compilers' messages do.
+  bool hasPlace = message.find(": error: ") != std::string::npos;
+  std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());
+  return status;
+}

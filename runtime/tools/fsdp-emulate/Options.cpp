@@ -1,0 +1,97 @@
+//===- Options.cpp - What fsdp-emulate is asked to do -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Help begins with examples; wrong usage ends with exit code 2.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+static const char *const description = R"(Runs PTX on the host, lane by lane, and checks it as it runs.
+
+Examples:
+  fsdp-emulate kernel.ptx --list                          the functions, their parameters and memory
+  fsdp-emulate kernel.ptx --entry=add --grid=4 --block=64 --arg=f32[256]:iota --arg=f32[256]:ones --arg=f32[256] --arg=u32:256 --print=2:8
+  fsdp-emulate kernel.ptx --entry=add ... --counts        instructions, bytes, bank conflicts
+  fsdp-emulate kernel.ptx --entry=add ... --save=2:c.bin  the bytes of an argument's memory
+
+Arguments of the function, in order:
+  --arg=TYPE:VALUE         a number: u8, u16, u32, u64, s8, s16, s32, s64, b32, f16, bf16, f32, f64
+  --arg=TYPE[COUNT]:FILL   memory, whose address is passed. FILL is zeros (the default), ones, iota (0, 1, 2, ...),
+                           random or random=SEED (between -1 and 1; integers from 0 to 99), unwritten, or @FILE
+
+Found while running, each with its place, warp and lane: accesses out of bounds or not aligned, registers and memory that
+are read before they are written, races between threads, barriers that not all reach, deadlocks. The first one ends the
+run. What is emulated, and how exactly: docs/Emulator.md.
+Exit codes: 0 fine, 1 the output cannot be written, 2 bad usage, a file that cannot be parsed, or a fault in the program.)";
+
+static void takeSizes(const std::string &text, const char *option, uint32_t (&sizes)[3]) {
+  size_t at = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    size_t comma = text.find(',', at);
+    std::string part = text.substr(at, comma == std::string::npos ? comma : comma - at);
+    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), sizes[axis]);
+    bool isLast = comma == std::string::npos;
+    if (error != std::errc() || end != part.data() + part.size() || !sizes[axis] || (axis == 2 && !isLast))
+      throw CLI::ValidationError(option, "expected X, X,Y or X,Y,Z, numbers above 0, found '" + text + "'");
+    if (isLast)
+      return;
+    at = comma + 1;
+  }
+}
+
+static void addOptions(CLI::App &app, Options &options) {
+  app.set_version_flag("--version", "fsdp-emulate " FSDPRT_VERSION_STRING);
+  app.add_option("file", options.file, "PTX text")->required()->type_name("FILE.ptx");
+  app.add_option("--entry", options.launch.entry, "The function to run; not needed where there is one")->type_name("NAME");
+  struct Shape {
+    const char *name, *help;
+    uint32_t (&sizes)[3];
+  };
+  for (Shape shape : {Shape{"--grid", "Blocks", options.launch.grid}, Shape{"--block", "Threads of a block", options.launch.block},
+                      Shape{"--cluster", "Blocks of a cluster", options.launch.cluster}})
+    app.add_option_function<std::string>(
+           shape.name, [shape](const std::string &text) { takeSizes(text, shape.name, shape.sizes); }, shape.help)
+        ->type_name("X[,Y[,Z]]");
+  app.add_option("--shared", options.launch.dynamicSharedBytes, "Bytes of shared memory beyond what the function declares")
+      ->type_name("BYTES");
+  app.add_option("--arg", options.arguments, "An argument, see above")->type_name("ARG")->take_all()->allow_extra_args(false);
+  app.add_option("--print", options.prints, "Print the memory of argument INDEX (from 0), or COUNT elements of it")
+      ->type_name("INDEX[:COUNT]")
+      ->allow_extra_args(false);
+  app.add_option("--save", options.saves, "Write the bytes of argument INDEX into a file")->type_name("INDEX:FILE")->allow_extra_args(false);
+  app.add_flag("--counts", options.counts, "Print what was counted");
+  app.add_flag("--list", options.list, "Print the functions instead of running one");
+  app.add_option("--step-limit", options.launch.stepLimit, "Instructions of warps after which the run ends with an error")->type_name("N");
+  app.add_flag_callback("--no-races", [&] { options.launch.checks.races = false; }, "Look for no races");
+  app.add_flag_callback("--no-initialised", [&] { options.launch.checks.initialised = false; },
+                        "Let registers and memory be read before they are written");
+}
+
+bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
+  CLI::App app(description, "fsdp-emulate");
+  addOptions(app, options);
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) { // --help, --version
+      exitCode = app.exit(error);
+      if (!std::cout.flush())
+        exitCode = FSDPRT_FAILED;
+      return false;
+    }
+    std::fprintf(stderr, "fsdp-emulate: error: %s (see --help)\n", error.what());
+    exitCode = FSDPRT_BAD_INPUT;
+    return false;
+  }
+}

@@ -1,0 +1,100 @@
+//===- Report.cpp - What fsdp-emulate prints --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// To stdout, line by line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+#include "emulate/Program.h"
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+void fsdprt::emulate::printList(Emulator &emulator) {
+  const Module &module = emulator.module();
+  std::printf("%s: PTX %u.%u for %s\n", module.source.name.c_str(), module.version / 10, module.version % 10,
+              std::string(module.target).c_str());
+  for (const auto &function : module.functions) {
+    if (!function->isEntry || !function->hasBody)
+      continue;
+    const Program &program = emulator.program(std::string(function->name));
+    std::printf("%s: %zu parameters, %zu instructions, %llu bytes of shared memory%s\n", std::string(function->name).c_str(),
+                function->parameters.size(), program.code.size(), static_cast<unsigned long long>(program.sharedBytes),
+                program.dynamicAlignment ? " and more by --shared" : "");
+    for (const Variable *parameter : function->parameters)
+      std::printf("  %s: %s, %llu bytes\n", std::string(parameter->name).c_str(), nameOf(parameter->type),
+                  static_cast<unsigned long long>(parameter->bytes));
+  }
+}
+
+void fsdprt::emulate::printCounters(const Counters &counters) {
+  const std::pair<const char *, uint64_t> rows[] = {
+      {"instructions of warps", counters.instructions},
+      {"instructions of lanes", counters.laneInstructions},
+      {"bytes loaded from global memory", counters.globalLoadBytes},
+      {"bytes stored to global memory", counters.globalStoreBytes},
+      {"sectors of 32 bytes in global memory", counters.globalSectors},
+      {"bytes loaded from shared memory", counters.sharedLoadBytes},
+      {"bytes stored to shared memory", counters.sharedStoreBytes},
+      {"passes over shared memory", counters.sharedPasses},
+      {"passes more for bank conflicts", counters.bankConflicts},
+      {"branches where lanes parted", counters.divergentBranches},
+      {"barriers reached by warps", counters.barriers},
+      {"atomic operations of lanes", counters.atomics},
+      {"multiply-adds of matrix instructions", counters.multiplyAdds},
+  };
+  for (auto [name, value] : rows)
+    std::printf("%-38s %14llu\n", name, static_cast<unsigned long long>(value));
+  std::vector<std::pair<uint64_t, std::string>> opcodes;
+  for (const auto &[name, count] : counters.opcodes)
+    opcodes.push_back({count, name});
+  std::sort(opcodes.begin(), opcodes.end(), [](const auto &a, const auto &b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  for (const auto &[count, name] : opcodes)
+    std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
+}
+
+/// The memory that "INDEX" or "INDEX:REST" names.
+static const Argument &memoryOf(const char *option, const std::string &text, const std::vector<Argument> &arguments, std::string &rest) {
+  size_t colon = std::min(text.find(':'), text.size()), index = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + colon, index);
+  if (error != std::errc() || end != text.data() + colon)
+    badInput("%s=%s: expected the index of an argument", option, printable(text).c_str());
+  if (index >= arguments.size() || !arguments[index].storage)
+    badInput("%s=%s: argument %zu is no memory", option, printable(text).c_str(), index);
+  rest = colon < text.size() ? text.substr(colon + 1) : "";
+  return arguments[index];
+}
+
+void fsdprt::emulate::printArgument(const std::string &text, const std::vector<Argument> &arguments) {
+  std::string rest;
+  const Argument &argument = memoryOf("--print", text, arguments, rest);
+  uint64_t all = argument.storage->size / sizeOf(argument.type), count = all;
+  if (!rest.empty()) {
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+    if (error != std::errc() || end != rest.data() + rest.size())
+      badInput("--print=%s: expected a number of elements", printable(text).c_str());
+  }
+  std::printf("%s:", argument.storage->name.c_str());
+  for (uint64_t k = 0; k < std::min(count, all); ++k)
+    std::printf(" %s", elementText(argument, k).c_str());
+  std::printf("\n");
+}
+
+void fsdprt::emulate::saveArgument(const std::string &text, const std::vector<Argument> &arguments) {
+  std::string path;
+  const Argument &argument = memoryOf("--save", text, arguments, path);
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char *>(argument.storage->bytes), argument.storage->size);
+  if (path.empty() || !file.flush())
+    failed("--save=%s: cannot write the file", printable(text).c_str());
+}
