@@ -46,7 +46,32 @@ const RowRef &Released::share() {
   return shared;
 }
 
-Clocks::Clocks(uint32_t threads) : times(threads, 1), rows(threads, std::make_shared<const Row>(2 * threads, 0)) {}
+Clocks::Clocks(uint32_t threads)
+    : times(threads, 1), rows(threads, std::make_shared<const Row>(2 * threads, 0)), owners(threads), forkTimes(threads) {
+  for (uint32_t thread = 0; thread < threads; ++thread)
+    owners[thread] = thread;
+}
+
+void Clocks::fork(uint32_t thread, uint32_t agent) {
+  rows[agent] = rows[thread];
+  owners[agent] = thread;
+  forkTimes[agent] = times[thread];
+  times[thread] = ++now;
+}
+
+Time Clocks::finish(uint32_t agent) {
+  Time time = times[agent];
+  times[agent] = ++now;
+  return time;
+}
+
+void Clocks::learn(uint32_t thread, uint32_t agent, Time time) {
+  if ((*rows[thread])[agent] >= time)
+    return;
+  Row row = *rows[thread];
+  row[agent] = time;
+  rows[thread] = std::make_shared<const Row>(std::move(row));
+}
 
 void Clocks::release(uint32_t first, LaneMask lanes, Released &into) {
   for (unsigned lane = 0; lane < warpSize; ++lane)

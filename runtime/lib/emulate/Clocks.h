@@ -48,7 +48,7 @@ public:
 
   /// Whether what `other` did at `time` is before what `thread` does now.
   bool isBefore(uint32_t other, Time time, uint32_t thread) const {
-    return other == thread || (*rows[thread])[other] >= time;
+    return other == thread || (*rows[thread])[other] >= time || (other == owners[thread] && time <= forkTimes[thread]);
   }
   /// The same for what the async proxy does now for `thread`.
   bool isProxied(uint32_t other, Time time, uint32_t thread) const {
@@ -60,10 +60,19 @@ public:
   /// A proxy fence: all that is before, is before what the async proxy does.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
+  /// A thread starts something that `agent` does for it: what the thread has done is before that, what it does next is not.
+  void fork(uint32_t thread, uint32_t agent);
+  /// What an agent has done so far, for learn().
+  Time finish(uint32_t agent);
+  /// What `agent` has done up to `time` is before what `thread` does now.
+  void learn(uint32_t thread, uint32_t agent, Time time);
+
 private:
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;
+  std::vector<uint32_t> owners; ///< of agents: for whom they act; of threads: themselves
+  std::vector<Time> forkTimes;
 };
 
 } // namespace fsdprt::emulate

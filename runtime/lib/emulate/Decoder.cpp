@@ -163,6 +163,9 @@ static const std::unordered_map<std::string_view, Family> &families() {
     add(decodeAddresses, {"cvta", "isspacep", "mapa"});
     add(decodeAtomic, {"atom", "red"});
     add(decodeWarp, {"shfl", "vote", "match", "redux", "activemask", "elect"});
+    add(decodeMatrix, {"mma"});
+    add(decodeMatrixMove, {"ldmatrix", "stmatrix", "movmatrix"});
+    add(decodeAsyncCopy, {"cp"});
     add(decodeBarrier, {"bar", "barrier", "membar", "fence", "nanosleep", "trap", "brkpt", "pmevent", "griddepcontrol"});
     return result;
   }();

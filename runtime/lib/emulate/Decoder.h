@@ -140,6 +140,9 @@ bool decodeAddresses(Decoder &);
 bool decodeAtomic(Decoder &);
 bool decodeWarp(Decoder &);
 bool decodeBarrier(Decoder &);
+bool decodeMatrix(Decoder &);
+bool decodeMatrixMove(Decoder &);
+bool decodeAsyncCopy(Decoder &);
 
 /// For each branch the first instruction that all ways from it lead to; `nowhere` where they only meet in the end.
 void findMeetingPoints(std::vector<Instruction> &code);

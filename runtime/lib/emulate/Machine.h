@@ -53,10 +53,9 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Commands of cp.async in flight: groups of what agents did.
+/// Groups of cp.async that a thread has not waited for: the time of its agent at the end of each.
 struct AsyncCopies {
-  Released uncommitted;
-  std::deque<Released> groups;
+  std::deque<Time> groups;
 };
 
 class Warp {

@@ -41,6 +41,7 @@ void Access::reportRace(const Cell::Access &before, bool wasWrite, const Place &
   const Cluster &cluster = warp.block.cluster;
   const Instruction &other = warp.program.code[before.instruction];
   std::string who = "another block";
+  bool isAgent = before.warp * warpSize >= cluster.clocks.threadCount() / 2;
   if (before.group == cluster.number) {
     unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(), number = before.warp % all;
     const Warp &first = *cluster.blocks[number / warps]->warps[number % warps];
@@ -49,7 +50,7 @@ void Access::reportRace(const Cell::Access &before, bool wasWrite, const Place &
   }
   warp.fail(LaneMask(1) << lane, "data race: %s %u bytes at %s, which %s %s %s at line %u, with nothing between that orders the two",
             touch == Touch::Reads ? "reads" : "writes", bytes, describe(place).c_str(), who.c_str(),
-            before.isAsync ? "asynchronously" : "has", wasWrite ? (before.isAsync ? "writes" : "written") : (before.isAsync ? "reads" : "read"),
+            isAgent ? "asynchronously" : "has", wasWrite ? (isAgent ? "writes" : "written") : (isAgent ? "reads" : "read"),
             other.at.line);
 }
 
