@@ -37,7 +37,7 @@ double CostModel::getKernelSeconds(func::FuncOp kernel) {
   return entry->second = cluster.launchSeconds + std::max(products, bytes / cluster.memoryBytesPerSecond);
 }
 
-double CostModel::getCollectiveSeconds(CollectiveOp collective) {
+double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
   auto program = collective->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
   if (!mesh)
@@ -54,10 +54,11 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective) {
     }
     stride = std::min(stride, behind);
   }
-  double bytes = std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
   unsigned rounds = collective.getKind() == CollectiveKind::all_reduce ? 2 : 1;
   return getRingSeconds(cluster, bytes, ranks, stride, rounds);
 }
+
+double CostModel::getLatency(CollectiveOp collective) { return getCollectiveSeconds(collective, 0); }
 
 /// Of what it copies; 0: of memory, which it reads and writes.
 double CostModel::getCopyBandwidth(CopyOp copy) {
@@ -80,7 +81,7 @@ double CostModel::getSeconds(Operation *command) {
   if (auto launch = dyn_cast<LaunchOp>(command))
     return getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
   if (auto collective = dyn_cast<CollectiveOp>(command))
-    return getCollectiveSeconds(collective);
+    return getCollectiveSeconds(collective, std::max(collective.getSource().getBytes(), collective.getTarget().getBytes()));
   if (auto copy = dyn_cast<CopyOp>(command))
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;

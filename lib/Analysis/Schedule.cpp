@@ -30,6 +30,12 @@ static int64_t getId(Operation *op) {
   return collective ? collective.getId() : getInFlightId(op).value_or(-1);
 }
 
+bool fsdp::startsWithPrevious(CollectiveOp collective) {
+  auto previous = dyn_cast_or_null<CollectiveOp>(collective->getPrevNode());
+  return previous && collective.getChannel() && previous.getChannel() == collective.getChannel() &&
+         previous.getKind() == collective.getKind() && previous.getAxes() == collective.getAxes();
+}
+
 ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
   ScheduleReport report;
   for (auto program : planned.getOps<ProgramOp>()) {
@@ -47,7 +53,9 @@ ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
       Operation *op = command.op;
       if (!isa<CollectiveOp>(op) && !getInFlightId(op))
         continue;
-      (isa<CollectiveOp>(op) ? report.collectives : report.copies) += command.turns;
+      auto collective = dyn_cast<CollectiveOp>(op);
+      (collective ? report.collectives : report.copies) += command.turns;
+      report.launches += collective && !startsWithPrevious(collective) ? command.turns : 0;
       double seconds = getSeconds(op, secondsAttr), exposed = getSeconds(op, exposedAttr);
       auto limit = op->getAttrOfType<StringAttr>(limitAttr);
       if (exposed > 0.01 * seconds)
@@ -74,6 +82,8 @@ void fsdp::writeSchedule(const ScheduleReport &report, raw_ostream &os) {
   os << "\nSchedule, by estimates for '" << report.cluster << "'\n  " << formatSeconds(report.compute) << " compute + "
      << formatSeconds(report.getExposed()) << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
      << " without a schedule, at least " << formatSeconds(report.bound - report.compute) << " with any\n";
+  if (report.launches < report.collectives)
+    os << "  " << report.collectives << " collectives start in " << report.launches << " launches\n";
   for (const ExposedReport &row : ArrayRef(report.exposed).take_front(maxRows))
     os << "  " << llvm::left_justify(describeCommand(row.op), 40) << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
        << llvm::left_justify(formatSeconds(row.seconds), 10) << " exposed: " << row.limit << "\n";
@@ -92,6 +102,7 @@ void fsdp::writeSchedule(const ScheduleReport &report, llvm::json::OStream &json
     json.attribute("bound_seconds", report.bound);
     json.attribute("exposed_seconds", report.getExposed());
     json.attribute("collectives", report.collectives);
+    json.attribute("launches", report.launches);
     json.attribute("copies", report.copies);
     json.attributeArray("exposed", [&] {
       for (const ExposedReport &row : report.exposed)

@@ -26,7 +26,8 @@
 //     One that nothing here reads ends as early as it can.
 //  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a file, what one
 //     launch needs is read, and what one has written is on its way, beside the launch in between.
-//  6. In a slot: what can start starts, then waits; a transfer that needs another one's result
+//  6. Collectives that may start as one stand beside each other (BlockBuckets.cpp).
+//  7. In a slot: what can start starts, then waits; a transfer that needs another one's result
 //     starts behind its wait.
 //
 // Time in a slot is that of the compute before it; stalls are not known yet, which `slack`
@@ -52,11 +53,12 @@ static bool isReduction(CollectiveOp op) {
 }
 
 BlockSchedule::BlockSchedule(const CommandGraph &graph, LayoutOp layout,
-                             llvm::function_ref<double(Operation *)> getSeconds, ArrayRef<int64_t> live)
+                             llvm::function_ref<double(Operation *)> getSeconds,
+                             llvm::function_ref<double(CollectiveOp)> getLatency, ArrayRef<int64_t> live)
     : graph(graph), live(live) {
   roles.assign(graph.getCommands().size(), Role::fixed);
   homes.assign(graph.getCommands().size(), none);
-  findTransfers(layout, getSeconds);
+  findTransfers(layout, getSeconds, getLatency);
   findPrologues();
   findEpilogues();
   time.push_back(0);
@@ -110,7 +112,8 @@ std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CopyOp op, unsign
   return transfer;
 }
 
-void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds) {
+void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
+                                  llvm::function_ref<double(CollectiveOp)> getLatency) {
   llvm::DenseSet<Attribute> gathered;
   SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
@@ -123,6 +126,10 @@ void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Ope
     if (!transfer)
       continue;
     transfer->seconds = seconds.back();
+    if (auto collective = dyn_cast<CollectiveOp>(command)) {
+      transfer->latency = std::min(transfer->seconds, getLatency(collective));
+      transfer->sentBytes = std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
+    }
     roles[number] = Role::transfer;
     homes[number] = transfers.size();
     transfers.push_back(*transfer);
@@ -389,9 +396,11 @@ void BlockSchedule::place(const ScheduleLimits &limits) {
   for (Transfer &transfer : transfers) {
     transfer.start = transfer.wait = transfer.latest;
     transfer.isPlaced = false;
+    transfer.bucket = none;
   }
   placeEarly(limits);
   placeLate(limits);
+  formBuckets(limits);
 }
 
 int64_t BlockSchedule::getPeak() const {
@@ -402,7 +411,7 @@ int64_t BlockSchedule::getPeak() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Step 6
+// Step 7
 //===----------------------------------------------------------------------===//
 
 SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() const {
@@ -413,7 +422,8 @@ SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() cons
   });
   // On one channel starts are in the order of the waits.
   for (unsigned index : byWait)
-    pending[transfers[index].start].push_back({Event::Kind::start, index});
+    if (transfers[index].bucket == none || transfers[index].bucket == index) // else with its leader
+      pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
     pending[transfers[index].wait].push_back({Event::Kind::wait, index});
   SmallVector<bool> started(transfers.size(), false), waited(transfers.size(), false);
@@ -428,15 +438,44 @@ SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() cons
     };
     return isDone(transfer.command) && llvm::all_of(transfer.prologue, isDone);
   };
+  auto areReady = [&](const Event &event) {
+    if (event.kind == Event::Kind::wait)
+      return isReady(event);
+    return llvm::all_of(getBucket(event.transfer), [&](unsigned member) { return isReady({event.kind, member}); }) && isReady(event);
+  };
   for (auto [slot, events] : llvm::enumerate(pending))
     while (!events.empty()) {
-      auto next = llvm::find_if(events, isReady);
+      auto next = llvm::find_if(events, areReady);
       assert(next != events.end() && "transfers that wait for each other");
-      (next->kind == Event::Kind::start ? started : waited)[next->transfer] = true;
-      order[slot].push_back(*next);
+      SmallVector<unsigned> members = next->kind == Event::Kind::start ? getBucket(next->transfer) : SmallVector<unsigned>();
+      if (members.empty())
+        members.push_back(next->transfer);
+      for (unsigned member : members) {
+        (next->kind == Event::Kind::start ? started : waited)[member] = true;
+        order[slot].push_back({next->kind, member});
+      }
       events.erase(next);
     }
   return order;
+}
+
+/// Of what a launch stalls the line, the part of one of its collectives.
+double BlockSchedule::getExposed(const Transfer &transfer, const Timeline &line) const {
+  if (transfer.bucket == none)
+    return line.exposed[homes[transfer.command]];
+  double sum = 0;
+  for (unsigned member : getBucket(transfer.bucket))
+    sum += getSeconds(transfers[member]);
+  return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
+}
+
+/// What starts with an event: at the first start of a bucket all of it, at the others nothing.
+SmallVector<unsigned> BlockSchedule::getLaunch(const Event &event) const {
+  const Transfer &transfer = transfers[event.transfer];
+  if (transfer.bucket == none)
+    return {event.transfer};
+  SmallVector<unsigned> bucket = getBucket(transfer.bucket);
+  return bucket.front() == event.transfer ? bucket : SmallVector<unsigned>();
 }
 
 Timeline BlockSchedule::simulate(double slower) const {
@@ -445,12 +484,19 @@ Timeline BlockSchedule::simulate(double slower) const {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
     for (const Event &event : here) {
       const Transfer &transfer = transfers[event.transfer];
+      unsigned launch = transfer.bucket == none ? event.transfer : transfer.bucket;
       if (event.kind == Event::Kind::start) {
-        llvm::for_each(transfer.prologue, compute);
-        events.push_back({TimelineEvent::Kind::start, transfer.seconds * slower, event.transfer,
-                          static_cast<unsigned>(transfer.channel), getLinks(transfer.channel)});
+        double sum = 0;
+        SmallVector<unsigned> members = getLaunch(event);
+        for (unsigned member : members) {
+          llvm::for_each(transfers[member].prologue, compute);
+          sum += getSeconds(transfers[member]);
+        }
+        if (!members.empty())
+          events.push_back({TimelineEvent::Kind::start, sum * slower, launch, static_cast<unsigned>(transfer.channel),
+                            getLinks(transfer.channel)});
       } else {
-        events.push_back({TimelineEvent::Kind::wait, 0, event.transfer});
+        events.push_back({TimelineEvent::Kind::wait, 0, launch});
         llvm::for_each(transfer.epilogue, compute);
       }
     }
@@ -487,7 +533,7 @@ double BlockSchedule::getLowerBound() const {
       head += seconds[command];
     for (unsigned command : transfer.epilogue)
       tail += seconds[command];
-    jobs[getLinks(transfer.channel)].push_back({head, transfer.seconds, tail});
+    jobs[getLinks(transfer.channel)].push_back({head, getSeconds(transfer), tail});
     all += getMovedSeconds(transfer);
   }
   double bound = all;
@@ -505,15 +551,16 @@ void BlockSchedule::apply(Block &block, int64_t &nextId) const {
       const Transfer &transfer = transfers[event.transfer];
       Operation *op = graph.getCommands()[transfer.command];
       if (event.kind == Event::Kind::start) {
-        for (unsigned command : transfer.prologue)
-          append(graph.getCommands()[command]);
+        for (unsigned member : getLaunch(event))
+          for (unsigned command : transfers[member].prologue)
+            append(graph.getCommands()[command]);
         append(op);
         if (auto copy = dyn_cast<CopyOp>(op))
           setInFlight(copy, nextId++, transfer.channel);
         else
           cast<CollectiveOp>(op).setChannel(transfer.channel);
-        op->setAttr(secondsAttr, b.getF64FloatAttr(transfer.seconds));
-        op->setAttr(exposedAttr, b.getF64FloatAttr(line.exposed[event.transfer]));
+        op->setAttr(secondsAttr, b.getF64FloatAttr(getSeconds(transfer)));
+        op->setAttr(exposedAttr, b.getF64FloatAttr(getExposed(transfer, line)));
         if (!transfer.limit.empty())
           op->setAttr(limitAttr, b.getStringAttr(transfer.limit));
       } else {

@@ -19,6 +19,8 @@ struct ScheduleLimits {
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
   /// The same of copies from the host's arena and to it that something waits for.
   int64_t copyPrefetch = -1;
+  /// Bytes of collectives of one kind that may start as one; 0: each alone.
+  int64_t bucketBytes = 0;
   /// Bytes that may be alive at a command, of this block's program; 0: no limit.
   int64_t bytes = 0;
   /// How much longer than estimated a collective is taken to be.
@@ -29,9 +31,9 @@ struct ScheduleLimits {
 /// keep their order but for those that merely prepare a gather, or take up a reduction or what came to the host.
 class BlockSchedule {
 public:
-  /// `getSeconds`: of a command, once; `live`: bytes of the device's arena alive at each command of the graph as it stands.
+  /// `getSeconds`: of a command, once, and of a collective without bytes; `live`: bytes of the device's arena alive at each command of the graph as it stands.
   BlockSchedule(const CommandGraph &graph, LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
-                ArrayRef<int64_t> live);
+                llvm::function_ref<double(CollectiveOp)> getLatency, ArrayRef<int64_t> live);
 
   /// Chooses the places. Repeatable.
   void place(const ScheduleLimits &limits);
@@ -56,12 +58,14 @@ private:
     bool isEarly = false;               // ends as soon as it can: frees its source, or nothing here waits for it
     bool isBackward = false;            // of a gather
     bool isPlaced = false;
-    double seconds = 0;
+    double seconds = 0, latency = 0;
+    int64_t sentBytes = 0;              // of a collective
     int64_t bytes = 0;                  // of the device that live longer when it is moved: target of a late one, else source
     SmallVector<unsigned> prologue;     // commands that move with its start
     SmallVector<unsigned> epilogue;     // and with its wait
     unsigned earliest = 0, latest = 0;  // slots that the fixed commands allow
     unsigned start = 0, wait = 0;       // slots that were chosen: slot k is before fixed command k
+    unsigned bucket = none;             // the transfer that its start stands beside, and that is waited for with it
     StringRef limit;
   };
   struct Event {
@@ -69,7 +73,8 @@ private:
     unsigned transfer;
   };
 
-  void findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds);
+  void findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
+                     llvm::function_ref<double(CollectiveOp)> getLatency);
   std::optional<Transfer> describe(CollectiveOp op, unsigned number, llvm::DenseSet<Attribute> &gathered) const;
   std::optional<Transfer> describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) const;
   void findPrologues();
@@ -87,6 +92,16 @@ private:
   unsigned limitByFile(const Transfer &transfer, unsigned latest) const;
   unsigned limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards, int64_t bytes) const;
   void addBytes(unsigned from, unsigned to, int64_t bytes);
+  void formBuckets(const ScheduleLimits &limits);
+  bool isAlike(const Transfer &a, const Transfer &b) const;
+  bool needs(const Transfer &transfer, const Transfer &other) const;
+  bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
+  bool joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits);
+  /// Those that start with `leader`, itself among them, in the order of their waits.
+  SmallVector<unsigned> getBucket(unsigned leader) const;
+  SmallVector<unsigned> getLaunch(const Event &event) const;
+  double getSeconds(const Transfer &transfer) const;
+  double getExposed(const Transfer &transfer, const Timeline &line) const;
   /// The starts and waits of each slot, in order.
   SmallVector<SmallVector<Event>> orderEvents() const;
 

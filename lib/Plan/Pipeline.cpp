@@ -22,7 +22,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   if (options.checkpointing != "none") {
     pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
                                            options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
-                                           options.copyPrefetch, options.keepGathers}));
+                                           options.copyPrefetch, options.bucketBytes, options.keepGathers}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
@@ -31,7 +31,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
     pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes, options.checkpointing == "auto"}));
   if (options.overlap)
     pm.addPass(createScheduleCollectivesPass(
-        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster, options.copyPrefetch}));
+        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster, options.copyPrefetch,
+         options.bucketBytes}));
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());

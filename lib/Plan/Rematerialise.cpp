@@ -100,7 +100,7 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
       if (offload != "none")
         pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true}));
       if (schedule)
-        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch}));
+        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch, bucketBytes}));
     };
     FailureOr<FoundChoice> choice = searchMemory(function, *machines, options);
     if (failed(choice))

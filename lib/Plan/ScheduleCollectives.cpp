@@ -120,7 +120,8 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
         auto loop = loops.find(command);
         return loop != loops.end() ? loop->second.scheduled : model.getSeconds(command);
       };
-      BlockSchedule schedule(graph, layout, getSeconds, blocks[&block]);
+      auto getLatency = [&](CollectiveOp collective) { return model.getLatency(collective); };
+      BlockSchedule schedule(graph, layout, getSeconds, getLatency, blocks[&block]);
       choose(schedule);
       auto loop = dyn_cast<LoopOp>(block.getParentOp());
       Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1);
@@ -143,7 +144,7 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
   /// Step 2.
   void choose(BlockSchedule &schedule) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
-    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, memoryLimit};
+    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, bucketBytes, memoryLimit};
     double best = 0, least = 0;
     for (double slack : slacks) {
       limits.slack = slack;

@@ -96,6 +96,10 @@ uint64_t fsdprt_nccl_stub_violations(const char **first) {
 namespace {
 NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
+thread_local int groupDepth = 0;
+thread_local bool groupHasUnderWay = false;
+thread_local uint64_t groupNumber = 0; // calls of one group may be on one communicator
+
 /// A call on a communicator: that nobody else is inside of, that lives, and that has no call under way unless `anyTime`.
 class CommCall {
 public:
@@ -121,18 +125,17 @@ public:
 private:
   bool isUnderWay() const {
     WorldLock lock(*comm->world);
-    return !lock || comm->self().underWay;
+    return !lock || (comm->self().underWay && (groupDepth == 0 || comm->group != groupNumber));
   }
   bool isAlone;
   Guard guard;
 };
 
-thread_local int groupDepth = 0;
-thread_local bool groupHasUnderWay = false;
 
 /// The caller has the world's lock.
 NcclResult began(Comm *comm) {
   comm->self().underWay = true;
+  comm->group = groupDepth > 0 ? groupNumber : 0;
   groupHasUnderWay |= groupDepth > 0;
   return ncclInProgress;
 }
@@ -377,7 +380,8 @@ NcclResult ncclCommDeregister(NcclComm handle, void *) {
 
 NcclResult ncclGroupStart() {
   Guard guard("ncclGroupStart");
-  ++groupDepth;
+  if (++groupDepth == 1)
+    ++groupNumber;
   return ncclOk;
 }
 

@@ -32,6 +32,7 @@ struct Comm {
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
+  uint64_t group = 0; // that its call under way is in; 0: in none
   int looks = 0; // until what is under way has ended
   NcclComm *splitTo = nullptr; // written when the split that is under way is over: the one behind so many
   uint64_t splitRound = 0;

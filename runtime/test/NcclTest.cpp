@@ -155,6 +155,44 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
+TEST_F(Nccl, OneLaunchIsOneGroup) {
+  constexpr uint32_t ranks = 2, gathers = 3, rounds = 5, count = 100;
+  NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0);
+  std::vector<std::vector<float>> memory(ranks, std::vector<float>(gathers * count * (ranks + 1)));
+  for (uint32_t i = 0; i < gathers; ++i)
+    communicator.add(keyOf(CollectiveKind::all_gather, {0}, count));
+  auto at = [&](uint32_t rank, size_t element) { return reinterpret_cast<std::byte *>(memory[rank].data() + element); };
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    communicator.registerArena(rank, {at(rank, 0), memory[rank].size() * sizeof(float)});
+  communicator.connect();
+  uint64_t groupsBefore = Stub::calls("ncclGroupStart");
+  std::atomic<uint32_t> right{0};
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      WorkerPool pool(1, 0);
+      for (uint32_t round = 0; round < rounds; ++round) {
+        std::fill_n(memory[rank].begin(), gathers * count, static_cast<float>(10 * round + rank));
+        for (uint32_t i = 0; i < gathers; ++i) {
+          if (i + 1 < gathers)
+            communicator.joinNext(rank);
+          communicator.start(i, rank, at(rank, i * count), at(rank, (gathers + i * ranks) * count));
+        }
+        for (uint32_t i = 0; i < gathers; ++i) {
+          communicator.wait(i, rank, pool);
+          for (uint32_t from = 0; from < ranks; ++from)
+            right += memory[rank][(gathers + i * ranks + from) * count + 7] == static_cast<float>(10 * round + from);
+        }
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(right, ranks * rounds * gathers * ranks);
+  EXPECT_EQ(Stub::calls("ncclGroupStart") - groupsBefore, ranks * rounds);
+  communicator.leave();
+  EXPECT_EQ(Stub::firstViolation(), "");
+}
+
 TEST_F(Nccl, RegistersMemoryOfTheDevice) {
   NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", 1}}), 60, 0), 0);
   communicator.add(keyOf(CollectiveKind::all_gather));

@@ -167,6 +167,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.overlap = line.overlap;
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
+  options.plan.bucketBytes = parseBytes(line.bucketBytes).value_or(0);
   options.plan.copyPrefetch = readPrefetch(line.copyPrefetch).value_or(-1);
   options.plan.cluster = line.cluster;
   options.target = line.target;
@@ -273,6 +274,10 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     if (!readPrefetch(*option))
       return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of " +
              (option == &line.copyPrefetch ? "copies" : "gathers") + " of at least 0";
+  if (line.bucketBytes != "0" && !parseBytes(line.bucketBytes))
+    return "--bucket-bytes=" + line.bucketBytes + ": expected a whole number of bytes, also as 512k, 64M or 2G, or 0";
+  if (line.bucketBytes != "0" && !line.overlap)
+    return std::string("--bucket-bytes is of --overlap, which is not asked for");
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)

@@ -247,6 +247,10 @@ struct CommandLine {
   cl::opt<std::string> copyPrefetch{
       "copy-prefetch", cl::desc("The same of copies between the arenas of the device and the host, with --offload"),
       cl::init("auto"), cl::cat(sharding)};
+  cl::opt<std::string> bucketBytes{
+      "bucket-bytes", cl::desc("Collectives of one kind start as one launch, up to these bytes of gathered parameters, or of gradients to "
+                               "be reduced (default 0: each alone; with --overlap): gathers early for it, reductions late"),
+      cl::init("0"), cl::value_desc("BYTES"), cl::cat(sharding)};
   cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
                                cl::value_desc("FILE.json"), cl::cat(sharding)};
   cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),

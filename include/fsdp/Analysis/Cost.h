@@ -29,11 +29,13 @@ public:
   /// Of one run of a command. A loop: all its iterations, one command after the other. A collective: from
   /// its start to its end, alone on its links. A wait: nothing.
   double getSeconds(Operation *command);
+  /// Of a collective without bytes: what a launch of several pays once.
+  double getLatency(CollectiveOp collective);
   /// Of a kernel: by the marks of its arguments.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:
-  double getCollectiveSeconds(CollectiveOp collective);
+  double getCollectiveSeconds(CollectiveOp collective, double bytes);
   double getCopyBandwidth(CopyOp copy);
   const Cluster &cluster;
   SymbolTableCollection tables;

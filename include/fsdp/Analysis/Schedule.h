@@ -25,6 +25,9 @@ inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp
 /// Of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds of one run.
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
+/// Whether a collective on a channel stands directly behind one of its kind over the same axes: one launch starts both.
+bool startsWithPrevious(CollectiveOp collective);
+
 /// A collective or a copy that is not hidden.
 struct ExposedReport {
   Operation *op;
@@ -37,8 +40,8 @@ struct ScheduleReport {
   StringRef cluster;
   /// Estimated seconds: of the compute; of all commands one behind the other; as scheduled; of what no schedule can beat.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Collectives in the step, copies on channels, and those of both that stall it, longest first.
-  int64_t collectives = 0, copies = 0;
+  /// Collectives in the step and the launches that start them, copies on channels, and those of both that stall it, longest first.
+  int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 
   double getExposed() const { return scheduled - compute; }

@@ -100,6 +100,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
                  Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
                  Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
+                 Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "The same.">,
                  Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
@@ -157,6 +158,7 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
       gathers, and copies of what is needed, start as late as hides them by estimated time; reductions, and copies of what is
       not needed where it was, are waited for as early as they
       are done. What only prepares a gather, or takes up a reduction, moves along. Lifetimes are those of the new order.
+      With `bucket-bytes` starts of one kind stand beside each other, which is one launch: gathers are early for it, reductions late.
       `fsdp.limit` on a transfer that is not hidden says what stopped it: its source, the first use of its result,
       the beginning, the prefetch depth, or memory.
     - Keeps: values; the order of all other commands; one order of collectives for all ranks.
@@ -167,7 +169,8 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same of the backward.">,
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of an arena that no start may pass; 0: no limit.">,
     Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, for estimates of time; none: CPU ranks.">,
-    Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "The same of copies between the arenas.">];
+    Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "The same of copies between the arenas.">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "Bytes up to which collectives of one kind start beside each other; 0: each alone.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">,
                     Statistic<"numCopies", "num-copies", "Copies between the arenas that were split">];

@@ -41,6 +41,8 @@ struct PlanOptions {
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
   /// The same of copies between the arenas of the device and the host.
   int64_t copyPrefetch = -1;
+  /// Bytes up to which collectives of one kind start as one launch; 0: each alone.
+  int64_t bucketBytes = 0;
   /// Bytes of the arena that nothing may pass for it; 0: no limit.
   int64_t memoryLimit = 0;
   /// File of a cluster that times are estimated for; empty: CPU ranks.

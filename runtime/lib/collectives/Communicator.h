@@ -109,6 +109,8 @@ public:
   //===- Collectives ------------------------------------------------------===//
 
   void start(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target);
+  /// The next collective that `rank` starts is one launch with that behind it, which it starts before it waits for anything.
+  virtual void joinNext(uint32_t /*rank*/) {}
   /// `pool` are the rank's threads: they may be used to move bytes. Throws Error or Abandoned, see (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
   /// See (R9).

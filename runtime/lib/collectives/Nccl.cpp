@@ -35,22 +35,6 @@ private:
   long nanoseconds = 20000;
 };
 
-/// Calls that NCCL takes together. What begins is ended, also by an exception.
-class NcclGroup {
-public:
-  explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }
-  ~NcclGroup() { end(); }
-  NcclResult end() {
-    NcclResult result = isOpen ? nccl.groupEnd() : ncclOk;
-    isOpen = false;
-    return result;
-  }
-
-private:
-  const NcclLibrary &nccl;
-  bool isOpen = true;
-};
-
 bool isReduction(const CollectiveKey &key) {
   return key.kind == fb::CollectiveKind::reduce_scatter || key.kind == fb::CollectiveKind::all_reduce;
 }
@@ -263,6 +247,8 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
   }
   seat(rank).begin(collective, source, target);
 }
+
+void NcclCommunicator::joinNext(uint32_t rank) { seat(rank).joinNext(); }
 
 /// Of a rank of another process it is only known which collective it began last.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {

@@ -45,6 +45,7 @@ public:
   /// NCCL's communicators end first, while the loss of a rank is still one.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
+  void joinNext(uint32_t rank) override;
   Abandoned abandoned() const override { return control->abandoned(); }
   void poll() override;
 

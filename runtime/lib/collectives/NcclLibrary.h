@@ -160,6 +160,22 @@ private:
   int count = 0;
 };
 
+/// Calls that NCCL takes together. What begins is ended, also by an exception.
+class NcclGroup {
+public:
+  explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }
+  ~NcclGroup() { end(); }
+  NcclResult end() {
+    NcclResult result = isOpen ? nccl.groupEnd() : ncclOk;
+    isOpen = false;
+    return result;
+  }
+
+private:
+  const NcclLibrary &nccl;
+  bool isOpen = true;
+};
+
 } // namespace fsdprt
 
 #endif // FSDPRT_COLLECTIVES_NCCLLIBRARY_H

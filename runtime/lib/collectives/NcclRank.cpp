@@ -173,6 +173,8 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   flight.source = source;
   flight.target = target;
   flight.state = State::queued;
+  flight.joinsNext = joins;
+  joins = false;
   queue[tail++ % queue.size()] = collective;
   flight.begun.fetch_add(1, std::memory_order_release);
   try {
@@ -199,22 +201,48 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
+/// Of what starts with the head of the queue: the place behind it, when all of it has begun.
+std::optional<uint64_t> NcclRank::endOfLaunch() const {
+  uint64_t last = head;
+  while (flightAt(last).joinsNext)
+    if (++last == tail)
+      return std::nullopt;
+  return last + 1;
+}
+
+NcclResult NcclRank::issueLaunch(uint64_t end) {
+  if (end == head + 1) {
+    flightAt(head).state = State::issuing;
+    return issue(flightAt(head));
+  }
+  NcclGroup group(nccl);
+  for (uint64_t place = head; place != end; ++place) {
+    flightAt(place).state = State::issuing;
+    if (NcclResult result = issue(flightAt(place)); result != ncclOk && result != ncclInProgress)
+      return result;
+  }
+  return group.end();
+}
+
 /// Goes on with what is queued, until a call is under way that has to end first.
 void NcclRank::pump() {
   if (isOver || failure)
     return;
   useDevice();
-  for (; head != tail; ++head) {
-    Flight &flight = flights[queue[head % queue.size()]];
-    NcclComm comm = lanes[flight.call.lane].comm;
-    if (flight.state == State::queued) {
-      expect(issue(flight), comm);
-      flight.state = State::issuing;
-    }
+  while (head != tail) {
+    std::optional<uint64_t> end = endOfLaunch();
+    if (!end)
+      return;
+    NcclComm comm = lanes[flightAt(head).call.lane].comm;
+    if (flightAt(head).state == State::queued)
+      expect(issueLaunch(*end), comm);
     if (!isSettled(comm))
       return;
-    expect(cuda.eventRecord(flight.event, streamOf(flight)));
-    flight.state = State::issued;
+    for (; head != *end; ++head) {
+      Flight &flight = flightAt(head);
+      expect(cuda.eventRecord(flight.event, streamOf(flight)));
+      flight.state = State::issued;
+    }
   }
 }
 

@@ -8,7 +8,7 @@
 // gather or reduce. A channel has a stream. No communicator blocks, so a call may be under way when it returns, and
 // the next one on this rank has to wait until it is not:
 //
-//     begin()       queued   the call waits for the one before it
+//     begin()       queued   the call waits for the one before it, and for those that are one launch with it
 //     any look      issuing  NCCL has the call; its work is not on the stream yet
 //     any look      issued   the work is on the stream, and an event behind it
 //     isComplete()  true     the event has come
@@ -69,6 +69,8 @@ public:
 
   //===- Collectives --------------------------------------------------------===//
 
+  /// The collective that begins next is in one group of NCCL's with that behind it.
+  void joinNext() { joins = true; }
   /// Fails later: isComplete throws then.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Throws Error.
@@ -90,6 +92,7 @@ private:
     const std::byte *source = nullptr;
     std::byte *target = nullptr;
     State state = State::idle;
+    bool joinsNext = false;
     std::atomic<uint64_t> begun{0};
   };
   struct Lane {
@@ -105,6 +108,10 @@ private:
   void checkLanes() const;
   void pump();
   NcclResult issue(const Flight &flight) const;
+  NcclResult issueLaunch(uint64_t end);
+  std::optional<uint64_t> endOfLaunch() const;
+  Flight &flightAt(uint64_t place) { return flights[queue[place % queue.size()]]; }
+  const Flight &flightAt(uint64_t place) const { return flights[queue[place % queue.size()]]; }
   void pin(const ArenaMemory &memory);
   template <typename Call>
   void onEveryComm(Call call);
@@ -119,6 +126,7 @@ private:
   std::vector<Flight> flights;
   std::vector<uint32_t> queue; // a ring: a collective is in it once at most
   uint64_t head = 0, tail = 0; // of what is not issued yet
+  bool joins = false;          // what begins next, with that behind it
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;

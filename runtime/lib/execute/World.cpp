@@ -16,6 +16,7 @@
 
 #include "execute/World.h"
 #include "artifact/Arenas.h"
+#include "artifact/Launches.h"
 #include "device/Stack.h"
 #include <algorithm>
 #include <cmath>
@@ -178,6 +179,8 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
       ++number;
       continue;
     }
+    if (i > 0 && !into.instructions.empty() && into.instructions.back().body == commands->Get(i - 1)->body())
+      into.instructions.back().joinsNext = areOneLaunch(*commands->Get(i - 1), command);
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
     into.end = std::max(into.end, endOf(layout, command, iterations, mesh));
     decodeChannel(command, into, started);
@@ -483,6 +486,8 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
     if (searching || options.fault.kind == RankFault::Kind::nan)
       inspect(index, instruction, at(index, *collective.source(), iteration));
+    if (instruction.joinsNext)
+      communicator->joinNext(index);
     communicator->start(instruction.collective, index, at(index, *collective.source(), iteration),
                       at(index, *collective.target(), iteration));
     if (options.fault.kind != RankFault::Kind::none)

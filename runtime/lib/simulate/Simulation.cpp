@@ -17,12 +17,14 @@
 
 #include "simulate/Simulation.h"
 #include "artifact/Arenas.h"
+#include "artifact/Launches.h"
 #include "core/Error.h"
 #include "execute/Instruction.h"
 #include "simulate/Links.h"
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -61,7 +63,7 @@ private:
   void runLaunch(const fb::Launch &launch, const char *label);
   void runMemory(const char *name, uint64_t bytes, const char *label);
   void compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes);
-  void start(const fb::Collective &collective, const char *label);
+  void start(const fb::Collective &collective, const char *label, bool joins);
   void finish(const Started &started);
   void runCopy(const fb::Copy &copy, const char *label);
   void finish(const Copied &copied);
@@ -154,16 +156,19 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-void Simulator::start(const fb::Collective &collective, const char *label) {
+/// `joins`: it is one launch with that before it, which has paid for both.
+void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer = planTransfer(cluster, collective.kind(), static_cast<double>(bytes), groupOf(collective));
+  if (joins)
+    transfer.headSeconds = 0;
   SimulatedCollective &row = rowOf(collective);
   ++row.runs;
   row.bytes += bytes;
   row.alone += transfer.aloneSeconds();
   row.protocol = transfer.protocol;
   Started one{&collective, label, 0, launches};
-  one.flight = links.start(transfer, collective.channel(), now, transfer.chunks ? cluster.collectiveSeconds : 0);
+  one.flight = links.start(transfer, collective.channel(), now, transfer.chunks && !joins ? cluster.collectiveSeconds : 0);
   if (collective.channel() == 0)
     finish(one);
   else
@@ -252,14 +257,16 @@ void Simulator::finish(const Copied &one) {
 }
 
 void Simulator::walk(const Commands &commands) {
+  const fb::Command *before = nullptr;
   for (const fb::Command *command : commands) {
+    const fb::Command *previous = std::exchange(before, command);
     const char *label = orEmpty(command->label());
     switch (command->body_type()) {
     case fb::Body::Launch:
       runLaunch(*command->body_as_Launch(), label);
       break;
     case fb::Body::Collective:
-      start(*command->body_as_Collective(), label);
+      start(*command->body_as_Collective(), label, previous && areOneLaunch(*previous, *command));
       break;
     case fb::Body::Wait: {
       if (auto copy = copied.find(command->body_as_Wait()->id()); copy != copied.end()) {

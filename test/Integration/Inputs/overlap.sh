@@ -17,14 +17,27 @@ llama 4 --mesh=shard=4 --reshard-after-forward=2
 llama 2 --mesh=shard=2 --loss-scale=dynamic --param-dtype=f16
 llama 2 --mesh=shard=2 --auto-wrap-policy=none --optimizer=sgd
 llama 1 --mesh=shard=1
+gpt 2 --mesh=shard=2 --bucket-bytes=16M
+gpt 4 --mesh=replicate=2,shard=2 --bucket-bytes=64k --grad-accum=2
+llama 2 --mesh=shard=2 --bucket-bytes=100k --activation-checkpointing=full --clip-grad-norm=0.1
 LIST
 for options in "" "--overlap" "--overlap --forward-prefetch=0 --backward-prefetch=3" "--overlap --forward-prefetch=2 --backward-prefetch=1" \
-  "--overlap --cluster=$1/8xH100.json"; do
+  "--overlap --cluster=$1/8xH100.json" "--overlap --bucket-bytes=60k" "--overlap --bucket-bytes=1M --memory-limit=600k"; do
   fsdp-compile gpt.mlir --mesh=shard=2 $options -o p.fsdp 2>/dev/null && fsdp-run p.fsdp --ranks=2 --overfit --steps=3 --export=w.safetensors >/dev/null 2>&1
   sha256sum <w.safetensors
 done | sort -u | wc -l | sed 's/^1$/the same weights with any prefetch/'
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --compile-to=plan -o p.mlir
 awk '/fsdp.program @step/{on=1} /fsdp.program @eval/{on=0} on && /collective/{c=NR} on && /fsdp.wait/{n += NR > c + 1} END {print "starts ahead: " n}' p.mlir
+for bytes in 0 1M; do
+  fsdp-compile gpt.mlir --mesh=shard=2 --overlap --bucket-bytes=$bytes --explain=json 2>/dev/null |
+    python3 -c 'import json, sys; s = json.load(sys.stdin)["schedule"]; print(s["collectives"], "collectives in", s["launches"], "launches")'
+done
+for bytes in 0 1M; do # a launch pays its latency once
+  fsdp-compile gpt.mlir --mesh=shard=2 --overlap --bucket-bytes=$bytes --no-code -o p.fsdp 2>/dev/null
+  fsdp-run p.fsdp --simulate=$1/8xH100.json | awk '/alone ms/{on=1; next} on{sum += $3} END {print sum}'
+done | xargs | awk '{print $2 < 0.7 * $1 ? "simulated: less latency" : "error: " $0}'
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --bucket-bytes=some -o p.fsdp
+fsdp-compile gpt.mlir --mesh=shard=2 --bucket-bytes=1M -o p.fsdp
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --forward-prefetch=many -o p.fsdp
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --cluster=none.json -o p.fsdp
 echo '[]' >bad.json

@@ -1,0 +1,125 @@
+//===- BlockBuckets.cpp - Collectives that start as one ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   gather a  S=====W            gathers a, b        SS=========W   W
+//   gather b        S=====W  =>
+//
+//   reduce c  S====W             reductions c, d     .....SS========WW
+//   reduce d       S====W
+//
+// Starts of one kind over the same axes that stand beside each other are one launch: it pays its latency once. Layouts stay: each
+// collective has its own buffers, results and wait.
+//
+//  1. Gathers, in the order of their channel: one starts with those before it where its source is whole by then and memory allows.
+//  2. Reductions, from the last to the first: one waits for those behind it where nothing needs it until then and memory allows.
+//  3. Both up to the bytes that one launch may have.
+//
+// A launch is done when all of it is. O(collectives²). Not done here: gathers where a prefetch depth is given, which is kept.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockSchedule.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool BlockSchedule::isAlike(const Transfer &a, const Transfer &b) const {
+  auto first = dyn_cast<CollectiveOp>(graph.getCommands()[a.command]), second = dyn_cast<CollectiveOp>(graph.getCommands()[b.command]);
+  return first && second && a.channel == b.channel && first.getKind() == second.getKind() &&
+         first.getAxes() == second.getAxes() && first.getRows() == second.getRows();
+}
+
+/// Whether `transfer` has to follow the wait for `other`.
+bool BlockSchedule::needs(const Transfer &transfer, const Transfer &other) const {
+  auto follows = [&](unsigned command) {
+    return llvm::any_of(graph.getBefore(command), [&](unsigned earlier) {
+      return roles[earlier] != Role::fixed && homes[earlier] == homes[other.command];
+    });
+  };
+  return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
+}
+
+/// In a bucket the latency is the leader's.
+double BlockSchedule::getSeconds(const Transfer &transfer) const {
+  bool isLeader = transfer.bucket == none || transfer.bucket == homes[transfer.command];
+  return transfer.seconds - (isLeader ? 0 : transfer.latency);
+}
+
+SmallVector<unsigned> BlockSchedule::getBucket(unsigned leader) const {
+  SmallVector<unsigned> bucket;
+  for (auto [index, transfer] : llvm::enumerate(transfers))
+    if (transfer.bucket == leader)
+      bucket.push_back(index);
+  llvm::sort(bucket, [&](unsigned a, unsigned b) {
+    return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
+  });
+  return bucket;
+}
+
+bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits) {
+  unsigned sources = getEndOfSources(transfer), home = std::min(transfer.start, slots[transfer.command]);
+  if (limits.forwardPrefetch >= 0 || limits.backwardPrefetch >= 0 || transfer.isEarly != first.isEarly ||
+      transfer.earliest > first.start || (sources > 0 && sources >= first.start) || first.start > transfer.start)
+    return false;
+  if (limits.bytes > 0 && home > first.start &&
+      limitByMemory(transfer, home, first.start, /*downwards=*/true, limits.bytes) > first.start)
+    return false;
+  if (home > first.start)
+    addBytes(first.start, home, transfer.bytes);
+  transfer.start = first.start;
+  return true;
+}
+
+bool BlockSchedule::joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits) {
+  unsigned wait = std::max(transfer.wait, last.start);
+  bool isNeeded = wait > transfer.latest;
+  for (const Transfer &other : transfers)
+    isNeeded |= needs(other, transfer) && other.start <= last.start;
+  if (isNeeded || transfer.start > last.start)
+    return false;
+  if (limits.bytes > 0 && wait > transfer.wait &&
+      limitByMemory(transfer, transfer.wait, wait, /*downwards=*/false, limits.bytes) < wait)
+    return false;
+  addBytes(transfer.wait, wait, transfer.bytes);
+  transfer.start = last.start;
+  transfer.wait = wait;
+  return true;
+}
+
+void BlockSchedule::formBuckets(const ScheduleLimits &limits) {
+  if (limits.bucketBytes <= 0)
+    return;
+  SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, transfers.size()));
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
+  });
+  for (int64_t channel : {gatherChannel, reduceChannel}) {
+    bool isGather = channel == gatherChannel;
+    SmallVector<unsigned> bucket;
+    int64_t bytes = 0;
+    auto visit = [&](unsigned index) {
+      Transfer &transfer = transfers[index];
+      if (transfer.channel != channel)
+        return;
+      bool fits = !bucket.empty() && bytes + transfer.sentBytes <= limits.bucketBytes;
+      fits = fits && llvm::all_of(bucket, [&](unsigned member) {
+        return isAlike(transfers[member], transfer) && !needs(transfer, transfers[member]) && !needs(transfers[member], transfer);
+      });
+      if (!fits || !(isGather ? joinGather(transfer, transfers[bucket.front()], limits)
+                              : joinReduction(transfer, transfers[bucket.front()], limits))) {
+        bucket.clear();
+        bytes = 0;
+      }
+      bucket.push_back(index);
+      bytes += transfer.sentBytes;
+      transfer.bucket = bucket.front();
+    };
+    if (isGather)
+      llvm::for_each(order, visit);
+    else
+      llvm::for_each(llvm::reverse(order), visit);
+  }
+}

@@ -1,0 +1,25 @@
+//===- Launches.h - Collectives that start as one ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_ARTIFACT_LAUNCHES_H
+#define FSDPRT_ARTIFACT_LAUNCHES_H
+
+#include "fsdprt/artifact_generated.h"
+#include <algorithm>
+
+namespace fsdprt {
+
+/// Whether two collectives on a channel, one directly behind the other, are one launch: of one kind over the same axes.
+inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
+  const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
+  if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() || !a->axes() || !b->axes())
+    return false;
+  return std::equal(a->axes()->begin(), a->axes()->end(), b->axes()->begin(), b->axes()->end());
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_ARTIFACT_LAUNCHES_H
