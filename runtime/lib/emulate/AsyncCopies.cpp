@@ -129,6 +129,10 @@ static void decodeCopy(Decoder &d) {
 bool fsdprt::emulate::decodeAsyncCopy(Decoder &d) {
   if (!d.modifiers.take("async"))
     return false;
+  if (d.modifiers.has("bulk"))
+    return decodeBulkCopy(d);
+  if (d.modifiers.has("mbarrier"))
+    return decodeCopiesArrive(d);
   if (d.modifiers.take("commit_group")) {
     d.operandCount(0, 0);
     d.emit(commit, {}, {});
@@ -139,8 +143,6 @@ bool fsdprt::emulate::decodeAsyncCopy(Decoder &d) {
   } else if (d.modifiers.take("wait_all")) {
     d.operandCount(0, 0);
     d.emit(waitForGroups, {}, {}).modifier = 1;
-  } else if (d.modifiers.has("bulk") || d.modifiers.has("mbarrier")) {
-    return false;
   } else {
     decodeCopy(d);
   }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}, bar.warp.sync, barrier.cluster, membar,
-// fence" and "Miscellaneous Instructions: nanosleep, trap, brkpt, pmevent". A barrier without a number of threads waits for
+// fence" and "Miscellaneous Instructions: nanosleep, setmaxnreg, trap, brkpt, pmevent". A barrier without a number of threads waits for
 // all threads of the block that have not left.
 //
 //===----------------------------------------------------------------------===//
@@ -206,6 +206,20 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : memoryFence, {}, {});
 }
 
+/// How many registers threads have is not emulated; the number has to be one that there is.
+static void decodeRegisters(Decoder &d) {
+  if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
+    d.fail("expected .inc or .dec");
+  d.modifiers.take("sync");
+  d.modifiers.take("aligned");
+  d.typeOneOf({Type::U32});
+  d.operandCount(1, 1);
+  uint64_t count = d.constant(d.operand(0), "a number of registers");
+  if (count < 24 || count > 256 || count % 8)
+    d.fail("%llu registers, expected a multiple of 8 from 24 to 256", static_cast<unsigned long long>(count));
+  d.emit(nothing, {}, {});
+}
+
 bool fsdprt::emulate::decodeBarrier(Decoder &d) {
   std::string_view name = d.modifiers.name();
   if (name == "membar" || name == "fence") {
@@ -218,6 +232,8 @@ bool fsdprt::emulate::decodeBarrier(Decoder &d) {
     decodeClusterBarrier(d);
   } else if (name == "bar" || name == "barrier") {
     decodeBlockBarrier(d);
+  } else if (name == "setmaxnreg") {
+    decodeRegisters(d);
   } else if (name == "trap" || name == "brkpt") {
     d.operandCount(0, 0);
     d.emit(trapped, {}, {});

@@ -166,7 +166,8 @@ static const std::unordered_map<std::string_view, Family> &families() {
     add(decodeMatrix, {"mma"});
     add(decodeMatrixMove, {"ldmatrix", "stmatrix", "movmatrix"});
     add(decodeAsyncCopy, {"cp"});
-    add(decodeBarrier, {"bar", "barrier", "membar", "fence", "nanosleep", "trap", "brkpt", "pmevent", "griddepcontrol"});
+    add(decodeMbarrier, {"mbarrier"});
+    add(decodeBarrier, {"bar", "barrier", "membar", "fence", "nanosleep", "setmaxnreg", "trap", "brkpt", "pmevent", "griddepcontrol"});
     return result;
   }();
   return table;

@@ -143,6 +143,9 @@ bool decodeBarrier(Decoder &);
 bool decodeMatrix(Decoder &);
 bool decodeMatrixMove(Decoder &);
 bool decodeAsyncCopy(Decoder &);
+bool decodeCopiesArrive(Decoder &);
+bool decodeBulkCopy(Decoder &);
+bool decodeMbarrier(Decoder &);
 
 /// For each branch the first instruction that all ways from it lead to; `nowhere` where they only meet in the end.
 void findMeetingPoints(std::vector<Instruction> &code);

@@ -58,6 +58,13 @@ struct AsyncCopies {
   std::deque<Time> groups;
 };
 
+/// Groups of cp.async.bulk: which agents have done what of them until when.
+struct BulkGroups {
+  using Group = std::vector<std::pair<uint32_t, Time>>;
+  Group open;
+  std::deque<Group> closed;
+};
+
 class Warp {
 public:
   Warp(Block &block, unsigned index, LaneMask lanes);
@@ -91,6 +98,7 @@ public:
   Storage local;
   LaneMask fenced = 0;                    ///< that have executed a fence
   std::vector<const uint8_t *> observed; ///< per lane: where its last relaxed read was
+  std::vector<BulkGroups> bulk;    ///< per lane, made at their first use
   std::vector<AsyncCopies> copies; ///< per lane, made at their first use
   uint64_t clusterPhase[warpSize] = {}; ///< of each lane's last barrier.cluster.arrive, plus one
   uint32_t currentPc() const { return splits[split].pc; }
@@ -129,6 +137,14 @@ struct NamedBarrier {
   Released released;
 };
 
+/// PTX ISA, "mbarrier objects".
+struct Mbarrier {
+  uint32_t count = 0, pending = 0, phase = 0;
+  int64_t bytes = 0; ///< announced, and not yet there
+  Released arriving, ended;
+  uint64_t bits() const;
+};
+
 class Block {
 public:
   Block(Cluster &cluster, Dim index, unsigned rank);
@@ -144,6 +160,7 @@ public:
   Storage shared;
   std::vector<std::unique_ptr<Warp>> warps;
   NamedBarrier barriers[16];
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
 };
 
 class Cluster {
@@ -165,6 +182,7 @@ public:
   std::map<uint32_t, RowRef> foreign;
   /// Of barrier.cluster: lets those that wait go on when all have come.
   void completeIfAllCame();
+  uint64_t bulkCopies = 0;
   uint32_t arrived = 0;
   uint64_t phase = 0;
   Released arriving, released;

@@ -1,0 +1,51 @@
+//===- Mbarriers.h - Barriers in shared memory ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase is over when all expected arrivals
+// and all announced bytes have come. What the object's 8 bytes hold is up to the implementation: here they repeat the state
+// that the block keeps, so that an overwritten object is noticed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATE_MBARRIERS_H
+#define FSDPRT_EMULATE_MBARRIERS_H
+
+#include "emulate/Access.h"
+
+namespace fsdprt::emulate {
+
+/// An mbarrier of the lane's block, or of another one of its cluster. Fails where there is none.
+class MbarrierRef {
+public:
+  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address);
+  void arrive(uint32_t count, bool drops);
+  void expect(int64_t bytes);
+  /// Bytes that have come.
+  void complete(int64_t bytes) { expect(-bytes); }
+  /// What the lane, or the agent `thread`, has done is before what those do that see the phase end.
+  void release(uint32_t thread);
+  /// Ends the phase if all has come.
+  void finish();
+  void remove();
+  bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
+  void acquire();
+  uint64_t state() const { return barrier->bits(); }
+  uint64_t address() const;
+
+private:
+  void store();
+
+  Warp &warp;
+  unsigned lane;
+  Block *owner;
+  uint64_t offset;
+  Mbarrier *barrier;
+  uint8_t *bytes;
+};
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATE_MBARRIERS_H
