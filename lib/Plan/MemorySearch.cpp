@@ -13,7 +13,7 @@
 //  1. Items, each of which takes something out of the arena for some time:
 //       - a call of the forward that is computed again, with the calls before it whose results are not kept: in each
 //         segment, again and again the one that frees most for its time. What one frees beside the others counts;
-//       - results of a call that wait on the host;
+//       - results of a call that wait on the host; last of all, whatever else waits for long;
 //       - a gather of the backward. Without it what the forward gathered stays.
 //  2. What copies and gathers cost is asked of the schedule, which hides most of them: the plan with all of a kind against that with
 //     none, in equal parts per byte.
@@ -58,6 +58,8 @@ int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryCho
     graph.getCalls()[call].op->setAttr(offloadAttr, UnitAttr::get(function.getContext()));
     saved += choice.recomputed[call] ? 0 : graph.getCalls()[call].savedBytes;
   }
+  if (choice.offloadsRest)
+    function->setAttr(offloadAttr, UnitAttr::get(function.getContext()));
   graph.apply(choice.recomputed);
   keepGathers(body, choice.kept);
   return saved;
@@ -66,7 +68,7 @@ int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryCho
 namespace {
 
 struct Item {
-  enum class Kind { recompute, offload, gather } kind = Kind::recompute;
+  enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
   SmallVector<unsigned, 4> numbers; // of calls, or of the gather
   unsigned segment = 0;
   int64_t bytes = 0;
@@ -95,6 +97,7 @@ private:
   LogicalResult pack(FoundChoice &choice);
   FailureOr<FoundChoice> bisect(FoundChoice all, unsigned &count);
   LogicalResult dropNeedless(unsigned count, FoundChoice &best);
+  LogicalResult tryOneWay();
 
   func::FuncOp step;
   const Cluster &cluster;
@@ -146,7 +149,7 @@ FailureOr<FoundChoice> Search::run() {
   if (failed(all) || failed(rate(Item::Kind::offload, *none)) || failed(rate(Item::Kind::gather, *none)))
     return failure();
   if (none->bytes <= all->bytes || all->bytes > options.limit)
-    return finish(smallest);
+    return failed(tryOneWay()) ? FailureOr<FoundChoice>(failure()) : finish(smallest);
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond : a.getPlace() < b.getPlace();
   });
@@ -155,6 +158,19 @@ FailureOr<FoundChoice> Search::run() {
   if (failed(best) || failed(dropNeedless(count, *best)))
     return failure();
   return finish(*best);
+}
+
+/// Where both together do not fit: a copy of what is computed again brings nothing, and comes back too early.
+LogicalResult Search::tryOneWay() {
+  for (Item::Kind left : {Item::Kind::recompute, Item::Kind::offload}) {
+    llvm::BitVector taken(items.size(), true);
+    for (auto [number, item] : llvm::enumerate(items))
+      if (item.kind == left || (left == Item::Kind::offload && item.kind == Item::Kind::rest))
+        taken.reset(number);
+    if (!taken.all() && failed(plan(taken)))
+      return failure();
+  }
+  return success();
 }
 
 FoundChoice Search::finish(FoundChoice choice) const {
@@ -227,6 +243,7 @@ void Search::findCopies() {
   for (auto [number, call] : llvm::enumerate(graph->getCalls()))
     if (call.isSaved && call.savedBytes >= options.minBytes)
       items.push_back({Item::Kind::offload, {static_cast<unsigned>(number)}, call.segment, call.savedBytes, 0});
+  items.push_back({Item::Kind::rest, {0}, graph->getNumSegments(), 0, 0});
 }
 
 void Search::findGathers() {
@@ -287,6 +304,9 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
         break;
       case Item::Kind::gather:
         choice.kept.reset(number);
+        break;
+      case Item::Kind::rest:
+        choice.offloadsRest = true;
         break;
       }
   choice.recomputed = graph->getNeeded(choice.recomputed);

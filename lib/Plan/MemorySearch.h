@@ -22,6 +22,8 @@ SmallVector<Block *> getStepBlocks(func::FuncOp function);
 struct MemoryChoice {
   /// Calls of the block's RecomputeGraph whose results are computed again, and whose results wait on the host.
   llvm::BitVector recomputed, offloaded;
+  /// Whatever else waits for long may wait on the host, too.
+  bool offloadsRest = false;
   /// Of findRepeatedGathers, those that wait in the arena.
   llvm::BitVector kept;
 };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/Memory.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -17,7 +18,10 @@ void FunctionPlan::setPlace(Value value, const Place &place) {
 Place FunctionPlan::addBuffer(const Twine &label, Category category, int64_t bytes, Location loc) {
   ++counts.buffers;
   std::string symbol = (program.getSymName() + "." + Twine(nextBuffer++)).str();
-  return layout.addBuffer(symbol, label.str(), category, bytes, loc);
+  Place place = layout.addBuffer(symbol, label.str(), category, bytes, loc);
+  if (Attribute mark = function->getAttr(offloadAttr))
+    place.buffer->setAttr(offloadAttr, mark);
+  return place;
 }
 
 bool FunctionPlan::isFree(const Place &place, Operation *op, ArrayRef<Place> taken) {

@@ -105,6 +105,12 @@ def kept(limit, *options):
     return sum(unit["reshard"] == "kept until the backward" for unit in plan["units"]), plan["memory"]["host"]
 
 
+# A limit that offload alone meets is met.
+away = ["--mesh=shard=2", "--offload=activations", "--offload-min-bytes=1", "--explain=json"]
+alone = json.loads(run("fsdp-compile", "gpt.mlir", *away).stdout)["memory"]["peak"]
+limited = run("fsdp-compile", "gpt.mlir", *away, "--activation-checkpointing=auto", f"--memory-limit={alone}")
+if limited.returncode or json.loads(limited.stdout)["memory"]["peak"] > alone:
+    sys.exit(f"auto: not what offload alone needs, {alone}: {limited.stderr}")
 steps = [kept(limit) for limit in ("1G", memory["peak"], (low + high) // 2, low)]
 told = kept("1G", "--reshard-after-forward")
 print(f"auto: units kept and bytes on the host by limit {steps}, when told to gather again {told}")
