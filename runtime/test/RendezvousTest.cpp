@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <random>
+#include <set>
 #include <thread>
 
 using namespace fsdprt;
@@ -31,16 +32,18 @@ static sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Listens at a free port.
+/// Listens at a free port below those that the system gives to connections: of the many at once, one could take it.
 static Descriptor listenSomewhere(uint32_t &port) {
-  Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = local(0);
-  socklen_t bytes = sizeof address;
-  EXPECT_EQ(bind(file.get(), reinterpret_cast<sockaddr *>(&address), bytes), 0);
-  EXPECT_EQ(listen(file.get(), 8), 0);
-  getsockname(file.get(), reinterpret_cast<sockaddr *>(&address), &bytes);
-  port = ntohs(address.sin_port);
-  return file;
+  static std::random_device random;
+  static std::set<uint32_t> given;
+  while (true) {
+    port = 10000 + random() % 20000;
+    Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = local(port);
+    if (given.insert(port).second && bind(file.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
+        listen(file.get(), 8) == 0)
+      return file;
+  }
 }
 
 static uint32_t freePort() {
@@ -420,6 +423,16 @@ TEST_F(Meets, WrongAddress) { // F15
           {"rank 0 was not found at 192.0.2.1:", "within 3 s: "}}}},
        {{{torchrun(0, 2, port, "nowhere.invalid"), arguments, -1, {"MASTER_ADDR", "nowhere.invalid"}},
          {torchrun(1, 2, port, "nowhere.invalid"), arguments, -1, {"MASTER_ADDR", "nowhere.invalid"}}}}});
+}
+
+/// With few ports for connections, one of them the meeting's, a rank that comes too early is connected to itself.
+TEST_F(Meets, NobodyMeetsThemselves) {
+  if (bash("unshare -rn true") != 0)
+    GTEST_SKIP() << "a network of one's own is not allowed here";
+  auto start = [&](int rank) { return torchrun(rank, 2, 40000) + " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=30"; };
+  EXPECT_EQ(bash("unshare -rn bash -c 'ip link set lo up; echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range\n"
+                 "env " + start(1) + " >log.1 2>&1 & sleep 1.5; env " + start(0) + " >log.0 2>&1; zero=$?; wait $!; exit $((zero + $?))'"), 0)
+      << text("log.0") << text("log.1");
 }
 
 TEST_F(Meets, SomethingElseAtThePort) { // F15

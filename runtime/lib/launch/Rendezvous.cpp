@@ -165,11 +165,27 @@ private:
 };
 } // namespace
 
+/// Where nobody listens, the system may give a connection the port that it asks for: then it is one to itself.
+static bool isToItself(int connection) {
+  sockaddr_storage own = {}, peer = {};
+  socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
+  return getsockname(connection, reinterpret_cast<sockaddr *>(&own), &ownBytes) == 0 &&
+         getpeername(connection, reinterpret_cast<sockaddr *>(&peer), &peerBytes) == 0 && own.ss_family != AF_UNIX &&
+         ownBytes == peerBytes && std::memcmp(&own, &peer, ownBytes) == 0;
+}
+
+/// Closes without the time for which the port would stay taken.
+static void drop(Descriptor connection) {
+  linger now = {1, 0};
+  setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
 /// Not open when nobody listens there; `problem` says why.
 Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
-  int error = 0;
+  int error = 0, yes = 1;
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); // rank 0 of another run may listen at this end's port
   if (connect(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -183,6 +199,10 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   }
   if (error == 0 && address.address.ss_family == AF_UNIX && !processBehind(file.get()))
     badInput("%s, where ranks were to meet: expected a process of this user, found one of another", where.c_str());
+  if (error == 0 && isToItself(file.get())) {
+    drop(std::move(file));
+    error = ECONNREFUSED;
+  }
   if (error == 0)
     return file;
   problem = error == ECONNREFUSED ? "nobody listens there" : strerror(error);
