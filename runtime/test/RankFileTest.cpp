@@ -180,6 +180,14 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
                 folder + ": cannot read [4096, +12288) of the file for the offloaded state of rank 1: it ended early");
 }
 
+TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zeros
+  RankFile file(folder, 1, 4 * block);
+  ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);
+  std::vector<std::byte> values = noise(block, 6);
+  expectRefused(refusal([&] { file.write(3 * block, values.data(), block); }), FSDPRT_FAILED,
+                folder + ": cannot write [12288, +4096) of the file for the offloaded state of rank 1: it ended early");
+}
+
 TEST_F(RankFiles, LieInTheFolderForTemporaryFiles) {
   const char *given = std::getenv("TMPDIR");
   std::string kept = given ? given : "";

@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -115,7 +116,17 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
+/// A write would make a file longer that was cut behind our back, and reads would find zeros.
+void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
+  struct stat status;
+  if (fstat(file, &status) != 0)
+    fail("write", offset, bytes, errno);
+  if (static_cast<uint64_t>(status.st_size) < size)
+    fail("write", offset, bytes, 0);
+}
+
 void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t bytes) {
+  checkWhole(offset, bytes);
   for (uint64_t done = 0; done < bytes;) {
     ssize_t now = pwrite(file, from + done, bytes - done, static_cast<off_t>(offset + done));
     if (now < 0 && errno == EINTR)
@@ -124,6 +135,7 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
+  checkWhole(offset, bytes); // cut meanwhile
 }
 
 void RankFile::read(uint64_t offset, void *memory, uint64_t bytes) {

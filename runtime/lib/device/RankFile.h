@@ -42,6 +42,7 @@ private:
   void preallocate();
   Piece nextPiece(uint64_t offset, const void *memory, uint64_t bytes) const;
   void readExactly(uint64_t offset, std::byte *to, uint64_t bytes);
+  void checkWhole(uint64_t offset, uint64_t bytes) const;
   void writeExactly(uint64_t offset, const std::byte *from, uint64_t bytes);
   [[noreturn]] void fail(const char *doing, uint64_t offset, uint64_t bytes, int reason) const;
 
