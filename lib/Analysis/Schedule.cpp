@@ -30,10 +30,14 @@ static int64_t getId(Operation *op) {
   return collective ? collective.getId() : getInFlightId(op).value_or(-1);
 }
 
+bool fsdp::canStartTogether(CollectiveOp a, CollectiveOp b) {
+  return a.getKind() == b.getKind() && a.getAxes() == b.getAxes();
+}
+
 bool fsdp::startsWithPrevious(CollectiveOp collective) {
   auto previous = dyn_cast_or_null<CollectiveOp>(collective->getPrevNode());
   return previous && collective.getChannel() && previous.getChannel() == collective.getChannel() &&
-         previous.getKind() == collective.getKind() && previous.getAxes() == collective.getAxes();
+         canStartTogether(previous, collective);
 }
 
 ScheduleReport fsdp::measureSchedule(ModuleOp planned) {

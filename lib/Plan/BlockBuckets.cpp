@@ -28,8 +28,7 @@ using namespace mlir::fsdp;
 
 bool BlockSchedule::isAlike(const Transfer &a, const Transfer &b) const {
   auto first = dyn_cast<CollectiveOp>(graph.getCommands()[a.command]), second = dyn_cast<CollectiveOp>(graph.getCommands()[b.command]);
-  return first && second && a.channel == b.channel && first.getKind() == second.getKind() &&
-         first.getAxes() == second.getAxes() && first.getRows() == second.getRows();
+  return first && second && a.channel == b.channel && canStartTogether(first, second);
 }
 
 /// Whether `transfer` has to follow the wait for `other`.

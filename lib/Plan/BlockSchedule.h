@@ -31,7 +31,8 @@ struct ScheduleLimits {
 /// keep their order but for those that merely prepare a gather, or take up a reduction or what came to the host.
 class BlockSchedule {
 public:
-  /// `getSeconds`: of a command, once, and of a collective without bytes; `live`: bytes of the device's arena alive at each command of the graph as it stands.
+  /// `getSeconds`: of a command, once; `getLatency`: of a collective without bytes; `live`: bytes of the device's arena
+  /// alive at each command of the graph as it stands.
   BlockSchedule(const CommandGraph &graph, LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
                 llvm::function_ref<double(CollectiveOp)> getLatency, ArrayRef<int64_t> live);
 

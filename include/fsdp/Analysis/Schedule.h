@@ -25,7 +25,9 @@ inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp
 /// Of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds of one run.
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Whether a collective on a channel stands directly behind one of its kind over the same axes: one launch starts both.
+/// Whether collectives may be one launch: of one kind over the same axes.
+bool canStartTogether(CollectiveOp a, CollectiveOp b);
+/// Whether a collective on a channel stands directly behind one that may start with it: one launch starts both.
 bool startsWithPrevious(CollectiveOp collective);
 
 /// A collective or a copy that is not hidden.

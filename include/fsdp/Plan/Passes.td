@@ -100,7 +100,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
                  Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
                  Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
-                 Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "The same.">,
+                 Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "As of fsdp-schedule-collectives.">,
                  Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
