@@ -113,6 +113,9 @@ if limited.returncode or json.loads(limited.stdout)["memory"]["peak"] > alone:
     sys.exit(f"auto: not what offload alone needs, {alone}: {limited.stderr}")
 steps = [kept(limit) for limit in ("1G", memory["peak"], (low + high) // 2, low)]
 told = kept("1G", "--reshard-after-forward")
+all_kept, hosts = steps[0][0], [host for _, host in steps]
+if told != (1, 0) or steps[0][1] != 0 or all_kept != 5 or min(count for count, _ in steps) == all_kept or hosts != sorted(hosts) or not hosts[-1]:
+    sys.exit(f"auto: units kept and bytes on the host: {steps}, told to gather again: {told}")
 print(f"auto: units kept and bytes on the host by limit {steps}, when told to gather again {told}")
 for model, ranks, options in (CASES[1], CASES[2]):
     peak = json.loads(run("fsdp-compile", model + ".mlir", *options, "--explain=json").stdout)["memory"]["peak"]
