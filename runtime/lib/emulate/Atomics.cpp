@@ -77,19 +77,6 @@ uint64_t newValue(const Plan &plan, bool isGlobal, uint64_t old, uint64_t b, uin
   }
 }
 
-uint64_t registerBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
-  return size == 2 ? warp.at<uint16_t>(slot)[lane] : size == 4 ? warp.at<uint32_t>(slot)[lane] : warp.at<uint64_t>(slot)[lane];
-}
-
-void setRegister(Warp &warp, Slot slot, unsigned size, unsigned lane, uint64_t bits) {
-  if (size == 2)
-    warp.at<uint16_t>(slot)[lane] = bits;
-  else if (size == 4)
-    warp.at<uint32_t>(slot)[lane] = bits;
-  else
-    warp.at<uint64_t>(slot)[lane] = bits;
-}
-
 void updateLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Access &access, Traffic &traffic) {
   unsigned size = sizeOf(plan.type);
   uint64_t address = addressOf(warp, i.in[0], plan.isWide, i.immediate, lane);
@@ -100,12 +87,12 @@ void updateLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lan
   strongRead(warp, lane, place, plan.order);
   strongWrite(warp, lane, place, plan.order);
   for (unsigned k = 0; k < plan.count; ++k) {
-    uint64_t old = 0, c = plan.op == Op::Cas ? registerBits(warp, i.in[2], size, lane) : 0;
+    uint64_t old = 0, c = plan.op == Op::Cas ? readBits(warp, i.in[2], size, lane) : 0;
     std::memcpy(&old, place.bytes() + k * size, size);
-    uint64_t value = newValue(plan, place.isGlobal, old, registerBits(warp, i.in[1 + k], size, lane), c);
+    uint64_t value = newValue(plan, place.isGlobal, old, readBits(warp, i.in[1 + k], size, lane), c);
     std::memcpy(place.bytes() + k * size, &value, size);
     if (plan.hasResult)
-      setRegister(warp, i.out[k], size, lane, old);
+      writeBits(warp, i.out[k], size, lane, old);
   }
   traffic.add(place, address, size * plan.count);
 }

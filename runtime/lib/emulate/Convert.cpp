@@ -47,19 +47,6 @@ const Format *formatOf(Type type) {
   }
 }
 
-uint64_t readBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
-  return size == 2 ? warp.at<uint16_t>(slot)[lane] : size == 4 ? warp.at<uint32_t>(slot)[lane] : warp.at<uint64_t>(slot)[lane];
-}
-
-void writeBits(Warp &warp, Slot slot, unsigned size, unsigned lane, uint64_t bits) {
-  if (size == 2)
-    warp.at<uint16_t>(slot)[lane] = bits;
-  else if (size == 4)
-    warp.at<uint32_t>(slot)[lane] = bits;
-  else
-    warp.at<uint64_t>(slot)[lane] = bits;
-}
-
 Value valueOf(uint64_t bits, Type type, bool flushes) {
   unsigned size = 8 * sizeOf(type);
   if (type == Type::F64)

@@ -100,6 +100,20 @@ template <typename Op, typename T> Handler unary() { return handler<Map1<Op, T, 
 template <typename Op, typename T> Handler binary() { return handler<Map2<Op, T, T>>(); }
 template <typename Op, typename T> Handler ternary() { return handler<Map3<Op, T, T>>(); }
 
+/// A lane's register of 2, 4 or 8 bytes.
+inline uint64_t readBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
+  return size == 2 ? warp.at<uint16_t>(slot)[lane] : size == 4 ? warp.at<uint32_t>(slot)[lane] : warp.at<uint64_t>(slot)[lane];
+}
+
+inline void writeBits(Warp &warp, Slot slot, unsigned size, unsigned lane, uint64_t bits) {
+  if (size == 2)
+    warp.at<uint16_t>(slot)[lane] = bits;
+  else if (size == 4)
+    warp.at<uint32_t>(slot)[lane] = bits;
+  else
+    warp.at<uint64_t>(slot)[lane] = bits;
+}
+
 } // namespace fsdprt::emulate
 
 #endif // FSDPRT_EMULATE_LANES_H

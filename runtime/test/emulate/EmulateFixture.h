@@ -120,6 +120,17 @@ void expectOp(const std::string &op, const std::vector<A> &as, const std::vector
   }
 }
 
+/// Whether a message has a part.
+inline testing::AssertionResult says(const std::string &message, const std::string &part) {
+  if (message.find(part) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
+}
+
+/// Shared memory, and %r2: the address of the thread's word in it.
+inline const char *const tile = ".shared .align 4 .b8 tile[4096];";
+inline const std::string tileElement = std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";
+
 } // namespace fsdprt::test
 
 #endif // FSDPRT_TEST_EMULATEFIXTURE_H

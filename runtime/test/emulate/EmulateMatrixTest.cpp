@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-static const char *const tile = ".shared .align 16 .b8 tile[1024];";
+static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
 /// The number 100 matrix + 8 row + column is in each place of four matrices, whose rows lie behind one another.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;
@@ -160,7 +160,7 @@ static const std::string filled = std::string(outElement) + R"(
 )";
 
 static std::vector<uint32_t> loaded(const std::string &load, const std::string &select) {
-  return runBlock<uint32_t>(filled + "bar.warp.sync -1;\n" + load + "\nst.global.b32 [%rd10], " + select + ";", 32, 32, tile);
+  return runBlock<uint32_t>(filled + "bar.warp.sync -1;\n" + load + "\nst.global.b32 [%rd10], " + select + ";", 32, 32, aligned);
 }
 
 TEST(EmulateMatrix, LoadsRowsAndColumns) {
@@ -185,7 +185,7 @@ TEST(EmulateMatrix, StoresWhatItLoads) {
     stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r2+512], {%r20, %r21, %r22, %r23};
     bar.warp.sync -1;
     mad.lo.u32 %r3, %r0, 4, %r1; ld.shared.b32 %r4, [%r3+512]; ld.shared.b32 %r5, [%r3+640]; st.global.b32 [%rd10], %r4; st.global.b32 [%rd10+128], %r5;)";
-  std::vector<uint32_t> found = runBlock<uint32_t>(body, 64, 32, tile);
+  std::vector<uint32_t> found = runBlock<uint32_t>(body, 64, 32, aligned);
   for (unsigned word = 0; word < 32; ++word) {
     unsigned row = word / 4, column = word % 4 * 2;
     EXPECT_EQ(found[word], (8 * row + column + 1) << 16 | (8 * row + column));
@@ -218,7 +218,7 @@ static std::string asyncExchange(const std::string &wait, const std::string &awa
 }
 
 static std::string errorOfExchange(const std::string &wait, const std::string &away) {
-  return errorOfBlock(asyncExchange(wait, away), 64, tile);
+  return errorOfBlock(asyncExchange(wait, away), 64, aligned);
 }
 
 TEST(EmulateAsyncCopy, WaitsAndBarriersAreNeeded) {
@@ -245,15 +245,15 @@ TEST(EmulateAsyncCopy, GroupsCompleteInOrder) {
       cp.async.ca.shared.global [%r2+512], [%rd11], 8, 4; cp.async.commit_group;
       cp.async.wait_group )" + left + "; ld.shared.v2.b32 {%r3, %r4}, [%r2+" + offset + "]; add.u32 %r3, %r3, %r4; st.global.b32 [%rd10+2048], %r3;";
   };
-  EXPECT_EQ(errorOfBlock(body("1", "0"), 32, tile), "");
-  EXPECT_EQ(errorOfBlock(body("0", "512"), 32, tile), "");
-  EXPECT_NE(errorOfBlock(body("1", "512"), 32, tile).find("asynchronously writes"), std::string::npos);
+  EXPECT_EQ(errorOfBlock(body("1", "0"), 32, aligned), "");
+  EXPECT_EQ(errorOfBlock(body("0", "512"), 32, aligned), "");
+  EXPECT_NE(errorOfBlock(body("1", "512"), 32, aligned).find("asynchronously writes"), std::string::npos);
 }
 
 TEST(EmulateAsyncCopy, BytesThatAreNotReadAreZero) {
   std::vector<uint32_t> found = runBlock<uint32_t>(R"(
     st.global.v4.b32 [%rd0], {1, 2, 3, 4};
     cp.async.ca.shared.global [tile], [%rd0], 16, 6; cp.async.wait_all;
-    ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [tile]; st.global.v4.b32 [%rd0+16], {%r1, %r2, %r3, %r4};)", 8, 1, tile);
+    ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [tile]; st.global.v4.b32 [%rd0+16], {%r1, %r2, %r3, %r4};)", 8, 1, aligned);
   EXPECT_EQ(found, (std::vector<uint32_t>{1, 2, 3, 4, 1, 2, 0, 0}));
 }

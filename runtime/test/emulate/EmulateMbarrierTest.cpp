@@ -8,12 +8,6 @@
 
 using namespace fsdprt::test;
 
-static testing::AssertionResult says(const std::string &message, const std::string &part) {
-  if (message.find(part) != std::string::npos)
-    return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
-}
-
 static const char *const shared = ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty;";
 
 /// One warp produces, another consumes three times through one buffer.

@@ -9,12 +9,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-static testing::AssertionResult says(const std::string &message, const std::string &part) {
-  if (message.find(part) != std::string::npos)
-    return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
-}
-
 TEST(EmulateMemory, VectorsAndExtensions) {
   std::vector<uint32_t> found = runBlock<uint32_t>(R"(
     st.global.v4.b32 [%rd0], {1, 2, 3, 4};

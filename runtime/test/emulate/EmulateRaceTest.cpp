@@ -8,14 +8,6 @@
 
 using namespace fsdprt::test;
 
-static testing::AssertionResult says(const std::string &message, const std::string &part) {
-  if (message.find(part) != std::string::npos)
-    return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
-}
-static const char *const tile = ".shared .align 4 .b8 tile[4096];";
-static const std::string tileElement = std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";
-
 /// Each thread writes its word and reads that of the thread `away`.
 static std::string exchange(const std::string &barrier, const std::string &away) {
   return tileElement + "st.shared.b32 [%r2], %r0;\n" + barrier + "\nxor.b32 %r3, %r0, " + away +
