@@ -139,6 +139,13 @@ Step proxyFence(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
+/// PTX ISA, "membar, fence: fence.mbarrier_init": those that the lanes have made may be used by all of the cluster.
+Step mbarrierFence(Warp &warp, const Instruction &i, LaneMask active) {
+  for (auto &[offset, barrier] : warp.block.mbarriers)
+    barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread && (active >> barrier.maker % warpSize & 1);
+  return memoryFence(warp, i, active);
+}
+
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
 Step trapped(Warp &warp, const Instruction &i, LaneMask active) { warp.fail(active, "the program ends itself"); }
@@ -203,7 +210,7 @@ static void decodeFence(Decoder &d) {
   if (d.modifiers.takeOneOf({"cta", "cluster", "gpu", "gl", "sys"}) < 0 && !isAsyncProxy && !isOtherProxy && !isInit)
     d.fail("expected a scope such as .cta");
   d.operandCount(0, 2);
-  d.emit(isAsyncProxy ? proxyFence : memoryFence, {}, {});
+  d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
 /// How many registers threads have is not emulated; the number has to be one that there is.

@@ -145,6 +145,24 @@ void Cluster::run() {
   }
 }
 
+static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {
+  const Cluster &cluster = warp.block.cluster;
+  uint64_t offset = waiting.address & ((uint64_t(1) << rankShift) - 1);
+  std::string what = format("the phase of parity %u of the mbarrier at shared address 0x%llx", waiting.parity, static_cast<unsigned long long>(offset));
+  const Block &block = *cluster.blocks[(waiting.address >> rankShift) - 1];
+  if (cluster.blocks.size() > 1)
+    what += format(" of block (%u,%u,%u)", block.index.x, block.index.y, block.index.z);
+  auto known = block.mbarriers.find(offset);
+  if (known == block.mbarriers.end())
+    return what;
+  const Mbarrier &barrier = known->second;
+  what += format(", which waits for %u of %u arrivals", barrier.pending, barrier.count);
+  if (barrier.bytes)
+    what += format(" and %lld bytes%s", static_cast<long long>(barrier.bytes < 0 ? -barrier.bytes : barrier.bytes),
+                   barrier.bytes < 0 ? " to be announced" : "");
+  return what;
+}
+
 static std::string waitsFor(const Warp &warp, const Split &split) {
   const Waiting &waiting = split.waiting;
   std::string what = "something";
@@ -158,8 +176,7 @@ static std::string waitsFor(const Warp &warp, const Split &split) {
     what = format("barrier.cluster, to which %u of %u threads have come", warp.block.cluster.arrived,
                   warp.block.cluster.liveThreads());
   } else if (waiting.kind == Waiting::Phase) {
-    what = format("the phase of parity %u of the mbarrier at shared address 0x%llx", waiting.parity,
-                  static_cast<unsigned long long>(waiting.address));
+    what = waitsForPhase(warp, waiting);
   }
   const Location &at = waiting.instruction->at;
   return format("%s, %s at line %u: %s", warp.name().c_str(), warp.nameOfLanes(waiting.lanes).c_str(), at.line, what.c_str());

@@ -5,66 +5,50 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.async.bulk.commit_group, cp.async.bulk.wait_group".
-// A copy acts at once, by an agent of its own, whose work those know who see the end of its mbarrier's phase, or wait for its
-// group. It is in the async proxy: what ordinary stores wrote, it sees behind fence.proxy.async.
+// How copies act is in AsyncProxy.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "emulate/AsyncProxy.h"
 #include "emulate/Lanes.h"
-#include "emulate/Mbarriers.h"
 #include "emulate/MemoryModifiers.h"
 
 using namespace fsdprt::emulate;
 
 namespace {
 struct Plan {
-  Space to, from;
-  bool isWideTo, isWideFrom, isWideBarrier, hasBarrier;
+  AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
+  bool hasBarrier = false;
+  Slot mask = 0; ///< of .multicast::cluster, or 0
 };
 
-/// Offsets of the three addresses are constants behind the slots: small enough for 32 bits each.
-struct Offsets {
-  int32_t to, from;
-};
-
-uint32_t nextAgent(Cluster &cluster) { return cluster.agentOf(cluster.bulkCopies++ % (cluster.clocks.threadCount() / 2)); }
-
-void copyLane(Warp &warp, const Instruction &i, const Plan &plan, const Offsets &offsets, unsigned lane) {
-  Cluster &cluster = warp.block.cluster;
-  uint32_t size = warp.at<uint32_t>(i.in[2])[lane], agent = nextAgent(cluster);
+void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
+  uint32_t size = warp.at<uint32_t>(i.in[0])[lane];
   if (!size || size % 16)
     warp.fail(LaneMask(1) << lane, "a copy of %u bytes, expected a multiple of 16", size);
-  cluster.clocks.fork(warp.thread(lane), agent);
-  Access read(warp, Touch::Reads), write(warp, Touch::Writes);
-  read.isAsync = write.isAsync = true;
-  Place from = read.resolve(plan.from, addressOf(warp, i.in[1], plan.isWideFrom, offsets.from, lane), size, lane, 16);
-  Place to = write.resolve(plan.to, addressOf(warp, i.in[0], plan.isWideTo, offsets.to, lane), size, lane, 16);
-  read.check(from, size, lane, agent);
-  write.check(to, size, lane, agent, from.bytes());
-  std::memcpy(to.bytes(), from.bytes(), size);
-  Counters &counters = cluster.grid.counters;
-  (from.isGlobal ? counters.globalLoadBytes : counters.sharedLoadBytes) += size;
-  (to.isGlobal ? counters.globalStoreBytes : counters.sharedStoreBytes) += size;
-  if (plan.hasBarrier) {
-    MbarrierRef barrier(warp, lane, Space::Shared, addressOf(warp, i.in[3], plan.isWideBarrier, i.immediate, lane));
-    barrier.release(agent);
-    barrier.complete(size);
-    barrier.finish();
+  AsyncCopy copy(warp, lane);
+  Place from = copy.read(plan.from.space, plan.from.at(warp, lane), size, 16);
+  uint64_t to = plan.to.at(warp, lane), barrier = plan.barrier.at(warp, lane);
+  auto writeTo = [&](uint64_t address) {
+    Place place = copy.writeTo(plan.to.space, address, size, 16);
+    copy.write(place, from.bytes(), size);
+    return place;
+  };
+  if (plan.mask) {
+    for (uint32_t rank : multicastRanks(warp, lane, plan.mask))
+      copy.complete(inBlock(barrier, rank), size, *writeTo(inBlock(to, rank)).storage);
     return;
   }
-  if (warp.bulk.empty())
-    warp.bulk.resize(warpSize);
-  warp.bulk[lane].open.push_back({agent, cluster.clocks.finish(agent)});
+  Place place = writeTo(to);
+  if (plan.hasBarrier)
+    copy.complete(barrier, size, *place.storage);
+  else
+    copy.joinGroup();
 }
 
 Step copy(Warp &warp, const Instruction &i, LaneMask active) {
-  Plan plan;
-  Offsets offsets;
-  uint32_t packed = i.modifier | uint32_t(i.modifier2) << 8;
-  plan = {static_cast<Space>(packed & 7), static_cast<Space>(packed >> 3 & 7), bool(packed & 64), bool(packed & 128), bool(packed & 256), bool(packed & 512)};
-  std::memcpy(&offsets, &i.payload, sizeof offsets);
   for (LaneMask rest = active; rest; rest &= rest - 1)
-    copyLane(warp, i, plan, offsets, __builtin_ctz(rest));
+    copyLane(warp, i, *static_cast<const Plan *>(i.plan), __builtin_ctz(rest));
   return Step::Next;
 }
 
@@ -79,66 +63,83 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
+/// modifier: .read, until the sources have been read.
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;
+  Clocks &clocks = warp.block.cluster.clocks;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
-    for (auto &closed = warp.bulk[lane].closed; closed.size() > i.payload; closed.pop_front())
-      for (auto [agent, time] : closed.front())
-        warp.block.cluster.clocks.learn(warp.thread(lane), agent, time);
+    BulkGroups &groups = warp.bulk[lane];
+    size_t ended = groups.closed.size() > i.payload ? groups.closed.size() - i.payload : 0;
+    for (size_t group = i.modifier ? groups.readCount : 0; group < ended; ++group)
+      for (const BulkGroups::Copy &copy : groups.closed[group])
+        clocks.learn(warp.thread(lane), copy.agent, i.modifier ? copy.read : copy.done);
+    groups.readCount = std::max(groups.readCount, ended);
+    if (i.modifier)
+      continue;
+    groups.closed.erase(groups.closed.begin(), groups.closed.begin() + ended);
+    groups.readCount -= ended;
   }
   return Step::Next;
 }
-} // namespace
 
-static int32_t smallOffset(Decoder &d, int64_t offset) {
-  if (offset != int32_t(offset))
-    d.fail("expected less than 2 GiB to add to an address");
-  return offset;
-}
+Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
+} // namespace
 
 static void decodeCopy(Decoder &d) {
   bool toGlobal = d.modifiers.take("bulk_group");
-  Plan plan = {};
+  Plan plan;
   plan.hasBarrier = d.modifiers.take("mbarrier::complete_tx::bytes");
   if (plan.hasBarrier == toGlobal)
     d.fail("expected .mbarrier::complete_tx::bytes or .bulk_group");
-  int global = d.modifiers.take("global"), shared = d.modifiers.takeOneOf({"shared::cta", "shared::cluster"});
-  bool betweenBlocks = !global && d.modifiers.take("shared::cta");
-  if (shared < 0 || (!global && !betweenBlocks && !d.modifiers.take("shared::cluster")))
-    d.fail("expected two spaces");
+  bool global = d.modifiers.take("global");
+  int shared = d.modifiers.takeOneOf({"shared::cta", "shared::cluster"});
+  bool betweenBlocks = !global && d.modifiers.take(shared ? "shared::cta" : "shared::cluster");
+  if (shared < 0 || (!global && !betweenBlocks) || (toGlobal && (!global || shared)))
+    d.fail("expected two spaces, such as .shared::cluster.global");
+  bool isMulticast = d.modifiers.take("multicast::cluster"), hasHint = takeCaches(d.modifiers);
+  if (isMulticast && (!global || toGlobal))
+    d.fail(".multicast::cluster is for copies from global memory");
+  unsigned count = 3 + plan.hasBarrier + isMulticast + hasHint;
+  d.operandCount(count, count);
+  plan.to = {d, d.operand(0), toGlobal ? Space::Global : Space::Shared};
+  plan.from = {d, d.operand(1), global && !toGlobal ? Space::Global : Space::Shared};
+  std::vector<Slot> ins{d.source(2, Type::U32), plan.to.base, plan.from.base};
+  if (plan.hasBarrier) {
+    plan.barrier = {d, d.operand(3), Space::Shared};
+    ins.push_back(plan.barrier.base);
+  }
+  if (isMulticast)
+    ins.push_back(plan.mask = d.source(4, Type::B16));
+  d.emit(copy, {}, ins, plan);
+}
+
+/// Brings lines into the L2 cache: nothing that a program would notice.
+static void decodePrefetch(Decoder &d) {
+  d.modifiers.take("L2");
+  if (!d.modifiers.take("global"))
+    d.fail("expected .global");
   bool hasHint = takeCaches(d.modifiers);
-  plan.to = toGlobal ? Space::Global : Space::Shared;
-  plan.from = toGlobal || !global ? Space::Shared : Space::Global;
-  d.operandCount(3 + plan.hasBarrier + hasHint, 3 + plan.hasBarrier + hasHint);
-  int64_t to, from, barrier = 0;
-  std::vector<Slot> ins{d.address(d.operand(0), plan.to, to, plan.isWideTo), d.address(d.operand(1), plan.from, from, plan.isWideFrom),
-                        d.source(2, Type::U32)};
-  Space own = Space::Shared;
-  if (plan.hasBarrier)
-    ins.push_back(d.address(d.operand(3), own, barrier, plan.isWideBarrier));
-  Offsets offsets{smallOffset(d, to), smallOffset(d, from)};
-  Instruction &i = d.emit(copy, {}, ins);
-  i.immediate = barrier;
-  uint32_t packed = static_cast<uint32_t>(plan.to) | static_cast<uint32_t>(plan.from) << 3 | plan.isWideTo << 6 | plan.isWideFrom << 7 |
-                    plan.isWideBarrier << 8 | plan.hasBarrier << 9;
-  i.modifier = packed, i.modifier2 = packed >> 8;
-  std::memcpy(&i.payload, &offsets, sizeof offsets);
+  d.operandCount(2 + hasHint, 2 + hasHint);
+  d.emit(nothing, {}, {AddressOperand(d, d.operand(0), Space::Global).base, d.source(1, Type::U32)});
 }
 
 bool fsdprt::emulate::decodeBulkCopy(Decoder &d) {
   d.modifiers.take("bulk");
+  if (d.modifiers.has("tensor"))
+    return decodeTensorCopy(d);
   if (d.modifiers.take("commit_group")) {
     d.operandCount(0, 0);
     d.emit(commit, {}, {});
   } else if (d.modifiers.take("wait_group")) {
-    d.modifiers.take("read");
+    bool isRead = d.modifiers.take("read");
     d.operandCount(1, 1);
     uint64_t left = d.constant(d.operand(0), "a number of groups");
-    d.emit(waitForGroups, {}, {}).payload = left;
-  } else if (d.modifiers.has("tensor") || d.modifiers.has("prefetch")) {
-    return false;
+    Instruction &i = d.emit(waitForGroups, {}, {});
+    i.payload = left, i.modifier = isRead;
+  } else if (d.modifiers.take("prefetch")) {
+    decodePrefetch(d);
   } else {
     decodeCopy(d);
   }

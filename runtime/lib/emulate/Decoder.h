@@ -75,6 +75,13 @@ public:
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
+  /// The same, with what the handler needs to know.
+  template <typename Plan> Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins, const Plan &plan) {
+    program.plans.push_back(std::make_shared<const Plan>(plan));
+    Instruction &instruction = emit(run, outs, ins);
+    instruction.plan = program.plans.back().get();
+    return instruction;
+  }
 
 private:
   /// A function in place of a call of it.
@@ -145,6 +152,7 @@ bool decodeMatrixMove(Decoder &);
 bool decodeAsyncCopy(Decoder &);
 bool decodeCopiesArrive(Decoder &);
 bool decodeBulkCopy(Decoder &);
+bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
 /// For each branch the first instruction that all ways from it lead to; `nowhere` where they only meet in the end.

@@ -58,11 +58,16 @@ struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk: which agents have done what of them until when.
+/// Groups of cp.async.bulk: which agents have read and done what of them until when.
 struct BulkGroups {
-  using Group = std::vector<std::pair<uint32_t, Time>>;
+  struct Copy {
+    uint32_t agent;
+    Time read, done;
+  };
+  using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
+  size_t readCount = 0; ///< of the closed ones, from the first, those whose reads the thread knows of
 };
 
 class Warp {
@@ -141,6 +146,10 @@ struct NamedBarrier {
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
   int64_t bytes = 0; ///< announced, and not yet there
+  uint32_t maker = 0;       ///< the thread of mbarrier.init,
+  Time made = 0;            ///< its time then,
+  uint32_t instruction = 0; ///< and where
+  bool isFenced = false;    ///< by fence.mbarrier_init
   Released arriving, ended;
   uint64_t bits() const;
 };

@@ -25,7 +25,7 @@ uint64_t Mbarrier::bits() const {
 
 //===- One mbarrier -------------------------------------------------------===//
 
-MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address) : warp(warp), lane(lane) {
+MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address) : warp(warp), lane(lane) {
   Access access(warp, Touch::Updates);
   access.isStrong = true;
   Place place = access.resolve(space, address, 8, lane);
@@ -36,7 +36,7 @@ MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t addres
   auto known = owner ? owner->mbarriers.find(place.offset) : std::map<uint64_t, Mbarrier>::iterator();
   if (!owner || known == owner->mbarriers.end())
     warp.fail(LaneMask(1) << lane, "there is no mbarrier at %s: mbarrier.init makes one", describe(place).c_str());
-  access.check(place, 8, lane);
+  access.check(place, 8, lane, thread);
   offset = place.offset;
   barrier = &known->second;
   bytes = place.bytes();
@@ -45,8 +45,6 @@ MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t addres
   if (found != barrier->bits())
     warp.fail(LaneMask(1) << lane, "the mbarrier at %s was overwritten", describe(place).c_str());
 }
-
-uint64_t MbarrierRef::address() const { return offset; }
 
 void MbarrierRef::store() {
   uint64_t bits = barrier->bits();
@@ -71,6 +69,14 @@ void MbarrierRef::expect(int64_t more) {
 
 void MbarrierRef::release(uint32_t thread) {
   warp.block.cluster.clocks.release(thread / warpSize * warpSize, LaneMask(1) << thread % warpSize, barrier->arriving);
+}
+
+void MbarrierRef::checkVisible(uint32_t agent) const {
+  if (!warp.block.cluster.grid.launch.checks.races || barrier->isFenced ||
+      warp.block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
+    return;
+  warp.fail(LaneMask(1) << lane, "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line %u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
+            static_cast<unsigned long long>(offset), warp.program.code[barrier->instruction].at.line);
 }
 
 void MbarrierRef::finish() {
@@ -123,6 +129,8 @@ Step initialise(Warp &warp, const Instruction &i, LaneMask active) {
     access.check(place, 8, lane);
     Mbarrier &barrier = warp.block.mbarriers[place.offset] = {};
     barrier.count = barrier.pending = count;
+    barrier.maker = warp.thread(lane), barrier.made = warp.block.cluster.clocks.timeOf(barrier.maker);
+    barrier.instruction = warp.currentPc();
     uint64_t bits = barrier.bits();
     std::memcpy(place.bytes(), &bits, 8);
   }

@@ -20,20 +20,26 @@ namespace fsdprt::emulate {
 /// An mbarrier of the lane's block, or of another one of its cluster. Fails where there is none.
 class MbarrierRef {
 public:
-  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address);
+  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address) : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
+  /// `thread` is the lane's own, or an agent that acts for it in the async proxy.
+  MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
   /// Bytes that have come.
   void complete(int64_t bytes) { expect(-bytes); }
   /// What the lane, or the agent `thread`, has done is before what those do that see the phase end.
   void release(uint32_t thread);
+  /// That the async proxy knows of mbarrier.init: what `agent` does comes behind a fence.
+  void checkVisible(uint32_t agent) const;
   /// Ends the phase if all has come.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
   void acquire();
   uint64_t state() const { return barrier->bits(); }
-  uint64_t address() const;
+  /// In shared::cluster.
+  uint64_t address() const { return uint64_t(owner->rank + 1) << rankShift | offset; }
+  const Block &block() const { return *owner; }
 
 private:
   void store();

@@ -56,6 +56,18 @@ inline uint64_t addressOf(Warp &warp, Slot slot, bool isWide, int64_t offset, un
   return isWide ? warp.at<uint64_t>(slot)[lane] + offset : uint32_t(warp.at<uint32_t>(slot)[lane] + offset);
 }
 
+/// An operand [base + offset].
+struct AddressOperand {
+  Space space;
+  Slot base = 0;
+  int64_t offset = 0;
+  bool isWide = false;
+
+  AddressOperand(Space space) : space(space) {}
+  AddressOperand(Decoder &d, const Operand &operand, Space space) : space(space) { base = d.address(operand, this->space, offset, isWide); }
+  uint64_t at(Warp &warp, unsigned lane) const { return addressOf(warp, base, isWide, offset, lane); }
+};
+
 } // namespace fsdprt::emulate
 
 #endif // FSDPRT_EMULATE_MEMORYMODIFIERS_H

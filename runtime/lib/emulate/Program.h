@@ -59,6 +59,7 @@ struct Instruction {
   const Slot *in = nullptr, *out = nullptr;
   int64_t immediate = 0; ///< the handler's own; bytes added to addresses
   uint64_t payload = 0;  ///< the handler's own
+  const void *plan = nullptr; ///< the handler's own, where that is not enough; the program keeps it
   Location at;
   std::string_view opcode;
   uint32_t firstIn = 0, firstOut = 0; ///< in the program's list of slots
@@ -75,6 +76,7 @@ struct Program {
   const Function *entry = nullptr;
   std::vector<Instruction> code;
   std::vector<Slot> slots; ///< operands of all instructions
+  std::vector<std::shared_ptr<const void>> plans; ///< of instructions
   uint32_t slotCount = 1;  ///< size of a register file
   std::map<Slot, std::string> names; ///< of registers, for messages
   struct Constant {

@@ -79,7 +79,7 @@ TEST(EmulateMbarrier, StatesNamePhases) {
 static std::string bulkLoad(const std::string &expect, const std::string &wait, const std::string &size = "128") {
   return std::string(outElement) + R"(
     setp.ne.u32 %p1, %r0, 0; @%p1 bra ready;
-    mbarrier.init.shared.b64 [full], 1;
+    mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;
   ready: bar.sync 0;
     @%p1 bra wait;
     mbarrier.arrive.expect_tx.shared.b64 _, [full], )" + expect + R"(;

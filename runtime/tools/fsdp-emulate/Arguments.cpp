@@ -118,7 +118,16 @@ static Type parseType(const std::string &name, const std::string &whole) {
   return *type;
 }
 
-Argument fsdprt::emulate::addArgument(const std::string &text, unsigned index, Emulator &emulator, Launch &launch) {
+Storage &fsdprt::emulate::addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole, unsigned index,
+                                    Emulator &emulator) {
+  Storage &storage = emulator.memory().allocate(format("argument %u", index), count * sizeOf(type));
+  fill(storage, type, how, whole);
+  return storage;
+}
+
+Argument fsdprt::emulate::addArgument(const std::string &text, const std::vector<Argument> &before, Emulator &emulator, Launch &launch) {
+  if (text.substr(0, 4) == "map:")
+    return addTensorMap(text.substr(4), before, emulator, launch);
   size_t bracket = text.find('['), colon = text.find(':');
   Argument argument;
   argument.type = parseType(text.substr(0, std::min(bracket, colon)), text);
@@ -136,9 +145,7 @@ Argument fsdprt::emulate::addArgument(const std::string &text, unsigned index, E
   bool isClosed = close != std::string::npos && (close + 1 == text.size() || text[close + 1] == ':');
   if (error != std::errc() || end != last || !isClosed || count > maxBytes / size)
     badInput("--arg=%s: expected TYPE[COUNT] or TYPE[COUNT]:FILL, of 8 GiB at most", printable(text).c_str());
-  Storage &storage = emulator.memory().allocate(format("argument %u", index), count * size);
-  fill(storage, argument.type, close + 2 <= text.size() ? text.substr(close + 2) : "", text);
-  argument.storage = &storage;
-  launch.argument(storage.base);
+  argument.storage = &addMemory(argument.type, count, close + 2 <= text.size() ? text.substr(close + 2) : "", text, before.size(), emulator);
+  launch.argument(argument.storage->base);
   return argument;
 }

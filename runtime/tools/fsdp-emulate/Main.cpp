@@ -54,7 +54,7 @@ static void run(Options &options) {
   emulator.program(options.launch.entry);
   std::vector<Argument> arguments;
   for (const std::string &text : options.arguments)
-    arguments.push_back(addArgument(text, arguments.size(), emulator, options.launch));
+    arguments.push_back(addArgument(text, arguments, emulator, options.launch));
   Counters counters = emulator.launch(options.launch);
   for (const std::string &text : options.prints)
     printArgument(text, arguments);

@@ -28,6 +28,11 @@ Arguments of the function, in order:
   --arg=TYPE:VALUE         a number: u8, u16, u32, u64, s8, s16, s32, s64, b32, f16, bf16, f32, f64
   --arg=TYPE[COUNT]:FILL   memory, whose address is passed. FILL is zeros (the default), ones, iota (0, 1, 2, ...),
                            random or random=SEED (between -1 and 1; integers from 0 to 99), unwritten, or @FILE
+  --arg=map:TYPE[D0,D1,...]:box=B0,B1,...:FILL
+                           a tensor map (128 bytes) of memory with these sizes, the innermost first, at most 5.
+                           TYPE is u8, u16, u32, s32, u64, s64, f16, bf16, f32, tf32 or f64. Before FILL there may be
+                           swizzle=32, 64 or 128; strides=BYTES,... of dimensions 1 and on; steps=N,N,... (element
+                           strides); outside=nan (0 is the default); of=INDEX (the memory of an argument before)
 
 Found while running, each with its place, warp and lane: accesses out of bounds or not aligned, registers and memory that
 are read before they are written, races between threads, barriers that not all reach, deadlocks. The first one ends the
