@@ -52,6 +52,7 @@ private:
                     bool isSameValue) const;
   bool isOrdered(const Cell::Access &before, uint32_t thread) const;
   bool isProxied(const Cell::Access &before, uint32_t thread) const;
+  std::string nameOfThreads(const Cell::Access &access) const;
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place, unsigned bytes, unsigned lane) const;
 
   Warp &warp;

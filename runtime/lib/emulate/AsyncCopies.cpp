@@ -78,9 +78,8 @@ void waitLane(Warp &warp, unsigned lane, uint64_t left) {
   Time last = 0;
   for (; copies.groups.size() > left; copies.groups.pop_front())
     last = copies.groups.front();
-  uint32_t thread = warp.thread(lane);
   if (last)
-    cluster.clocks.learn(thread, cluster.agentOf(thread), last);
+    cluster.clocks.learn(warp.firstThread, LaneMask(1) << lane, cluster.agentOf(warp.thread(lane)), last);
 }
 
 Step commit(Warp &warp, const Instruction &i, LaneMask active) {

@@ -14,7 +14,7 @@
 using namespace fsdprt::emulate;
 
 static uint32_t nextAgent(Cluster &cluster) {
-  return cluster.agentOf(cluster.bulkCopies++ % (cluster.clocks.threadCount() / 2));
+  return cluster.agentOf(cluster.bulkCopies++ % cluster.threads);
 }
 
 AsyncCopy::AsyncCopy(Warp &warp, unsigned lane)

@@ -88,9 +88,12 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Each thread has an agent, which acts for it in asynchronous operations.
+/// Each thread has an agent, which acts for it in asynchronous operations; those of warpgroups fill whole warps, too.
+static uint32_t clockCount(uint32_t threads) { return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize; }
+
 Cluster::Cluster(Grid &grid, uint64_t linear)
-    : grid(grid), index(clusterIndex(grid, linear)), number(grid.memory.nextGroup++), clocks(2 * threadSlots(grid)) {
+    : grid(grid), index(clusterIndex(grid, linear)), number(grid.memory.nextGroup++), threads(threadSlots(grid)),
+      clocks(clockCount(threads)) {
   for (unsigned rank = 0; rank < grid.cluster.count(); ++rank) {
     Dim inner = grid.cluster.at(rank);
     Dim block{index.x * grid.cluster.x + inner.x, index.y * grid.cluster.y + inner.y, index.z * grid.cluster.z + inner.z};
@@ -178,6 +181,8 @@ static std::string waitsFor(const Warp &warp, const Split &split) {
   } else if (waiting.kind == Waiting::Phase) {
     what = waitsForPhase(warp, waiting);
   }
+  if (waiting.kind == Waiting::Product)
+    what = waitsForProduct(warp);
   const Location &at = waiting.instruction->at;
   return format("%s, %s at line %u: %s", warp.name().c_str(), warp.nameOfLanes(waiting.lanes).c_str(), at.line, what.c_str());
 }

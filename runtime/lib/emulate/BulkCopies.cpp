@@ -74,7 +74,7 @@ Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
     size_t ended = groups.closed.size() > i.payload ? groups.closed.size() - i.payload : 0;
     for (size_t group = i.modifier ? groups.readCount : 0; group < ended; ++group)
       for (const BulkGroups::Copy &copy : groups.closed[group])
-        clocks.learn(warp.thread(lane), copy.agent, i.modifier ? copy.read : copy.done);
+        clocks.learn(warp.firstThread, LaneMask(1) << lane, copy.agent, i.modifier ? copy.read : copy.done);
     groups.readCount = std::max(groups.readCount, ended);
     if (i.modifier)
       continue;

@@ -12,11 +12,26 @@
 
 using namespace fsdprt::emulate;
 
-static void raise(Row &row, const Row &by) {
-  Time *to = row.data();
-  const Time *from = by.data();
-  for (size_t i = 0, size = by.size(); i < size; ++i)
+static void raise(Time *to, const Time *from, size_t count) {
+  for (size_t i = 0; i < count; ++i)
     to[i] = to[i] < from[i] ? from[i] : to[i];
+}
+
+static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
+
+/// Lanes that have a row together have the changed one together.
+template <typename Change> void Clocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
+  while (lanes) {
+    RowRef old = rows[first + __builtin_ctz(lanes)];
+    LaneMask having = 0;
+    for (LaneMask rest = lanes; rest; rest &= rest - 1)
+      having |= LaneMask(rows[first + __builtin_ctz(rest)] == old) << __builtin_ctz(rest);
+    Row row = *old;
+    change(row, having);
+    RowRef changed = std::make_shared<const Row>(std::move(row));
+    for (lanes &= ~having; having; having &= having - 1)
+      rows[first + __builtin_ctz(having)] = changed;
+  }
 }
 
 void Released::join(const RowRef &other) {
@@ -65,12 +80,32 @@ Time Clocks::finish(uint32_t agent) {
   return time;
 }
 
-void Clocks::learn(uint32_t thread, uint32_t agent, Time time) {
-  if ((*rows[thread])[agent] >= time)
+void Clocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time) {
+  changeRows(first, lanes, [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
+}
+
+/// What a lane has done itself, it knows; a row that several have says only what others know of them.
+void Clocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
+  std::map<RowRef, uint32_t> distinct; // to the only thread that has it, or nobody
+  for (uint32_t first : warps)
+    for (uint32_t thread = first; thread < first + warpSize; ++thread) {
+      auto [known, isNew] = distinct.emplace(rows[thread], thread);
+      known->second = isNew ? thread : UINT32_MAX;
+    }
+  owners[agent] = agent, forkTimes[agent] = 0;
+  if (distinct.size() == 1) {
+    rows[agent] = distinct.begin()->first;
     return;
-  Row row = *rows[thread];
-  row[agent] = time;
-  rows[thread] = std::make_shared<const Row>(std::move(row));
+  }
+  Row least(2 * times.size(), UINT32_MAX);
+  for (const auto &[row, thread] : distinct) {
+    Time own = thread == UINT32_MAX ? 0 : least[thread];
+    for (size_t i = 0; i < least.size(); ++i)
+      least[i] = least[i] < (*row)[i] ? least[i] : (*row)[i];
+    if (thread != UINT32_MAX)
+      least[thread] = own < times[thread] ? own : times[thread];
+  }
+  rows[agent] = std::make_shared<const Row>(std::move(least));
 }
 
 void Clocks::release(uint32_t first, LaneMask lanes, Released &into) {
@@ -90,10 +125,8 @@ void Clocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   if (from.isEmpty())
     return;
   RowRef old, joined;
-  for (unsigned lane = 0; lane < warpSize; ++lane) {
-    if (!(lanes >> lane & 1))
-      continue;
-    RowRef &row = rows[first + lane];
+  for (; lanes; lanes &= lanes - 1) {
+    RowRef &row = rows[first + __builtin_ctz(lanes)];
     if (row == from.share())
       continue;
     if (row != old) {
@@ -106,21 +139,18 @@ void Clocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
+/// That a lane has fenced its own accesses is so, whoever knows of it: rows stay shared.
 void Clocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
-  for (unsigned lane = 0; lane < warpSize; ++lane) {
-    if (!(lanes >> lane & 1))
-      continue;
-    uint32_t thread = first + lane;
-    Row row = *rows[thread];
-    for (size_t i = 0; i < count; ++i)
-      row[count + i] = row[count + i] < row[i] ? row[i] : row[count + i];
-    row[count + thread] = times[thread];
-    rows[thread] = std::make_shared<const Row>(std::move(row));
-  }
+  changeRows(first, lanes, [&](Row &row, LaneMask having) {
+    raise(row.data() + count, row.data(), count);
+    for (; having; having &= having - 1) {
+      uint32_t thread = first + __builtin_ctz(having);
+      row[count + thread] = times[thread];
+    }
+  });
   // What comes later is later than the fence.
   ++now;
-  for (unsigned lane = 0; lane < warpSize; ++lane)
-    if (lanes >> lane & 1)
-      times[first + lane] = now;
+  for (; lanes; lanes &= lanes - 1)
+    times[first + __builtin_ctz(lanes)] = now;
 }

@@ -64,10 +64,14 @@ public:
   void fork(uint32_t thread, uint32_t agent);
   /// What an agent has done so far, for learn().
   Time finish(uint32_t agent);
-  /// What `agent` has done up to `time` is before what `thread` does now.
-  void learn(uint32_t thread, uint32_t agent, Time time);
+  /// What `agent` has done up to `time` is before what lanes of the threads from `first` on do now.
+  void learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time);
+  /// An agent that acts for many threads at once, from then on: what all of them know is before that. `warps` are their firsts.
+  void gather(uint32_t agent, const std::vector<uint32_t> &warps);
 
 private:
+  template <typename Change> void changeRows(uint32_t first, LaneMask lanes, Change change);
+
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;

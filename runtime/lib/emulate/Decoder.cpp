@@ -164,6 +164,7 @@ static const std::unordered_map<std::string_view, Family> &families() {
     add(decodeAtomic, {"atom", "red"});
     add(decodeWarp, {"shfl", "vote", "match", "redux", "activemask", "elect"});
     add(decodeMatrix, {"mma"});
+    add(decodeWgmma, {"wgmma"});
     add(decodeMatrixMove, {"ldmatrix", "stmatrix", "movmatrix"});
     add(decodeAsyncCopy, {"cp"});
     add(decodeMbarrier, {"mbarrier"});
@@ -387,6 +388,7 @@ Program Decoder::finish() {
     instruction.in = program.slots.data() + instruction.firstIn;
     instruction.out = program.slots.data() + instruction.firstOut;
   }
+  watchRegisters(program);
   findMeetingPoints(program.code);
   return std::move(program);
 }

@@ -149,11 +149,16 @@ bool decodeWarp(Decoder &);
 bool decodeBarrier(Decoder &);
 bool decodeMatrix(Decoder &);
 bool decodeMatrixMove(Decoder &);
+bool decodeWgmma(Decoder &);
+bool decodeWgmmaOrder(Decoder &);
 bool decodeAsyncCopy(Decoder &);
 bool decodeCopiesArrive(Decoder &);
 bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
+
+/// Marks instructions that have a register which a wgmma has, or one that is moved to or from such a one.
+void watchRegisters(Program &program);
 
 /// For each branch the first instruction that all ways from it lead to; `nowhere` where they only meet in the end.
 void findMeetingPoints(std::vector<Instruction> &code);

@@ -14,7 +14,7 @@
 
 #include "emulate/Emulator.h"
 #include "emulate/Memory.h"
-#include <deque>
+#include "emulate/Warpgroup.h"
 
 namespace fsdprt::emulate {
 
@@ -32,7 +32,7 @@ struct Dim {
 
 /// What lanes wait for.
 struct Waiting {
-  enum Kind : uint8_t { Nothing, WarpBarrier, Barrier, ClusterBarrier, Phase } kind = Nothing;
+  enum Kind : uint8_t { Nothing, WarpBarrier, Barrier, ClusterBarrier, Phase, Product } kind = Nothing;
   LaneMask lanes = 0;    ///< that wait: others of the split were not active
   uint32_t barrier = 0;  ///< of Barrier: its number
   LaneMask mask = 0;     ///< of WarpBarrier
@@ -105,6 +105,7 @@ public:
   std::vector<const uint8_t *> observed; ///< per lane: where its last relaxed read was
   std::vector<BulkGroups> bulk;    ///< per lane, made at their first use
   std::vector<AsyncCopies> copies; ///< per lane, made at their first use
+  Products products;               ///< of wgmma
   uint64_t clusterPhase[warpSize] = {}; ///< of each lane's last barrier.cluster.arrive, plus one
   uint32_t currentPc() const { return splits[split].pc; }
 
@@ -168,6 +169,7 @@ public:
   const unsigned rank;
   Storage shared;
   std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<Warpgroup> warpgroups; ///< those that have used wgmma, and some before them
   NamedBarrier barriers[16];
   std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
 };
@@ -180,10 +182,12 @@ public:
 
   Grid &grid;
   const Dim index;
-  const uint32_t number; ///< over all launches, from 1
+  const uint32_t number;  ///< over all launches, from 1
+  const uint32_t threads; ///< of all warps, whole ones; behind them come their agents, and those of warpgroups
   Clocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
-  uint32_t agentOf(uint32_t thread) const { return clocks.threadCount() / 2 + thread; }
+  uint32_t agentOf(uint32_t thread) const { return threads + thread; }
+  uint32_t warpgroupAgent(uint32_t firstThread) const { return 2 * threads + firstThread / (4 * warpSize); }
   uint32_t liveThreads() const;
   /// Whether what another cluster did is ordered before what this one does.
   bool isBefore(const Cell::Access &other) const;

@@ -50,6 +50,9 @@ struct Instruction {
   Handler run = nullptr;
   Flow flow = Flow::Plain;
   bool isGuardNegated = false;
+  bool isWgmma = false;
+  bool isWatched = false;  ///< it has registers that a wgmma has, too
+  bool isRenaming = false; ///< and does nothing but move one to another
   uint8_t modifier = 0, modifier2 = 0; ///< the handler's own
   uint16_t inCount = 0, outCount = 0;
   uint16_t uncheckedIns = 0; ///< at the end of `in`: those that the handler checks

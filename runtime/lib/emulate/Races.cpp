@@ -37,17 +37,26 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
+/// Of this cluster: lanes, whose agents are named as they are, or a warpgroup, whose agents are behind all others.
+std::string Access::nameOfThreads(const Cell::Access &access) const {
+  const Cluster &cluster = warp.block.cluster;
+  unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(), number = access.warp % all;
+  if (access.warp >= 2 * all)
+    for (const auto &block : cluster.blocks)
+      for (const auto &each : block->warps)
+        if (each->index % 4 == 0 && cluster.warpgroupAgent(each->firstThread) == access.warp * warpSize + __builtin_ctz(access.lanes))
+          return "the warpgroup of " + each->name();
+  const Warp &first = *cluster.blocks[number / warps]->warps[number % warps];
+  return format("%s of %s", warp.nameOfLanes(access.lanes).c_str(), &first == &warp ? "the same warp" : first.name().c_str());
+}
+
 void Access::reportRace(const Cell::Access &before, bool wasWrite, const Place &place, unsigned bytes, unsigned lane) const {
   const Cluster &cluster = warp.block.cluster;
   const Instruction &other = warp.program.code[before.instruction];
   std::string who = "another block";
-  bool isAgent = before.warp * warpSize >= cluster.clocks.threadCount() / 2;
-  if (before.group == cluster.number) {
-    unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(), number = before.warp % all;
-    const Warp &first = *cluster.blocks[number / warps]->warps[number % warps];
-    who = format("%s of %s", warp.nameOfLanes(before.lanes).c_str(),
-                 first.index == warp.index && &first.block == &warp.block ? "the same warp" : first.name().c_str());
-  }
+  bool isAgent = before.warp * warpSize >= cluster.threads;
+  if (before.group == cluster.number)
+    who = nameOfThreads(before);
   warp.fail(LaneMask(1) << lane, "data race: %s %u bytes at %s, which %s %s %s at line %u, with nothing between that orders the two",
             touch == Touch::Reads ? "reads" : "writes", bytes, describe(place).c_str(), who.c_str(),
             isAgent ? "asynchronously" : "has", wasWrite ? (isAgent ? "writes" : "written") : (isAgent ? "reads" : "read"),

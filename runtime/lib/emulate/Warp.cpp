@@ -330,6 +330,8 @@ bool Warp::execute(const Instruction &instruction, LaneMask active) {
   if (instruction.flow != Flow::Moves && isChecked && (active & ~known))
     for (unsigned k = 0, count = instruction.inCount - instruction.uncheckedIns; k < count; ++k)
       checkRead(instruction.in[k], active);
+  if (instruction.isWatched && !useRegisters(*this, instruction))
+    return false;
   Step step = instruction.run(*this, instruction, active);
   if (step == Step::Retries)
     return false;
@@ -365,6 +367,8 @@ void Warp::runSplit(uint64_t &turn) {
       if (splits[own].children)
         return;
     } else if (instruction.flow == Flow::Exit) {
+      if (active == live)
+        leaveWarpgroup(*this);
       ++here.pc;
       if (active)
         leave(active);
