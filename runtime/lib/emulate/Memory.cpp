@@ -27,34 +27,46 @@ void Shadow::splitBytes(Cell &cell) {
   if (cell.bytes)
     return;
   Cell each = cell;
-  each.moreReads = 0;
+  each.moreReads = each.weakWrite = 0;
   uint32_t first = bytes.size();
   bytes.insert(bytes.end(), 4, each);
-  for (unsigned k = 0; k < 4; ++k)
-    for (uint32_t at = cell.moreReads; at; at = chains[at].next) {
-      uint32_t added = addRead(Cell::Access(chains[at].read), bytes[first + k].moreReads);
-      bytes[first + k].moreReads = added;
-    }
+  for (unsigned k = 0; k < 4; ++k) {
+    for (uint32_t at = cell.moreReads; at; at = chains[at].next)
+      bytes[first + k].moreReads = chain(Cell::Access(chains[at].access), bytes[first + k].moreReads);
+    if (cell.weakWrite)
+      bytes[first + k].weakWrite = chain(Cell::Access(chains[cell.weakWrite].access), 0);
+  }
   cell.bytes = first;
 }
 
-uint32_t Shadow::addRead(const Cell::Access &read, uint32_t next) {
+uint32_t Shadow::chain(const Cell::Access &access, uint32_t next) {
   uint32_t index = freeChain;
   if (index)
     freeChain = chains[index].next;
   else
     index = chains.size(), chains.emplace_back();
-  chains[index] = {read, next};
+  chains[index] = {access, next};
   return index;
+}
+
+void Shadow::drop(uint32_t &first) {
+  while (uint32_t index = first) {
+    first = chains[index].next;
+    chains[index].next = freeChain;
+    freeChain = index;
+  }
 }
 
 void Shadow::dropReads(Cell &cell) {
   cell.read.group = 0;
-  while (uint32_t index = cell.moreReads) {
-    cell.moreReads = chains[index].next;
-    chains[index].next = freeChain;
-    freeChain = index;
-  }
+  drop(cell.moreReads);
+}
+
+void Shadow::keepWeakWrite(Cell &cell) {
+  if (!cell.write.group || cell.write.isStrong)
+    return;
+  dropWeakWrite(cell);
+  cell.weakWrite = chain(cell.write, 0);
 }
 
 void Shadow::clear() {

@@ -31,6 +31,7 @@ struct Cell {
   Access write, read;
   Access foreignRead;     ///< the last one of another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
+  uint32_t weakWrite = 0; ///< the same: of the last weak write, if `write` is a strong one behind it
   uint32_t bytes = 0;     ///< index of four cells, one per byte, into Shadow::byteCells, or 0
 };
 
@@ -44,14 +45,19 @@ public:
   void clear();
 
   struct Chained {
-    Cell::Access read;
+    Cell::Access access;
     uint32_t next;
   };
   std::vector<Chained> chains{1};
-  uint32_t addRead(const Cell::Access &read, uint32_t next);
+  uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
+  /// The write that is there becomes one that others are behind, or there is none.
+  void keepWeakWrite(Cell &cell);
+  void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
 private:
+  void drop(uint32_t &first);
+
   uint32_t freeChain = 0;
   std::vector<std::unique_ptr<Cell[]>> pages;
   std::vector<Cell> bytes{4};

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Memory Consistency Model": two accesses to the same bytes, at least one of which writes, are a race unless one
-// is ordered before the other or both are strong. Per word the last write is known, and the reads since; a read that is
+// is ordered before the other or both are strong. Per word the last write is known, the last weak one, and the reads since; a read that is
 // ordered before the newest one need not be, since what is ordered behind the newest is behind both.
 //
 // The async proxy sees what ordinary stores wrote only behind a proxy fence.
@@ -37,7 +37,8 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
-/// Of this cluster: lanes, whose agents are named as they are, or a warpgroup, whose agents are behind all others.
+/// Of this cluster: lanes, whose agents of cp.async are named as they are; a warpgroup, whose agents are behind all others;
+/// or a bulk copy, for which whatever agent was next acted.
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(), number = access.warp % all;
@@ -46,6 +47,8 @@ std::string Access::nameOfThreads(const Cell::Access &access) const {
       for (const auto &each : block->warps)
         if (each->index % 4 == 0 && cluster.warpgroupAgent(each->firstThread) == access.warp * warpSize + __builtin_ctz(access.lanes))
           return "the warpgroup of " + each->name();
+  if (access.isAsync && access.warp >= all)
+    return "a copy";
   const Warp &first = *cluster.blocks[number / warps]->warps[number % warps];
   return format("%s of %s", warp.nameOfLanes(access.lanes).c_str(), &first == &warp ? "the same warp" : first.name().c_str());
 }
@@ -99,12 +102,12 @@ void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, u
   } else if (last.group && !isOrdered(last, thread)) {
     Shadow &shadow = place.storage->shadow;
     for (uint32_t at = cell.moreReads; at; at = shadow.chains[at].next)
-      if (shadow.chains[at].read.warp == last.warp && !(shadow.chains[at].read.lanes & ~last.lanes)) {
-        shadow.chains[at].read = last;
+      if (shadow.chains[at].access.warp == last.warp && !(shadow.chains[at].access.lanes & ~last.lanes)) {
+        shadow.chains[at].access = last;
         last = now;
         return;
       }
-    uint32_t added = shadow.addRead(last, cell.moreReads);
+    uint32_t added = shadow.chain(last, cell.moreReads);
     cell.moreReads = added;
   }
   last = now;
@@ -113,6 +116,8 @@ void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, u
 void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned lane, uint32_t thread, bool isSameValue) {
   const Cluster &cluster = warp.block.cluster;
   checkAgainst(cell.write, true, place, bytes, lane, thread, isSameValue);
+  if (cell.weakWrite)
+    checkAgainst(place.storage->shadow.chains[cell.weakWrite].access, true, place, bytes, lane, thread, isSameValue);
   Cell::Access now;
   now.group = cluster.number;
   now.time = cluster.clocks.timeOf(thread);
@@ -126,9 +131,14 @@ void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned 
   checkAgainst(cell.read, false, place, bytes, lane, thread, true);
   checkAgainst(cell.foreignRead, false, place, bytes, lane, thread, true);
   for (uint32_t at = cell.moreReads; at; at = place.storage->shadow.chains[at].next)
-    checkAgainst(place.storage->shadow.chains[at].read, false, place, bytes, lane, thread, true);
-  place.storage->shadow.dropReads(cell);
+    checkAgainst(place.storage->shadow.chains[at].access, false, place, bytes, lane, thread, true);
+  Shadow &shadow = place.storage->shadow;
+  shadow.dropReads(cell);
   cell.foreignRead.group = 0;
+  if (isStrong)
+    shadow.keepWeakWrite(cell);
+  else
+    shadow.dropWeakWrite(cell);
   cell.write = now;
 }
 

@@ -119,3 +119,28 @@ TEST(EmulateRace, FlagsWithReleaseAndAcquire) {
   EXPECT_TRUE(says(run("st.release.cta.shared.b32", "ld.relaxed.cta.shared.b32"), "data race"));
   EXPECT_TRUE(says(run("st.shared.b32", "ld.acquire.cta.shared.b32"), "data race"));
 }
+
+/// A strong write behind a weak one of the same thread hides it from nobody.
+TEST(EmulateRace, AWeakWriteBeforeAStrongOne) {
+  auto body = [](const std::string &barrier) {
+    return std::string(outElement) + R"(
+      setp.ge.u32 %p1, %r0, 32; @%p1 bra other;
+      setp.ne.u32 %p2, %r0, 0; @%p2 bra meet;
+      st.shared.b32 [tile], 0; atom.shared.add.u32 %r1, [tile], 1;
+    meet: )" + barrier + R"( bra done;
+    other: )" + barrier + R"( atom.shared.add.u32 %r2, [tile], 1;
+    done:)";
+  };
+  EXPECT_EQ(errorOfBlock(body("bar.sync 0;"), 64, tile), "");
+  EXPECT_TRUE(says(errorOfBlock(body(""), 64, tile), "data race: writes 4 bytes at shared memory + 0x0, which lane 0 of warp 0"));
+}
+
+TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
+  auto body = [](const std::string &barrier) {
+    return R"(
+      mov.u32 %r0, %tid.x; setp.ne.u32 %p1, %r0, 0; @%p1 bra ready; mbarrier.init.shared.b64 [tile], 2; mbarrier.arrive.shared.b64 _, [tile];
+    ready: )" + barrier + " setp.eq.u32 %p2, %r0, 32; @%p2 mbarrier.arrive.shared.b64 _, [tile];";
+  };
+  EXPECT_EQ(errorOfBlock(body("bar.sync 0;"), 64, ".shared .align 8 .b8 tile[8];"), "");
+  EXPECT_TRUE(says(errorOfBlock(body("bar.warp.sync -1;"), 64, ".shared .align 8 .b8 tile[8];"), "data race: writes 8 bytes"));
+}
