@@ -8,39 +8,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EmulateFixture.h"
-#include "emulate/Formats.h"
+#include "EmulateInputs.h"
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <random>
 
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
-
-static std::string read(const std::string &name) {
-  std::ifstream file(std::string(FSDPRT_EMULATE_INPUTS) + "/" + name);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-static std::vector<uint16_t> randomBrains(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<uint16_t> values(count);
-  for (uint16_t &value : values)
-    value = Brain::narrow(float(int(random() % 2001) - 1000) / 1000);
-  return values;
-}
-
-/// `text` without the n-th line that has `part` in it; "" if there is none.
-static std::string without(const std::string &text, const std::string &part, unsigned n) {
-  size_t at = text.find(part);
-  for (; n && at != std::string::npos; --n)
-    at = text.find(part, at + 1);
-  if (at == std::string::npos)
-    return "";
-  std::string changed = text;
-  return changed.replace(at, part.size(), "//");
-}
 
 //===- Product ------------------------------------------------------------===//
 
@@ -48,7 +20,7 @@ TEST(EmulateKernel, ProductOfMatrices) {
   const unsigned m = 128, n = 256, k = 96;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c(m * n, NAN);
-  Emulator emulator("gemm.ptx", read("gemm-sm80.ptx"));
+  Emulator emulator("gemm.ptx", readInput("gemm-sm80.ptx"));
   Launch launch;
   launch.entry = "gemm_sm80";
   launch.grid[0] = n / 128, launch.grid[1] = m / 128, launch.block[0] = 256, launch.dynamicSharedBytes = 65536;
@@ -113,7 +85,7 @@ public:
 
 TEST(EmulateKernel, CausalAttention) {
   Attention attention;
-  Counters counters = attention.run(read("attention-sm80.ptx"));
+  Counters counters = attention.run(readInput("attention-sm80.ptx"));
   EXPECT_EQ(counters.bankConflicts, 0u);
   EXPECT_EQ(counters.divergentBranches, 0u);
   double worst = 0;
@@ -128,11 +100,11 @@ TEST(EmulateKernel, CausalAttention) {
 
 /// Every barrier and every wait of the kernel is needed, and the emulator says so.
 TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
-  std::string text = read("attention-sm80.ptx");
+  std::string text = readInput("attention-sm80.ptx");
   unsigned planted = 0;
   for (const char *part : {"bar.sync \t0;", "cp.async.wait_group \t1;"})
     for (unsigned n = 0;; ++n) {
-      std::string changed = without(text, part, n);
+      std::string changed = replaced(text, part, n, "//");
       if (changed.empty())
         break;
       std::string message = messageOf([&] { Attention().run(changed); });
@@ -146,7 +118,7 @@ TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
 TEST(EmulateKernel, ASequenceThatIsTooLongIsOutOfBounds) {
   Attention attention;
   attention.k.resize(attention.k.size() - Attention::size);
-  std::string message = messageOf([&] { attention.run(read("attention-sm80.ptx")); });
+  std::string message = messageOf([&] { attention.run(readInput("attention-sm80.ptx")); });
   EXPECT_NE(message.find("out of bounds"), std::string::npos) << message;
   EXPECT_NE(message.find("behind K"), std::string::npos) << message;
 }
