@@ -17,6 +17,7 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["FSDP_SOURCE"] = config.fsdp_src_root
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%S_ROOT", config.fsdp_src_root))
+config.substitutions.append(("%lib", os.path.join(config.fsdp_obj_root, "lib")))
 
 # Third-party model IR beside the checkout; tests that need it are unsupported without it.
 models = os.environ.get("FSDP_MODELS", os.path.join(config.fsdp_src_root, "..", "shared", "models"))

@@ -14,7 +14,15 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-Emulator::Emulator(std::string name, std::string text) : parsed(parse(std::move(name), std::move(text))) { placeVariables(); }
+Emulator::Emulator(std::string name, std::string text, std::shared_ptr<Memory> memory)
+    : parsed(parse(std::move(name), std::move(text))), all(std::move(memory)) {
+  placeVariables();
+}
+
+Emulator::~Emulator() {
+  for (auto &[variable, storage] : variables)
+    memory().release(*storage);
+}
 
 /// PTX ISA, "Initializers": what has no initial value is zero.
 void Emulator::placeVariables() {

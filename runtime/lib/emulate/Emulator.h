@@ -62,9 +62,13 @@ struct Counters {
 
 class Emulator {
 public:
-  Emulator(std::string name, std::string text);
+  /// Several modules may share a memory.
+  Emulator(std::string name, std::string text, std::shared_ptr<Memory> memory = std::make_shared<Memory>());
+  ~Emulator();
+  Emulator(const Emulator &) = delete;
+  Emulator &operator=(const Emulator &) = delete;
   const Module &module() const { return *parsed; }
-  Memory &memory() { return all; }
+  Memory &memory() { return *all; }
   const Program &program(const std::string &entry);
   /// The bytes of a variable in global or constant memory.
   Storage &variable(const std::string &name);
@@ -74,7 +78,7 @@ private:
   void placeVariables();
 
   std::unique_ptr<Module> parsed;
-  Memory all;
+  std::shared_ptr<Memory> all;
   std::map<std::string, Program> programs;
   Variables variables;
 };
