@@ -37,7 +37,6 @@ using namespace mlir::fsdp::tile;
 static constexpr int64_t mostRows = 96, mostCols = 128;
 /// Elements behind a tile that fragments may read.
 static constexpr int64_t slack = 64;
-static constexpr double log2e = 0x1.71547652b82fep0;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {

@@ -22,19 +22,10 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-Shape attention::getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v) {
-  return {q.getDimSize(0), q.getDimSize(1), k.getDimSize(1), q.getDimSize(1) / k.getDimSize(1),
-          q.getDimSize(2), k.getDimSize(2), q.getDimSize(3), v.getDimSize(3)};
-}
-
 Part Plan::take(int64_t rows, int64_t stride, int64_t bytes) {
   Part part{workerBytes, stride};
   workerBytes = llvm::alignTo(workerBytes + rows * stride * bytes, 64);
   return part;
-}
-
-Site attention::siteOf(CodeBuilder &b, const Head &head) {
-  return {head.batch, head.head, b.constant(0), b.constant(0), {}, {}, 0};
 }
 
 int64_t Plan::takeShared(int64_t bytes) {
@@ -67,28 +58,11 @@ Pointer Emitter::scratch(const Part &part, Type type) {
   return {b.address({worker.base, b.getI8Type(), b.constant(part.offset)}), type, b.constant(0)};
 }
 
-/// `range` where it stands for a unit; 64-bit numbers of blocks.
-SmallVector<Value> Emitter::boundsOf(const TileRange &range, KeptFunction &mask, const Head &head, Value first, Value last) {
-  auto index = [&](Value v) -> Value { return arith::IndexCastOp::create(b, b.loc, b.getIndexType(), v); };
-  auto scalar = [&](Value v) -> Value {
-    ScoreFunction::Values values = mask.unit;
-    Value emitted = mask.function.emit(b, v, siteOf(b, head), values);
-    if (v.getType().isIndex())
-      return arith::IndexCastOp::create(b, b.loc, v.getType(), emitted);
-    return emitted.getType() == v.getType() ? emitted : Value(arith::ExtSIOp::create(b, b.loc, v.getType(), emitted));
-  };
-  TileSymbols<Value> symbols{index(first), index(last), index(head.batch), index(head.head), scalar};
-  SmallVector<Value> bounds;
-  for (const TileExpr &expr : {range.begin, range.fullBegin, range.fullEnd, range.end})
-    bounds.push_back(arith::IndexCastOp::create(b, b.loc, b.getI64Type(), expr.emit(b, b.loc, symbols)));
-  return bounds;
-}
-
 void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
                         function_ref<void(Value, Value)> body) {
   Pointer all = scratch(part, b.getI64Type());
   for (auto [number, range] : llvm::enumerate(ranges))
-    for (auto [i, bound] : llvm::enumerate(boundsOf(range, mask, head, first, last)))
+    for (auto [i, bound] : llvm::enumerate(emitBounds(b, range, mask.function, mask.unit, head, first, last)))
       b.store(bound, b.shift(all, b.constant(4 * number + i)));
   auto of = [&](Value number, int64_t i) { return b.load(b.getI64Type(), b.shift(all, b.add(b.mul(number, 4), i))); };
   b.loop(b.constant(0), b.constant(ranges.size()), 1, [&](Value number) {
@@ -109,8 +83,7 @@ KeptFunction Emitter::keep(Region &region, unsigned scores, ValueRange captures)
   SmallVector<Captured> captured;
   for (Value capture : captures)
     captured.push_back({binding(capture), cast<RankedTensorType>(capture.getType())});
-  int64_t extents[] = {shape.batch, shape.heads, shape.rows, shape.cols};
-  KeptFunction f(ScoreFunction(region, scores, extents, captured));
+  KeptFunction f(ScoreFunction(region, scores, shape.extents(), captured));
   if (f.function.empty())
     return f;
   auto bytes = [&](Value value) { return std::max(1u, f.function.typeOf(value).getIntOrFloatBitWidth() / 8); };

@@ -9,7 +9,6 @@
 
 #include "AttentionPlan.h"
 #include "fsdp/Codegen/Codegen.h"
-#include "fsdp/Codegen/Tile/ScoreFunction.h"
 
 namespace mlir::fsdp::attention {
 
@@ -20,14 +19,6 @@ struct KeptFunction {
   SmallVector<Part> rows, columns;
   tile::ScoreFunction::Values unit;
 };
-
-/// A head of one batch: 64-bit scalars.
-struct Head {
-  Value batch, head, kvHead;
-};
-
-/// Where an element of a head stands before anything of it is known.
-tile::Site siteOf(CodeBuilder &b, const Head &head);
 
 /// Pointers and functions of one phase.
 class Emitter {
@@ -54,7 +45,6 @@ public:
   /// side meets; `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
                  function_ref<void(Value, Value)> body);
-  SmallVector<Value> boundsOf(const TileRange &range, KeptFunction &mask, const Head &head, Value first, Value last);
   /// The lanes of a site that are kept: in range, and kept by the mask.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow, const tile::Site &site, Value col);
   /// Rows of wide numbers times `factor` to rows of a tensor, from `firstRow` on.

@@ -35,7 +35,6 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-static constexpr double log2e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {

@@ -13,16 +13,10 @@
 #ifndef FSDP_LIB_CODEGEN_ATTENTIONPLAN_H
 #define FSDP_LIB_CODEGEN_ATTENTIONPLAN_H
 
+#include "AttentionShape.h"
 #include "fsdp/Codegen/Tile/CpuTiles.h"
-#include "fsdp/IR/FSDP.h"
 
 namespace mlir::fsdp::attention {
-
-/// Sizes of both ops.
-struct Shape {
-  int64_t batch, heads, kvHeads, group, rows, cols, dim, valueDim;
-};
-Shape getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v);
 
 /// A part of a worker's scratch.
 struct Part {

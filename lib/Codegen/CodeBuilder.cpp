@@ -21,31 +21,59 @@ Type fsdp::withElement(Type type, Type element) {
 }
 
 Value CodeBuilder::constant(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 64); }
+Value CodeBuilder::constantLike(Value like, int64_t value) {
+  return arith::ConstantOp::create(*this, loc, getIntegerAttr(like.getType(), value));
+}
 Value CodeBuilder::boolean(bool value) { return arith::ConstantIntOp::create(*this, loc, value, 1); }
 Value CodeBuilder::add(Value a, Value b) { return createOrFold<arith::AddIOp>(loc, a, b); }
 Value CodeBuilder::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(loc, a, b); }
-Value CodeBuilder::mul(Value a, int64_t b) { return mul(a, constant(b)); }
+Value CodeBuilder::mul(Value a, int64_t b) { return mul(a, constantLike(a, b)); }
 Value CodeBuilder::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(loc, a, b); }
-Value CodeBuilder::div(Value a, int64_t b) { return createOrFold<arith::DivUIOp>(loc, a, constant(b)); }
-Value CodeBuilder::rem(Value a, int64_t b) { return createOrFold<arith::RemUIOp>(loc, a, constant(b)); }
+Value CodeBuilder::div(Value a, int64_t b) { return createOrFold<arith::DivUIOp>(loc, a, constantLike(a, b)); }
+Value CodeBuilder::rem(Value a, int64_t b) { return createOrFold<arith::RemUIOp>(loc, a, constantLike(a, b)); }
 Value CodeBuilder::min(Value a, Value b) { return createOrFold<arith::MinSIOp>(loc, a, b); }
 Value CodeBuilder::max(Value a, Value b) { return createOrFold<arith::MaxSIOp>(loc, a, b); }
 Value CodeBuilder::isLess(Value a, Value b) {
   return createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, a, b);
 }
 Value CodeBuilder::isEqual(Value a, int64_t b) {
-  return createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, a, constant(b));
+  return createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, a, constantLike(a, b));
 }
 Value CodeBuilder::both(Value a, Value b) { return createOrFold<arith::AndIOp>(loc, a, b); }
 Value CodeBuilder::select(Value condition, Value a, Value b) {
   return createOrFold<arith::SelectOp>(loc, condition, a, b);
 }
 
+Value CodeBuilder::larger(Value a, Value b) {
+  return select(arith::CmpFOp::create(*this, loc, arith::CmpFPredicate::OGT, a, b), a, b);
+}
+
 void CodeBuilder::loop(Value from, Value to, int64_t step, function_ref<void(Value)> body) {
-  auto op = scf::ForOp::create(*this, loc, from, to, constant(step));
+  auto op = scf::ForOp::create(*this, loc, from, to, constantLike(from, step));
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   body(op.getInductionVar());
+}
+
+CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, ValueRange first,
+                                       function_ref<Carried(Value, ValueRange)> body) {
+  auto op = scf::ForOp::create(*this, loc, from, to, constantLike(from, step), first);
+  InsertionGuard guard(*this);
+  setInsertionPointToStart(op.getBody());
+  Carried last = body(op.getInductionVar(), op.getRegionIterArgs());
+  scf::YieldOp::create(*this, loc, last);
+  return Carried(op.getResults());
+}
+
+CodeBuilder::Carried CodeBuilder::choose(Value condition, TypeRange types, function_ref<Carried()> then,
+                                         function_ref<Carried()> otherwise) {
+  auto op = scf::IfOp::create(*this, loc, types, condition, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  InsertionGuard guard(*this);
+  for (auto [block, branch] : {std::pair(op.thenBlock(), then), std::pair(op.elseBlock(), otherwise)}) {
+    setInsertionPointToEnd(block);
+    scf::YieldOp::create(*this, loc, branch());
+  }
+  return Carried(op.getResults());
 }
 
 void CodeBuilder::when(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {

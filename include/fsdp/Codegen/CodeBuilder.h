@@ -32,9 +32,11 @@ public:
   CodeBuilder(Location loc, MLIRContext *context) : OpBuilder(context), loc(loc) {}
 
   Value constant(int64_t value);
+  /// An integer of the type of `like`.
+  Value constantLike(Value like, int64_t value);
   Value boolean(bool value);
   Value add(Value a, Value b);
-  Value add(Value a, int64_t b) { return add(a, constant(b)); }
+  Value add(Value a, int64_t b) { return add(a, constantLike(a, b)); }
   Value sub(Value a, Value b);
   Value mul(Value a, int64_t b);
   Value mul(Value a, Value b);
@@ -46,10 +48,21 @@ public:
   Value isEqual(Value a, int64_t b);
   Value both(Value a, Value b);
   Value select(Value condition, Value a, Value b);
+  Value addf(Value a, Value b) { return createOrFold<arith::AddFOp>(loc, a, b); }
+  Value subf(Value a, Value b) { return createOrFold<arith::SubFOp>(loc, a, b); }
+  Value mulf(Value a, Value b) { return createOrFold<arith::MulFOp>(loc, a, b); }
+  Value fma(Value a, Value b, Value c) { return LLVM::FMAOp::create(*this, loc, a, b, c); }
+  /// The larger; b when one of them is NaN.
+  Value larger(Value a, Value b);
 
+  using Carried = SmallVector<Value>;
   /// for (i = from; i < to; i += step) body(i)
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
+  /// The same with values that go from turn to turn; those of the last.
+  Carried loop(Value from, Value to, int64_t step, ValueRange first, function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
+  /// What one of two branches gives.
+  Carried choose(Value condition, TypeRange types, function_ref<Carried()> then, function_ref<Carried()> otherwise);
 
   Value address(const Pointer &place);
   Pointer shift(const Pointer &place, Value by) { return {place.base, place.type, add(place.index, by)}; }

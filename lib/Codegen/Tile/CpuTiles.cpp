@@ -68,10 +68,6 @@ Value CpuTiles::number(double value, int64_t lanes) {
   return arith::ConstantOp::create(*this, loc, attr);
 }
 
-Value CpuTiles::larger(Value a, Value b) {
-  return select(arith::CmpFOp::create(*this, loc, arith::CmpFPredicate::OGT, a, b), a, b);
-}
-
 Value CpuTiles::exp2(Value x) {
   if (numbers.wide.isF64())
     return math::Exp2Op::create(*this, loc, x);

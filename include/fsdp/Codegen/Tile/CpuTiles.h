@@ -73,12 +73,6 @@ public:
 
   //===--- Scalars and vectors of the wide type ----------------------------===//
   Value number(double value, int64_t lanes = 0);
-  Value addf(Value a, Value b) { return createOrFold<arith::AddFOp>(loc, a, b); }
-  Value subf(Value a, Value b) { return createOrFold<arith::SubFOp>(loc, a, b); }
-  Value mulf(Value a, Value b) { return createOrFold<arith::MulFOp>(loc, a, b); }
-  Value fma(Value a, Value b, Value c) { return LLVM::FMAOp::create(*this, loc, a, b, c); }
-  /// The larger; b when one of them is NaN.
-  Value larger(Value a, Value b);
   /// 2^x, x <= 1; 0 below 2^-125 (f64: 2^-1021).
   Value exp2(Value x);
   Value broadcastLoad(const Pointer &place, int64_t lanes) { return splat(load(place.type, place), lanes); }
