@@ -76,7 +76,7 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
   }
 }
 
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+void fsdp::optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;

@@ -21,6 +21,7 @@
 
 #include "fsdp/Codegen/Lowering.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 using namespace mlir;
@@ -222,7 +223,7 @@ void fsdp::storeBf16AsBits(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)
-    if (isa_and_nonnull<x86vector::X86VectorDialect, LLVM::LLVMDialect>(op->getDialect()))
+    if (isa_and_nonnull<x86vector::X86VectorDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
       wrapInstruction(op, kept);
   SmallVector<Operation *> casts;
   module.walk([&](Operation *op) {

@@ -94,6 +94,29 @@ FailureOr<Image> fsdp::compileKernels(ModuleOp planned, const CompileOptions &op
   return image;
 }
 
+LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os) {
+  PhaseTimer timer(options.timing, "codegen");
+  FailureOr<GpuTarget> target = GpuTarget::get(options.target, planned.getLoc());
+  if (failed(target))
+    return failure();
+  GpuOptions gpu = options.gpu;
+  gpu.assemble = what != "kernel-mlir";
+  FailureOr<GpuImage> image = compileGpuImage(planned, *target, gpu);
+  if (failed(image))
+    return failure();
+  if (image->kernels.empty())
+    return success();
+  if (what == "sass-stats") {
+    if (image->reports.empty())
+      return emitError(planned.getLoc()) << "sass-stats is what ptxas says, and there is none in PATH, CUDA_HOME or /usr/local/cuda";
+    printStatistics(*image, os);
+    return success();
+  }
+  printLaunches(*image, os);
+  os << (what == "ptx" ? image->ptx : image->mlir);
+  return success();
+}
+
 LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options,
                                   StringRef path) {
   PhaseTimer timer(options.timing, "package");

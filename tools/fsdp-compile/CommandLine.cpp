@@ -36,6 +36,9 @@ EXAMPLES
   The IR after a phase:
     fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
 
+  The kernels that there are for a GPU:
+    fsdp-compile gpt.mlir --mesh=shard=2 --param-dtype=bf16 --target=sm_80 --emit=ptx
+
 THE MODEL
   One public function of static shapes that returns the loss (or logits, with --attach-loss). Attributes of its arguments:
     fsdp.param = "h.0.weight"   a parameter; without any: --params, --params-file, or all floats before the first integers
@@ -172,6 +175,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.cluster = line.cluster;
   options.target = line.target;
   options.targetCpu = line.targetCpu;
+  options.gpu.assemblerSeconds = line.ptxasTimeout;
+  options.gpu.spills = line.spills == "ignore" ? SpillPolicy::Ignore : line.spills == "error" ? SpillPolicy::Error : SpillPolicy::Warn;
   options.threadsPerRank = line.threads;
   options.learningRate = line.lr;
   options.dumpDirectory = line.dumpTo;
@@ -235,6 +240,30 @@ std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::func
   return std::nullopt;
 }
 
+/// Of --target, --emit and --spills.
+static std::optional<std::string> checkTarget(const CommandLine &line) {
+  bool isGpu = GpuTarget::isKnown(line.target);
+  if (line.target != "cpu" && line.target != "reference" && !isGpu)
+    return "--target=" + line.target + ": expected cpu, reference, " + GpuTarget::getNames();
+  if (isGpu && line.emit.empty())
+    return "--target=" + line.target + " writes no artifact yet: give --emit=ptx, kernel-mlir or sass-stats";
+  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" && line.emit != "sass-stats")
+    return "--emit=" + line.emit + ": expected ptx, kernel-mlir or sass-stats";
+  if (!line.emit.empty() && !isGpu)
+    return "--emit=" + line.emit + " is of GPU kernels: give --target=" + GpuTarget::getNames();
+  if (line.spills != "ignore" && line.spills != "warn" && line.spills != "error")
+    return "--spills=" + line.spills + ": expected ignore, warn or error";
+  if (line.ptxasTimeout < 1 || line.ptxasTimeout > 86400)
+    return "--ptxas-timeout=" + std::to_string(line.ptxasTimeout) + ": expected 1 to 86400 seconds";
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout)})
+    if (option->getNumOccurrences() && !isGpu)
+      return "--" + option->ArgStr.str() + " is of GPU kernels: give --target and --emit";
+  if (!line.emit.empty() && (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
+                             !line.report.empty() || !line.whatIf.empty()))
+    return std::string("--emit prints kernels and nothing else: leave out -o, --compile-to, --explain, --report and --what-if");
+  return std::nullopt;
+}
+
 std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   bool known = line.compileTo.empty() || line.compileTo == "codegen" ||
                llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
@@ -251,8 +280,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
       return std::string("--ignore-index is of the loss that --attach-loss=cross_entropy adds; a loss in the model "
                          "brings its own");
   }
-  if (line.target != "cpu" && line.target != "reference")
-    return "--target=" + line.target + ": expected cpu or reference";
+  if (std::optional<std::string> problem = checkTarget(line))
+    return problem;
   if (line.raiseAttention != "true" && line.raiseAttention != "false" && line.raiseAttention != "assume-keys")
     return "--raise-attention=" + line.raiseAttention + ": expected true, false or assume-keys";
   if (!spellReshard(line.reshard))
@@ -299,7 +328,7 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return std::string("--what-if compares plans and writes none: leave out -o, --report and --compile-to");
   if (!line.whatIf.empty() && line.explain.getNumOccurrences())
     return std::string("--what-if prints a table of its own: leave out --explain");
-  bool tells = line.explain.getNumOccurrences() || !line.report.empty() || !line.whatIf.empty();
+  bool tells = line.explain.getNumOccurrences() || !line.report.empty() || !line.whatIf.empty() || !line.emit.empty();
   if (line.outFile.empty() && (!tells || !line.compileTo.empty()))
     return "no output: give -o OUT.fsdp, or --explain or --report for the plan alone" +
            (line.input == "-" ? std::string("; the model comes from stdin when no IN.mlir is given, see --help") : std::string());

@@ -253,8 +253,16 @@ struct CommandLine {
       cl::init("0"), cl::value_desc("BYTES"), cl::cat(sharding)};
   cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
                                cl::value_desc("FILE.json"), cl::cat(sharding)};
-  cl::opt<std::string> target{"target", cl::desc("cpu (default), or reference: the slow oracle"), cl::init("cpu"),
-                              cl::cat(output)};
+  cl::opt<std::string> target{"target",
+                              cl::desc("cpu (default), reference: the slow oracle, or with --emit a GPU: sm_80, sm_90a or sm_100a"),
+                              cl::init("cpu"), cl::cat(output)};
+  cl::opt<std::string> emit{"emit",
+                            cl::desc("Print the kernels that there are for a GPU --target, instead of an artifact: ptx, kernel-mlir "
+                                     "(before their lowering) or sass-stats (what ptxas says of them); see docs/GpuKernels.md"),
+                            cl::value_desc("WHAT"), cl::cat(output)};
+  cl::opt<std::string> spills{"spills", cl::desc("GPU kernels whose registers spill: ignore, warn (default) or error"),
+                              cl::init("warn"), cl::cat(output)};
+  cl::opt<int> ptxasTimeout{"ptxas-timeout", cl::desc("Seconds that ptxas may take (default 120)"), cl::init(120), cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
                                  cl::cat(output)};
   cl::opt<int64_t> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),

@@ -187,7 +187,7 @@ static int compile(const CommandLine &line, const FileOptions &file) {
     return badUsage;
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
-  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo, report = line.report;
+  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo, report = line.report, emit = line.emit;
   const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes",
              noCode = line.noCode;
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
@@ -201,6 +201,8 @@ static int compile(const CommandLine &line, const FileOptions &file) {
   SmallVector<DtypeRow> dtypes;
   if (failed(runPhasesWithin(module, options, compileTo, explains || !report.empty() ? &dtypes : nullptr)))
     return badUsage;
+  if (!emit.empty())
+    return succeeded(printGpuKernels(*module, options, emit, llvm::outs())) ? 0 : 1;
   if (!compileTo.empty() && compileTo != "codegen") // IR
     return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
   if (compileTo == "codegen")

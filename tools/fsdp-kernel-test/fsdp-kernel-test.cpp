@@ -11,6 +11,8 @@
 //  2. compiled for --also-cpu, when that is given: the same bits again;
 //  3. by the oracle in f64: within a bound per element type.
 //
+// With --device=emulate kernels are compiled to PTX and run in the emulator instead of 1 and 2.
+//
 // No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
 // the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written,
 // and scratch, begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
@@ -22,8 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Buffers.h"
-#include "fsdp/Codegen/Codegen.h"
+#include "Subject.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/Parser/Parser.h"
@@ -33,11 +34,8 @@
 #include "llvm/Support/InitLLVM.h"
 #include <chrono>
 #include <cmath>
-#include <dlfcn.h>
 #include <map>
 #include <random>
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -53,6 +51,8 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
     fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          a second CPU has to give the same bits
     fsdp-kernel-test planned.mlir --error-factor=2              errors against those of the oracle in low precision
     fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
+    fsdp-kernel-test attention.mlir --device=emulate --target=sm_80
+                                                                PTX in the emulator, with all of its checks
 
   Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
   [0, n), fsdp.values = dense<..> for values, or for those that must come out, fsdp.from = ["kernel", i]
@@ -64,7 +64,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
-  std::string inputFile, targetCpu, alsoCpu, only, saveImage;
+  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage;
   std::optional<double> tolerance, errorFactor;
   double floor;
   bool times, bench, widen;
@@ -74,6 +74,8 @@ struct Options {
 static void parseOptions(int argc, char **argv) {
   static cl::OptionCategory category("Options");
   static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category));
+  static cl::opt<std::string> device("device", cl::init("cpu"), cl::desc("Where kernels run: cpu (default), or emulate: PTX for --target, with all checks of the emulator"), cl::cat(category));
+  static cl::opt<std::string> target("target", cl::init("sm_80"), cl::desc("Chip to compile for, with --device=emulate (default sm_80)"), cl::cat(category));
   static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category));
   static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category));
   static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"), cl::cat(category));
@@ -87,29 +89,12 @@ static void parseOptions(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
-  options = {inputFile, targetCpu, alsoCpu, only, saveImage, {}, {}, floor, times || bench, bench, widen};
+  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, {}, {}, floor, times || bench, bench, widen};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
   if (errorFactor.getNumOccurrences())
     options.errorFactor = errorFactor;
 }
-
-using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
-
-namespace {
-struct Library {
-  void *handle = nullptr;
-  const Image &image;
-  explicit Library(const Image &image) : image(image) {
-    int file = memfd_create("kernels", 0);
-    if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
-      handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-      llvm::errs() << "error: the image cannot be loaded: " << dlerror() << "\n";
-    // The file stays open: the loader takes an image of the same path for the same.
-  }
-};
-} // namespace
 
 /// The attribute `fsdp.values` of an argument, none when its type is another.
 static DenseElementsAttr valuesOf(BlockArgument argument) {
@@ -152,13 +137,13 @@ static LogicalResult verifySources(ArrayRef<func::FuncOp> kernels) {
 namespace {
 /// Kernels that compute slowly in f64, on inputs by number of the draw.
 class Oracle {
-  Library &library;
+  Subject &subject;
   ArrayRef<func::FuncOp> kernels;
   /// Results of other kernels that arguments may take, by kernel, result and draw.
   std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
 
 public:
-  Oracle(Library &library, ArrayRef<func::FuncOp> kernels) : library(library), kernels(kernels) {}
+  Oracle(Subject &subject, ArrayRef<func::FuncOp> kernels) : subject(subject), kernels(kernels) {}
   Buffer resultOf(const std::pair<std::string, int64_t> &source, unsigned draw);
   bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
 };
@@ -202,49 +187,9 @@ static std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsig
   return buffers;
 }
 
-enum class Split { Whole, Three, Reverse };
-
-/// Runs all phases; workers take their ranges one after the other.
-static bool runKernel(Library &library, const KernelInfo &info, std::vector<Buffer> &bindings, Split split) {
-  std::vector<void *> pointers;
-  for (Buffer &buffer : bindings)
-    pointers.push_back(buffer.data());
-  constexpr char nan = char(0xFF); // of any type, in all its bytes
-  Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
-  if (info.sharedBytes)
-    pointers.push_back(shared.data());
-  for (const PhaseInfo &phase : info.phases) {
-    auto kernel = reinterpret_cast<Kernel>(dlsym(library.handle, phase.symbol.c_str()));
-    if (!kernel) {
-      llvm::errs() << "error: no symbol " << phase.symbol << "\n";
-      return false;
-    }
-    int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
-    auto run = [&](int64_t first, int64_t last) {
-      if (first < last)
-        kernel(pointers.data(), first * phase.tile, std::min(last * phase.tile, phase.extent), worker.data());
-    };
-    if (split == Split::Whole) {
-      run(0, tiles);
-    } else if (split == Split::Three) {
-      for (int64_t i = 0; i < 3; ++i)
-        run(tiles * i / 3, tiles * (i + 1) / 3);
-    } else {
-      int64_t step = std::max<int64_t>(1, tiles / 64);
-      for (int64_t i = (tiles - 1) / step * step; i >= 0; i -= step)
-        run(i, std::min(i + step, tiles));
-    }
-  }
-  if (!shared.intact() || !worker.intact()) {
-    llvm::errs() << "error: @" << info.name << " writes beyond its scratch\n";
-    return false;
-  }
-  return true;
-}
-
 bool Oracle::run(size_t index, std::vector<Buffer> &bindings, unsigned draw) {
   func::FuncOp kernel = kernels[index];
-  if (!runKernel(library, library.image.kernels[index], bindings, Split::Whole))
+  if (!subject.run(index, bindings, Split::Whole))
     return false;
   for (BlockArgument argument : kernel.getArguments())
     if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
@@ -317,17 +262,15 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
 }
 
 /// Phases, scratch and, when asked for, the least time of several runs.
-static void printKernel(const KernelInfo &info, Library &library, const std::vector<Buffer> &inputs) {
-  llvm::outs() << "@" << info.name << ": phases";
-  for (const PhaseInfo &phase : info.phases)
-    llvm::outs() << " " << phase.extent << "/" << phase.tile;
-  llvm::outs() << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
+static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
+  llvm::outs() << "@" << subject.info(index).name << ": ";
+  subject.describe(index, llvm::outs());
   if (options.times) {
     double best = 1e30;
     std::vector<Buffer> again = inputs;
     for (int round = 0; round < 7; ++round) {
       auto begin = std::chrono::steady_clock::now();
-      runKernel(library, info, again, Split::Whole);
+      subject.run(index, again, Split::Whole);
       best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
     }
     llvm::outs() << llvm::format(", %.1f us", best);
@@ -357,14 +300,14 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
 }
 
 /// Of binding `number`, over `pooledDraws` draws, of which the first is that of the other tests.
-static PooledError poolErrors(func::FuncOp kernel, Library &library, Oracle &oracle, Library &rough, size_t index, unsigned number) {
+static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough, size_t index, unsigned number) {
   PooledError pooled;
   auto type = cast<RankedTensorType>(kernel.getArgument(number).getType());
   double values = static_cast<double>(pooledDraws) * static_cast<double>(type.getNumElements());
   for (unsigned draw = 0; draw < pooledDraws; ++draw) {
     std::vector<Buffer> expected = makeInputs(kernel, &oracle, draw), got = expected, low = expected;
-    if (!oracle.run(index, expected, draw) || !runKernel(library, library.image.kernels[index], got, Split::Whole) ||
-        !runKernel(rough, rough.image.kernels[index], low, Split::Whole))
+    if (!oracle.run(index, expected, draw) || !subject.run(index, got, Split::Whole) ||
+        !rough.run(index, low, Split::Whole))
       return {std::numeric_limits<double>::infinity(), 0, 0};
     pooled.kernel += sumSquares(got[number], expected[number], type) / values;
     pooled.low += sumSquares(low[number], expected[number], type) / values;
@@ -373,29 +316,31 @@ static PooledError poolErrors(func::FuncOp kernel, Library &library, Oracle &ora
   return {std::sqrt(pooled.kernel), std::sqrt(pooled.low), pooled.rounding};
 }
 
-static bool testKernel(func::FuncOp kernel, Library &library, Library *second, Oracle *oracle, Library *rough, size_t index) {
-  const KernelInfo &info = library.image.kernels[index];
+static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, Oracle *oracle, Subject *rough, size_t index) {
+  const KernelInfo &info = subject.info(index);
   std::vector<Buffer> inputs = makeInputs(kernel, oracle, 0), expected = inputs, got = inputs;
   if (options.bench) {
-    printKernel(info, library, inputs);
+    printKernel(subject, index, inputs);
     llvm::outs() << "\n";
     return true;
   }
-  if (!oracle->run(index, expected, 0) || !runKernel(library, info, got, Split::Whole))
+  if (!oracle->run(index, expected, 0) || !subject.run(index, got, Split::Whole))
     return false;
   bool fine = true;
   for (Split split : {Split::Three, Split::Reverse}) {
+    if (!subject.canSplit())
+      break;
     std::vector<Buffer> again = inputs;
-    fine &= runKernel(library, info, again, split) && sameBits(got, again, info.name, "when its range is split");
+    fine &= subject.run(index, again, split) && sameBits(got, again, info.name, "when its range is split");
   }
   if (second) {
     std::vector<Buffer> again = inputs;
-    fine &= runKernel(*second, second->image.kernels[index], again, Split::Whole) &&
+    fine &= second->run(index, again, Split::Whole) &&
             sameBits(got, again, info.name, "for " + options.alsoCpu);
   }
   double worst = 0;
   std::vector<Buffer> low = inputs;
-  fine &= !rough || runKernel(*rough, rough->image.kernels[index], low, Split::Whole);
+  fine &= !rough || rough->run(index, low, Split::Whole);
   for (BlockArgument argument : kernel.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
@@ -427,7 +372,7 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, O
       // Overflow of low precision excuses nothing.
       double allowed = *options.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
       if (error > allowed && std::isfinite(error) && type.getNumElements() < 16) {
-        PooledError pooled = poolErrors(kernel, library, *oracle, *rough, index, number);
+        PooledError pooled = poolErrors(kernel, subject, *oracle, *rough, index, number);
         error = pooled.kernel;
         allowed = *options.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
       }
@@ -450,7 +395,7 @@ static bool testKernel(func::FuncOp kernel, Library &library, Library *second, O
       fine = false;
     }
   }
-  printKernel(info, library, inputs);
+  printKernel(subject, index, inputs);
   llvm::outs() << llvm::format(", error %.1e: ", worst) << (fine ? "ok" : "FAILED") << "\n";
   return fine;
 }
@@ -481,11 +426,98 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
+/// An image, loaded.
+namespace {
+struct Compiled {
+  FailureOr<Image> image = failure();
+  std::unique_ptr<CpuSubject> subject;
+  /// Whether there is something to run.
+  bool take(FailureOr<Image> made) {
+    image = std::move(made);
+    if (failed(image))
+      return false;
+    subject = std::make_unique<CpuSubject>(*image);
+    return subject->isLoaded();
+  }
+};
+} // namespace
+
+static bool saveImage(const Image &image) {
+  std::error_code error;
+  llvm::raw_fd_ostream file(options.saveImage, error);
+  if (error) {
+    llvm::errs() << "error: cannot write " << options.saveImage << ": " << error.message() << "\n";
+    return false;
+  }
+  file.write(image.elf.data(), image.elf.size());
+  return true;
+}
+
+/// PTX of all kernels, to be emulated; null when there is none of one of them.
+static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
+  GpuOptions gpu;
+  gpu.assemble = false;
+  FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure()) : compileGpuImage(module, *target, gpu);
+  if (failed(made))
+    return nullptr;
+  image = std::move(*made);
+  if (image.kernels.size() == count)
+    return std::make_unique<EmulatedSubject>(image);
+  llvm::errs() << "error: expected code for " << count << " kernels, found it for " << image.kernels.size() << "\n";
+  return nullptr;
+}
+
+/// Compiles what is compared and compares; the exit status.
+static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
+  Compiled own, reference, low, other;
+  GpuImage gpuImage;
+  std::unique_ptr<Subject> emulated;
+  auto begin = std::chrono::steady_clock::now();
+  if (options.device == "emulate" ? !(emulated = emulateKernels(module, kernels.size(), gpuImage))
+                                  : !own.take(compileCpuImage(module, target)))
+    return 1;
+  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (options.times)
+    llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds)
+                 << (emulated ? gpuImage.ptx.size() : own.image->elf.size()) << " bytes\n";
+  if (!options.saveImage.empty() && !emulated && !saveImage(*own.image))
+    return 2;
+  if (!options.bench && !reference.take(compileReferenceImage(module, target, options.widen)))
+    return 1;
+  if (options.errorFactor && !options.bench && llvm::any_of(kernels, isNarrow) &&
+      !low.take(compileReferenceImage(module, target, /*widen=*/false)))
+    return 1;
+  if (!options.alsoCpu.empty()) {
+    FailureOr<CpuTarget> second = CpuTarget::get(options.alsoCpu, module.getLoc());
+    if (failed(second))
+      return 2;
+    if (!other.take(compileCpuImage(module, *second)))
+      return 1;
+  }
+  std::optional<Oracle> oracle;
+  if (reference.subject)
+    oracle.emplace(*reference.subject, kernels);
+  bool fine = true;
+  Subject &subject = emulated ? *emulated : *own.subject;
+  for (auto [index, kernel] : llvm::enumerate(kernels))
+    fine &= testKernel(kernel, subject, other.subject.get(), oracle ? &*oracle : nullptr, low.subject.get(), index);
+  return fine ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-kernel-test");
   setVersion("fsdp-kernel-test");
   parseOptions(argc, argv);
+  if (options.device != "cpu" && options.device != "emulate") {
+    llvm::errs() << "fsdp-kernel-test: --device=" << options.device << ": expected cpu or emulate\n";
+    return 2;
+  }
+  if (options.device == "emulate" && !GpuTarget::isKnown(options.target)) {
+    llvm::errs() << "fsdp-kernel-test: --target=" << options.target << ": expected " << GpuTarget::getNames() << "\n";
+    return 2;
+  }
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -496,65 +528,5 @@ int main(int argc, char **argv) {
   if (!options.bench && failed(verifySources(kernels)))
     return 2;
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, module->getLoc());
-  if (failed(target))
-    return 2;
-  auto begin = std::chrono::steady_clock::now();
-  FailureOr<Image> image = compileCpuImage(*module, *target);
-  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  if (failed(image))
-    return 1;
-  if (options.times)
-    llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds) << image->elf.size() << " bytes\n";
-  if (!options.saveImage.empty()) {
-    std::error_code error;
-    llvm::raw_fd_ostream file(options.saveImage, error);
-    if (error) {
-      llvm::errs() << "error: cannot write " << options.saveImage << ": " << error.message() << "\n";
-      return 2;
-    }
-    file.write(image->elf.data(), image->elf.size());
-  }
-  Library library(*image);
-  if (!library.handle)
-    return 1;
-  std::optional<Library> oracle; // and what it found
-  std::optional<Oracle> finder;
-  FailureOr<Image> reference = failure();
-  if (!options.bench) {
-    reference = compileReferenceImage(*module, *target, options.widen);
-    if (failed(reference))
-      return 1;
-    oracle.emplace(*reference);
-    if (!oracle->handle)
-      return 1;
-    finder.emplace(*oracle, kernels);
-  }
-  std::optional<Library> rough;
-  FailureOr<Image> roughImage = failure();
-  if (options.errorFactor && !options.bench && llvm::any_of(kernels, isNarrow)) {
-    roughImage = compileReferenceImage(*module, *target, /*widen=*/false);
-    if (failed(roughImage))
-      return 1;
-    rough.emplace(*roughImage);
-    if (!rough->handle)
-      return 1;
-  }
-  std::optional<Library> second;
-  FailureOr<Image> secondImage = failure();
-  if (!options.alsoCpu.empty()) {
-    FailureOr<CpuTarget> secondTarget = CpuTarget::get(options.alsoCpu, module->getLoc());
-    if (failed(secondTarget))
-      return 2;
-    secondImage = compileCpuImage(*module, *secondTarget);
-    if (failed(secondImage))
-      return 1;
-    second.emplace(*secondImage);
-    if (!second->handle)
-      return 1;
-  }
-  bool fine = true;
-  for (auto [index, kernel] : llvm::enumerate(kernels))
-    fine &= testKernel(kernel, library, second ? &*second : nullptr, finder ? &*finder : nullptr,
-                       rough ? &*rough : nullptr, index);
-  return fine ? 0 : 1;
+  return failed(target) ? 2 : testKernels(*module, kernels, *target);
 }

@@ -14,6 +14,11 @@
 #include "fsdp/Codegen/Codegen.h"
 #include "mlir/IR/PatternMatch.h"
 
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
 namespace mlir::fsdp {
 
 /// Canonicalises and removes common subexpressions.
@@ -50,6 +55,9 @@ void populateExpandMathPatterns(RewritePatternSet &patterns);
 void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
 /// Makes i16 of bf16 once nothing computes in it.
 void storeBf16AsBits(ModuleOp module);
+
+/// LLVM's passes at -O3 for `machine`, without unrolling, and without functions of a library.
+void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
 using Object = SmallVector<char, 0>;
 /// Machine code of a module of LLVM functions, one per phase.

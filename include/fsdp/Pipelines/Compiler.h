@@ -14,6 +14,7 @@
 
 #include "fsdp/Analysis/DtypeFlow.h"
 #include "fsdp/Analysis/KernelImage.h"
+#include "fsdp/Codegen/Gpu/GpuImage.h"
 #include "fsdp/Differentiate/Pipeline.h"
 #include "fsdp/Fuse/Pipeline.h"
 #include "fsdp/Import/Pipeline.h"
@@ -33,7 +34,8 @@ struct CompileOptions {
   FuseOptions fuse;
   PlanOptions plan;
 
-  std::string target = "cpu";    ///< cpu or reference
+  std::string target = "cpu";    ///< cpu, reference, or the chip of a GPU
+  GpuOptions gpu;                ///< with the latter
   std::string targetCpu;         ///< empty: the host
   unsigned threadsPerRank = 1;   ///< worker threads that kernels may use
   std::string source;            ///< name of the model file, for the artifact
@@ -63,6 +65,10 @@ LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 /// Compiles the kernels of a planned module, and gives its arenas the scratch
 /// that they need: from here on the plan is exact. Without `code` the image stays empty.
 FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options, bool code = true);
+
+/// Prints the kernels of a planned module that there is GPU code for, as ptx, kernel-mlir or sass-stats. A warning
+/// at its place names each other one.
+LogicalResult printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os);
 
 /// Writes the artifact to `path`; nothing is left there on failure.
 LogicalResult writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options, StringRef path);

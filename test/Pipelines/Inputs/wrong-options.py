@@ -139,7 +139,8 @@ REFUSED = [
     ("--beta1=1.5", "--beta1=1.5: expected a number from 0 up to, but not 1"),
     ("--beta1=fast", "--beta1=fast: expected a number"),
     # The rest
-    ("--target=tpu", "--target=tpu: expected cpu or reference"),
+    ("--target=tpu", "--target=tpu: expected cpu, reference, sm_80"),
+    ("--target=sm_80", "--target=sm_80 writes no artifact yet: give --emit=ptx"),
     ("--max-chunk-bytes=-1", "--max-chunk-bytes=-1: expected a number of bytes, or 0 for no limit"),
     ("--max-chunk-bytes=1e6", "--max-chunk-bytes=1e6: expected an integer"),
     ("--threads-per-rank=0", "--threads-per-rank=0: expected 1 to 1024"),

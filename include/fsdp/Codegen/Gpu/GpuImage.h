@@ -1,0 +1,85 @@
+//===- GpuImage.h - Kernels for a GPU ---------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What the stage offers for GPUs: `compileGpuImage` turns the kernel functions of a module
+// that it knows how to write into PTX, and that by ptxas into a cubin:
+//
+//   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
+//     lowerGpuKernel    |
+//   entries           llvm.func @k(pointers..) {nvvm.kernel}: scf, arith, math, llvm, nvvm
+//     lowerToNvvm       |
+//   LLVM dialect and NVVM
+//     emitPtx           |
+//   PTX
+//     assemble          |   ptxas, where there is one
+//   cubin
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CODEGEN_GPU_GPUIMAGE_H
+#define FSDP_CODEGEN_GPU_GPUIMAGE_H
+
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Gpu/GpuTarget.h"
+
+namespace mlir::fsdp {
+
+/// One launch of an entry. Its arguments are the bindings of the kernel, in order, then the
+/// scratch when there is some.
+struct GpuLaunch {
+  std::string symbol;
+  int64_t blocks = 1;      ///< in x
+  int64_t threads = 32;    ///< of a block
+  int64_t sharedBytes = 0; ///< that the launch adds
+};
+
+/// What the launcher of a kernel must know; launches run one after the other.
+struct GpuKernel {
+  KernelInfo info;              ///< name, bindingBytes, writes; no phases
+  SmallVector<GpuLaunch> launches;
+  int64_t scratchBytes = 0;     ///< in global memory, aligned to 256 bytes; need not be initialised
+};
+
+/// What ptxas says of an entry, and what is in its machine code.
+struct EntryReport {
+  std::string symbol;
+  int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0, barriers = 0;
+};
+
+enum class SpillPolicy { Ignore, Warn, Error };
+
+struct GpuOptions {
+  /// Whether PTX is assembled when there is a ptxas.
+  bool assemble = true;
+  SpillPolicy spills = SpillPolicy::Warn;
+  unsigned assemblerSeconds = 120; ///< limit
+};
+
+struct GpuImage {
+  std::string chip;
+  std::string mlir; ///< the entries before their lowering, as text
+  std::string ptx;
+  std::vector<char> cubin; ///< empty without ptxas
+  std::vector<GpuKernel> kernels;
+  std::vector<EntryReport> reports; ///< of the entries, in order; empty without ptxas
+};
+
+/// Why there is no kernel of this kind for the chip; nothing when there is one.
+std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
+
+/// Compiles each kernel (fsdp.kernel) of `module` that there is code for, which is left as it is; of each other one a
+/// warning at its place says why not. Fails when a kernel's form is broken, when ptxas rejects the text, and on spills
+/// when asked to.
+FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target, const GpuOptions &options = {});
+
+/// Kernels and their launches, as comments.
+void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// A table of what ptxas says, one line per launch.
+void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CODEGEN_GPU_GPUIMAGE_H

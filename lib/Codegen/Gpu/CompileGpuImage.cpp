@@ -1,0 +1,116 @@
+//===- CompileGpuImage.cpp - Kernels of a module to PTX ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Write each kernel that there is code for as entries of one module.
+//  2. Lower the module, emit its text.
+//  3. Assemble the text, when there is a ptxas.
+//
+// Plan makes one kernel of equal dispatches, so that none is compiled twice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuLowering.h"
+#include "Sm80Attention.h"
+#include "fsdp/Codegen/Attention.h"
+#include "fsdp/Codegen/Lowering.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+
+//===----------------------------------------------------------------------===//
+// What there is code for
+//===----------------------------------------------------------------------===//
+
+static std::string describeShape(const Shape &shape, Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "head dimensions " << shape.dim << " and " << shape.valueDim << " in " << type;
+  return text;
+}
+
+static std::optional<std::string> whyNoForward(AttentionOp op, const GpuTarget &target) {
+  Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
+  if (element.isF64())
+    return std::string("attention in f64");
+  // Places within a head are counted in 32 bits.
+  int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) * tile::Sm80Tiles::bytesOf(element);
+  if (largest >= INT64_C(1) << 31)
+    return std::string("attention with heads of 2 GiB or more");
+  if (!chooseForward(shape, element, target))
+    return "attention with " + describeShape(shape, element);
+  return std::nullopt;
+}
+
+std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
+  if (!handlesAttentionKernel(kernel)) {
+    auto kind = kernel->getAttrOfType<StringAttr>(kindAttr);
+    return "kernels of kind '" + (kind ? kind.getValue() : StringRef("unknown")).str() + "'";
+  }
+  auto forward = dyn_cast<AttentionOp>(kernel.front().front());
+  if (!forward)
+    return std::string("gradients of attention");
+  return whyNoForward(forward, target);
+}
+
+//===----------------------------------------------------------------------===//
+// The way
+//===----------------------------------------------------------------------===//
+
+LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+  return lowerSm80Forward(kernel, cast<AttentionOp>(kernel.front().front()), target, entries, info);
+}
+
+/// Entries of all kernels of `module` that there is code for; their launches in `image`.
+static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target, GpuImage &image) {
+  OwningOpRef<ModuleOp> entries = ModuleOp::create(module.getLoc());
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr(kernelAttr))
+      continue;
+    GpuKernel info;
+    if (failed(describeKernel(kernel, info.info)) || failed(verifyFloatContract(kernel)))
+      return failure();
+    if (std::optional<std::string> reason = whyNoGpuKernel(kernel, target)) {
+      kernel.emitWarning("no kernel for ") << target.chip << ": " << *reason << " ('" << kernel.getName() << "')";
+      continue;
+    }
+    if (failed(lowerGpuKernel(kernel, target, *entries, info)))
+      return failure();
+    image.kernels.push_back(std::move(info));
+  }
+  cleanUp(*entries);
+  return entries;
+}
+
+FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target, const GpuOptions &options) {
+  loadGpuDialects(*module.getContext());
+  GpuImage image;
+  image.chip = target.chip;
+  FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
+  if (failed(entries))
+    return failure();
+  if (image.kernels.empty())
+    return image;
+  llvm::raw_string_ostream os(image.mlir);
+  (*entries)->print(os);
+  if (failed(lowerToNvvm(**entries)))
+    return failure();
+  FailureOr<std::string> ptx = emitPtx(**entries, target);
+  if (failed(ptx))
+    return failure();
+  image.ptx = std::move(*ptx);
+  if (!options.assemble)
+    return image;
+  std::string ptxas = findPtxas();
+  if (ptxas.empty()) {
+    emitRemark(module.getLoc()) << "no ptxas in PATH, CUDA_HOME or /usr/local/cuda: PTX alone is written";
+    return image;
+  }
+  if (failed(assemble(image, ptxas, options, module.getLoc())))
+    return failure();
+  return image;
+}

@@ -1,0 +1,59 @@
+//===- GpuTarget.cpp - The GPU that kernels are compiled for ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The table of chips. Limits are those of the CUDA programming guide, "Technical
+// Specifications per Compute Capability"; PTX versions are the oldest with what the
+// kernels use, so that older drivers take the text.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/Gpu/GpuTarget.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static const GpuTarget chips[] = {
+    {"sm_80", 71, 163 * 1024, 164 * 1024, 65536},
+    {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536},
+    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536},
+};
+
+static const GpuTarget *find(StringRef name) {
+  return llvm::find_if(chips, [&](const GpuTarget &chip) { return chip.chip == name; });
+}
+
+bool GpuTarget::isKnown(StringRef name) { return find(name) != std::end(chips); }
+
+std::string GpuTarget::getNames() { return "sm_80, sm_90a or sm_100a"; }
+
+FailureOr<GpuTarget> GpuTarget::get(StringRef name, Location loc) {
+  if (!isKnown(name))
+    return emitError(loc) << "expected " << getNames() << ", found the chip '" << name << "'";
+  return *find(name);
+}
+
+std::unique_ptr<llvm::TargetMachine> GpuTarget::createTargetMachine() const {
+  static const bool initialised = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, chip, "+ptx" + std::to_string(ptxVersion), llvm::TargetOptions(),
+                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}

@@ -1,0 +1,67 @@
+//===- Sm80Plan.cpp - How attention is cut on sm_80 -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A table by head dimension, the first row that is wide enough and that the model of
+// registers and shared memory lets pass. Registers of a thread in the forward:
+//
+//   rowPieces · (blockCols / 2)     scores, then weights, in place
+//   rowPieces · (valueDim / 2)      O
+//   rowPieces · 4 + 8               factors on their way to mma; twice that where split
+//   rowPieces · 6                   max, sum and place of each row
+//   48                              addresses, bounds, what score functions keep
+//
+// ptxas says what it really takes: test/Codegen/Inputs/ptxas-table.txt.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm80Attention.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+namespace {
+struct Row {
+  int64_t dim; ///< the larger head dimension, at most
+  Sm80Config config;
+};
+} // namespace
+
+// warps, rowPieces, blockCols, blocksPerSm
+static const Row forward16[] = {
+    {64, {4, 2, 64, 2}}, {96, {4, 2, 64, 1}}, {128, {8, 1, 64, 1}}, {192, {8, 1, 32, 1}}, {256, {8, 1, 32, 1}}};
+static const Row forward32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {4, 1, 16, 1}}};
+
+Sm80Needs attention::forwardNeeds(const Sm80Config &c, const Shape &shape, Type element) {
+  int64_t pitch = Sm80Tiles::pitchOf(element, shape.dim), valuePitch = Sm80Tiles::pitchOf(element, shape.valueDim);
+  int64_t factors = (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1);
+  int64_t registers = c.rowPieces * (c.blockCols / 2 + Sm80Tiles::paddedCols(shape.valueDim) / 2 + 6) + factors + 48;
+  return {registers, c.blockRows() * pitch + 2 * c.blockCols * (pitch + valuePitch)};
+}
+
+bool attention::fits(const Sm80Config &c, const Sm80Needs &needs, const GpuTarget &target) {
+  int64_t registers = std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
+  return needs.registers <= registers && needs.sharedBytes <= target.sharedPerBlock &&
+         (needs.sharedBytes + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
+}
+
+std::optional<Sm80Config> attention::chooseForward(const Shape &shape, Type element, const GpuTarget &target) {
+  int64_t dim = Sm80Tiles::paddedCols(std::max(shape.dim, shape.valueDim));
+  for (const Row &row : element.isF32() ? ArrayRef(forward32) : ArrayRef(forward16)) {
+    Sm80Config config = row.config;
+    if (dim > row.dim || !fits(config, forwardNeeds(config, shape, element), target))
+      continue;
+    // Few rows, or columns, leave no block half empty.
+    while (config.rowPieces > 1 && shape.rows <= config.blockRows() / 2)
+      config.rowPieces /= 2;
+    while (config.warps > 4 && shape.rows <= config.blockRows() / 2)
+      config.warps /= 2;
+    config.blockCols = std::min<int64_t>(config.blockCols, llvm::alignTo(shape.cols, 16));
+    return config;
+  }
+  return std::nullopt;
+}

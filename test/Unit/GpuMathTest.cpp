@@ -1,0 +1,124 @@
+//===- GpuMathTest.cpp - Elementary functions as PTX ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every op of math on f32, as a kernel of its own: it must reach PTX (instruction selection
+// ends the process at what it does not know), and its results in the emulator, whose
+// approximations are exact up to rounding, must be as near to libm's as GpuMath.cpp says.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../lib/Codegen/Gpu/GpuLowering.h"
+#include "../../tools/fsdp-kernel-test/EmulatorDevice.h"
+#include "fsdp/Codegen/Gpu/GpuBuilder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+using Build = std::function<Value(OpBuilder &, Location, Value)>;
+struct Function {
+  const char *name;
+  Build build;
+  double (*exact)(double);
+  double lo, hi, ulps;
+};
+
+template <typename Op>
+Build unary() {
+  return [](OpBuilder &b, Location loc, Value x) -> Value { return Op::create(b, loc, x); };
+}
+
+class GpuMath : public testing::TestWithParam<Function> {};
+} // namespace
+
+static constexpr int64_t count = 4096;
+
+/// out[i] = f(in[i]) as PTX.
+static FailureOr<std::string> compile(const Function &function, MLIRContext &context) {
+  loadGpuDialects(context);
+  Location loc = UnknownLoc::get(&context);
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(loc), entries = ModuleOp::create(loc);
+  OpBuilder builder = OpBuilder::atBlockEnd(kernels->getBody());
+  auto tensor = RankedTensorType::get({count}, builder.getF32Type());
+  auto kernel = func::FuncOp::create(builder, loc, "k", builder.getFunctionType({tensor, tensor}, {}));
+  kernel.addEntryBlock();
+  kernel.setArgAttr(1, outAttr, builder.getI64IntegerAttr(0));
+  GpuBuilder b(loc, &context, 128);
+  b.enter(*entries, kernel, "k", 1, /*scratch=*/false);
+  Value place = b.to64(b.add(b.mul(b.block(), 128), b.thread()));
+  Value x = b.load(b.getF32Type(), b.shift(b.binding(kernel.getArgument(0)), place));
+  b.store(function.build(b, loc, x), b.shift(b.binding(kernel.getArgument(1)), place));
+  b.leave();
+  FailureOr<GpuTarget> target = GpuTarget::get("sm_80", loc);
+  if (failed(target) || failed(lowerToNvvm(*entries)))
+    return failure();
+  return emitPtx(*entries, *target);
+}
+
+TEST_P(GpuMath, IsAsNearAsStated) {
+  const Function &function = GetParam();
+  MLIRContext context;
+  FailureOr<std::string> ptx = compile(function, context);
+  ASSERT_TRUE(succeeded(ptx));
+  std::vector<float> in(count), out(count);
+  for (int64_t i = 0; i < count; ++i)
+    in[i] = static_cast<float>(function.lo + (function.hi - function.lo) * (static_cast<double>(i) + 0.37) / count);
+  EmulatorDevice device(*ptx);
+  EmulatorCounts counts;
+  std::string problem = device.run({{"k", count / 128, 128, 0}}, {{"in", in.data(), count * 4}, {"out", out.data(), count * 4}}, 0, counts);
+  ASSERT_EQ(problem, "");
+  double worst = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double exact = function.exact(in[i]);
+    float rounded = static_cast<float>(exact);
+    double ulp = std::max<double>(std::nextafterf(std::fabs(rounded), INFINITY) - std::fabs(rounded), 0x1p-149);
+    double error = std::fabs(out[i] - exact) / ulp;
+    ASSERT_FALSE(std::isnan(out[i])) << "at " << in[i];
+    if (std::fabs(exact) > 0x1p-125) // results below are flushed
+      worst = std::max(worst, error);
+  }
+  RecordProperty("ulps", std::to_string(worst));
+  EXPECT_LE(worst, function.ulps);
+}
+
+static double rsqrt(double x) { return 1 / std::sqrt(x); }
+static double third(double x) { return x / 3; }
+static double cubed(double x) { return std::pow(x, 2.7); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GpuMath,
+    testing::Values(
+        Function{"exp", unary<math::ExpOp>(), std::exp, -86, 88, 2}, Function{"exp2", unary<math::Exp2Op>(), std::exp2, -124, 127, 2},
+        Function{"expm1", unary<math::ExpM1Op>(), std::expm1, -5, 20, 2}, Function{"log", unary<math::LogOp>(), std::log, 1e-3, 50, 2},
+        Function{"log2", unary<math::Log2Op>(), std::log2, 1e-3, 50, 2}, Function{"log10", unary<math::Log10Op>(), std::log10, 1e-3, 50, 2},
+        Function{"log1p", unary<math::Log1pOp>(), std::log1p, -0.99, 9, 2}, Function{"tanh", unary<math::TanhOp>(), std::tanh, -12, 12, 4},
+        Function{"tanhNear", unary<math::TanhOp>(), std::tanh, -0.7, 0.7, 4}, Function{"sin", unary<math::SinOp>(), std::sin, -50, 50, 2},
+        Function{"cos", unary<math::CosOp>(), std::cos, -50, 50, 2}, Function{"tan", unary<math::TanOp>(), std::tan, -1.5, 1.5, 2},
+        Function{"sinh", unary<math::SinhOp>(), std::sinh, -20, 20, 2}, Function{"cosh", unary<math::CoshOp>(), std::cosh, -20, 20, 2},
+        Function{"asin", unary<math::AsinOp>(), std::asin, -1, 1, 2}, Function{"acos", unary<math::AcosOp>(), std::acos, -1, 1, 2},
+        Function{"atan", unary<math::AtanOp>(), std::atan, -30, 30, 2}, Function{"asinh", unary<math::AsinhOp>(), std::asinh, -30, 30, 2},
+        Function{"acosh", unary<math::AcoshOp>(), std::acosh, 1, 30, 2}, Function{"atanh", unary<math::AtanhOp>(), std::atanh, -0.99, 0.99, 2},
+        Function{"erf", unary<math::ErfOp>(), std::erf, -4, 4, 4}, Function{"erfc", unary<math::ErfcOp>(), std::erfc, -4, 5.9, 2},
+        Function{"sqrt", unary<math::SqrtOp>(), std::sqrt, 0, 100, 1}, Function{"rsqrt", unary<math::RsqrtOp>(), rsqrt, 1e-6, 100, 2},
+        Function{"cbrt", unary<math::CbrtOp>(), std::cbrt, -9, 9, 2}, Function{"ceil", unary<math::CeilOp>(), std::ceil, -9, 9, 0},
+        Function{"floor", unary<math::FloorOp>(), std::floor, -9, 9, 0}, Function{"trunc", unary<math::TruncOp>(), std::trunc, -9, 9, 0},
+        Function{"round", unary<math::RoundOp>(), std::round, -9, 9, 0},
+        Function{"roundeven", unary<math::RoundEvenOp>(), std::nearbyint, -9, 9, 0},
+        Function{"abs", unary<math::AbsFOp>(), std::fabs, -9, 9, 0},
+        Function{"divide",
+                 [](OpBuilder &b, Location loc, Value x) -> Value {
+                   return arith::DivFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(3)));
+                 },
+                 third, -1e30, 1e30, 2},
+        Function{"power",
+                 [](OpBuilder &b, Location loc, Value x) -> Value {
+                   return math::PowFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(2.7f)));
+                 },
+                 cubed, 0, 9, 8}),
+    [](const testing::TestParamInfo<Function> &info) { return std::string(info.param.name); });

@@ -1,0 +1,63 @@
+//===- EmulatorDevice.cpp - PTX on this machine -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "EmulatorDevice.h"
+#include "emulate/Emulator.h"
+
+using namespace fsdprt::emulate;
+
+struct EmulatorDevice::State {
+  explicit State(const std::string &ptx) : emulator("kernels.ptx", ptx) {}
+  Emulator emulator;
+};
+
+EmulatorDevice::EmulatorDevice(const std::string &ptx) {
+  try {
+    state = std::make_unique<State>(ptx);
+  } catch (const std::exception &error) {
+    problem = error.what();
+  }
+}
+
+EmulatorDevice::~EmulatorDevice() = default;
+
+static void add(EmulatorCounts &counts, const Counters &found) {
+  counts.bankConflicts += found.bankConflicts;
+  counts.sharedPasses += found.sharedPasses;
+  counts.multiplyAdds += found.multiplyAdds;
+  counts.instructions += found.instructions;
+}
+
+std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches, const std::vector<EmulatorBinding> &bindings,
+                                size_t scratchBytes, EmulatorCounts &counts) {
+  counts = {};
+  if (!state)
+    return problem;
+  std::vector<Storage *> storages;
+  std::string problem;
+  try {
+    Memory &memory = state->emulator.memory();
+    for (const EmulatorBinding &binding : bindings)
+      storages.push_back(&memory.attach(binding.name, binding.data, binding.bytes));
+    if (scratchBytes)
+      storages.push_back(&memory.allocate("scratch", scratchBytes));
+    for (const EmulatorLaunch &own : launches) {
+      Launch launch;
+      launch.entry = own.entry;
+      launch.grid[0] = own.blocks;
+      launch.block[0] = own.threads;
+      launch.dynamicSharedBytes = own.sharedBytes;
+      for (Storage *storage : storages)
+        launch.argument(storage->base);
+      add(counts, state->emulator.launch(launch));
+    }
+  } catch (const std::exception &error) {
+    problem = error.what();
+  }
+  for (Storage *storage : storages)
+    state->emulator.memory().release(*storage);
+  return problem;
+}

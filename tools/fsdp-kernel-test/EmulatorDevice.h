@@ -1,0 +1,50 @@
+//===- EmulatorDevice.h - PTX on this machine -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Between the compiler, which knows no exceptions, and the emulator, which knows no LLVM.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H
+#define FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct EmulatorLaunch {
+  std::string entry;
+  uint32_t blocks, threads;
+  uint64_t sharedBytes;
+};
+
+struct EmulatorBinding {
+  std::string name;
+  void *data;
+  size_t bytes;
+};
+
+struct EmulatorCounts {
+  uint64_t bankConflicts = 0, sharedPasses = 0, multiplyAdds = 0, instructions = 0;
+};
+
+class EmulatorDevice {
+public:
+  explicit EmulatorDevice(const std::string &ptx);
+  ~EmulatorDevice();
+  /// Launches in order on the bindings, then `scratchBytes` that nobody has written; what went wrong, or nothing.
+  std::string run(const std::vector<EmulatorLaunch> &launches, const std::vector<EmulatorBinding> &bindings,
+                  size_t scratchBytes, EmulatorCounts &counts);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+  std::string problem; ///< with the text
+};
+
+#endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -1,0 +1,105 @@
+//===- Subject.cpp - Compiled kernels that can be run -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "Subject.h"
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
+
+//===----------------------------------------------------------------------===//
+// CPU
+//===----------------------------------------------------------------------===//
+
+CpuSubject::CpuSubject(const Image &image) : image(image) {
+  int file = memfd_create("kernels", 0);
+  if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
+    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    llvm::errs() << "error: the image cannot be loaded: " << dlerror() << "\n";
+  // The file stays open: the loader takes an image of the same path for the same.
+}
+
+/// The range of a phase, piece by piece.
+static void runPieces(const PhaseInfo &phase, Split split, llvm::function_ref<void(int64_t, int64_t)> run) {
+  int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
+  if (split == Split::Whole) {
+    run(0, tiles);
+  } else if (split == Split::Three) {
+    for (int64_t i = 0; i < 3; ++i)
+      run(tiles * i / 3, tiles * (i + 1) / 3);
+  } else {
+    int64_t step = std::max<int64_t>(1, tiles / 64);
+    for (int64_t i = (tiles - 1) / step * step; i >= 0; i -= step)
+      run(i, std::min(i + step, tiles));
+  }
+}
+
+bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
+  const KernelInfo &info = image.kernels[index];
+  std::vector<void *> pointers;
+  for (Buffer &buffer : bindings)
+    pointers.push_back(buffer.data());
+  constexpr char nan = char(0xFF); // of any type, in all its bytes
+  Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
+  if (info.sharedBytes)
+    pointers.push_back(shared.data());
+  for (const PhaseInfo &phase : info.phases) {
+    auto kernel = reinterpret_cast<Kernel>(dlsym(handle, phase.symbol.c_str()));
+    if (!kernel) {
+      llvm::errs() << "error: no symbol " << phase.symbol << "\n";
+      return false;
+    }
+    runPieces(phase, split, [&](int64_t first, int64_t last) {
+      if (first < last)
+        kernel(pointers.data(), first * phase.tile, std::min(last * phase.tile, phase.extent), worker.data());
+    });
+  }
+  if (!shared.intact() || !worker.intact()) {
+    llvm::errs() << "error: @" << info.name << " writes beyond its scratch\n";
+    return false;
+  }
+  return true;
+}
+
+void CpuSubject::describe(size_t index, llvm::raw_ostream &os) const {
+  const KernelInfo &info = image.kernels[index];
+  os << "phases";
+  for (const PhaseInfo &phase : info.phases)
+    os << " " << phase.extent << "/" << phase.tile;
+  os << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Emulator
+//===----------------------------------------------------------------------===//
+
+bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
+  const GpuKernel &kernel = image.kernels[index];
+  std::vector<EmulatorBinding> all;
+  for (auto [number, buffer] : llvm::enumerate(bindings))
+    all.push_back({"binding " + std::to_string(number), buffer.data(), buffer.bytes});
+  std::vector<EmulatorLaunch> launches;
+  for (const GpuLaunch &launch : kernel.launches)
+    launches.push_back({launch.symbol, static_cast<uint32_t>(launch.blocks), static_cast<uint32_t>(launch.threads),
+                        static_cast<uint64_t>(launch.sharedBytes)});
+  std::string problem = device.run(launches, all, kernel.scratchBytes, counts);
+  if (!problem.empty())
+    llvm::errs() << "error: @" << kernel.info.name << ": " << problem << "\n";
+  return problem.empty();
+}
+
+void EmulatedSubject::describe(size_t index, llvm::raw_ostream &os) const {
+  const GpuKernel &kernel = image.kernels[index];
+  os << "launches";
+  for (const GpuLaunch &launch : kernel.launches)
+    os << " " << launch.blocks << "x" << launch.threads << "+" << launch.sharedBytes;
+  os << ", scratch " << kernel.scratchBytes << ", bank conflicts " << counts.bankConflicts << " of " << counts.sharedPasses;
+}

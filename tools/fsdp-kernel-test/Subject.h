@@ -1,0 +1,63 @@
+//===- Subject.h - Compiled kernels that can be run -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_KERNELTEST_SUBJECT_H
+#define FSDP_TOOLS_KERNELTEST_SUBJECT_H
+
+#include "Buffers.h"
+#include "EmulatorDevice.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Gpu/GpuImage.h"
+
+namespace mlir::fsdp {
+
+/// In which pieces the range of a phase is done.
+enum class Split { Whole, Three, Reverse };
+
+class Subject {
+public:
+  virtual ~Subject() = default;
+  virtual const KernelInfo &info(size_t index) const = 0;
+  /// All phases of a kernel, on these bindings; whether that went well.
+  virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
+  /// Phases or launches, and scratch.
+  virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;
+  /// Whether a kernel's range can be split.
+  virtual bool canSplit() const { return true; }
+};
+
+/// An image, loaded into this process; workers take their ranges one after the other.
+class CpuSubject : public Subject {
+public:
+  explicit CpuSubject(const Image &image);
+  bool isLoaded() const { return handle; }
+  const KernelInfo &info(size_t index) const override { return image.kernels[index]; }
+  bool run(size_t index, std::vector<Buffer> &bindings, Split split) override;
+  void describe(size_t index, llvm::raw_ostream &os) const override;
+
+private:
+  void *handle = nullptr;
+  const Image &image;
+};
+
+/// PTX in the emulator, with all of its checks.
+class EmulatedSubject : public Subject {
+public:
+  explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}
+  const KernelInfo &info(size_t index) const override { return image.kernels[index].info; }
+  bool run(size_t index, std::vector<Buffer> &bindings, Split split) override;
+  void describe(size_t index, llvm::raw_ostream &os) const override;
+  bool canSplit() const override { return false; }
+
+private:
+  const GpuImage &image;
+  EmulatorDevice device;
+  EmulatorCounts counts; ///< of the last run
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_KERNELTEST_SUBJECT_H
