@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuLowering.h"
-#include "Sm80Attention.h"
+#include "Sm80Backward.h"
 #include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Lowering.h"
 
@@ -32,17 +32,19 @@ static std::string describeShape(const Shape &shape, Type type) {
   return text;
 }
 
-static std::optional<std::string> whyNoForward(AttentionOp op, const GpuTarget &target) {
+/// Of either op.
+template <typename Op, typename Choose>
+static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target, Choose choose) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   if (element.isF64())
-    return std::string("attention in f64");
+    return (what + " in f64").str();
   // Places within a head are counted in 32 bits.
   int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) * tile::Sm80Tiles::bytesOf(element);
   if (largest >= INT64_C(1) << 31)
-    return std::string("attention with heads of 2 GiB or more");
-  if (!chooseForward(shape, element, target))
-    return "attention with " + describeShape(shape, element);
+    return (what + " with heads of 2 GiB or more").str();
+  if (!choose(shape, element, target))
+    return (what + " with " + describeShape(shape, element)).str();
   return std::nullopt;
 }
 
@@ -51,10 +53,12 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
     auto kind = kernel->getAttrOfType<StringAttr>(kindAttr);
     return "kernels of kind '" + (kind ? kind.getValue() : StringRef("unknown")).str() + "'";
   }
-  auto forward = dyn_cast<AttentionOp>(kernel.front().front());
-  if (!forward)
-    return std::string("gradients of attention");
-  return whyNoForward(forward, target);
+  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
+    return whyNone(forward, "attention", target, chooseForward);
+  auto backward = cast<AttentionGradOp>(kernel.front().front());
+  if (!llvm::all_of(backward.getDcaptures(), [](Value v) { return v.use_empty(); }))
+    return std::string("gradients of what attention captures");
+  return whyNone(backward, "gradients of attention", target, chooseBackward);
 }
 
 //===----------------------------------------------------------------------===//
@@ -62,7 +66,9 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 //===----------------------------------------------------------------------===//
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
-  return lowerSm80Forward(kernel, cast<AttentionOp>(kernel.front().front()), target, entries, info);
+  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
+    return lowerSm80Forward(kernel, forward, target, entries, info);
+  return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries, info);
 }
 
 /// Entries of all kernels of `module` that there is code for; their launches in `image`.

@@ -29,6 +29,15 @@ struct Sm80Needs {
   int64_t registers, sharedBytes;
 };
 
+/// A row of a table of configurations.
+struct Sm80Row {
+  int64_t dim; ///< the larger head dimension, at most
+  Sm80Config config;
+};
+/// The first that is wide enough and `passes`, cut to what `rows` rows and `cols` columns fill.
+std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows, int64_t cols,
+                                    function_ref<bool(const Sm80Config &)> passes);
+
 /// The forward kernel's configuration for these sizes; nothing when none fits the chip.
 std::optional<Sm80Config> chooseForward(const Shape &shape, Type element, const GpuTarget &target);
 Sm80Needs forwardNeeds(const Sm80Config &config, const Shape &shape, Type element);

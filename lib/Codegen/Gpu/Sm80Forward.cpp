@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm80Attention.h"
+#include "Sm80Blocks.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -36,7 +36,7 @@ namespace {
 class Sm80Forward {
 public:
   Sm80Forward(Sm80Tiles &b, const Sm80Config &config, const Shape &shape, AttentionOp op, func::FuncOp kernel)
-      : b(b), config(config), shape(shape), op(op), kernel(kernel), tiles(op), ranges(tiles.getKeyTiles(config.blockCols)),
+      : b(b), config(config), shape(shape), op(op), kernel(kernel), ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
         outputLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
   void emit();
@@ -54,10 +54,6 @@ private:
     SmallVector<Value> max, sum;
     SmallVector<Value> flat() const;
   };
-  struct Bounds {
-    Value begin, fullBegin, fullEnd, end;
-  };
-
   bool foldsScale() { return op.getScoreMod().empty() && op.getScale().convertToDouble() > 0; }
   double factor() { return foldsScale() ? op.getScale().convertToDouble() * log2e : log2e; }
   bool wholeCols() const { return shape.cols % config.blockCols == 0; }
@@ -65,10 +61,6 @@ private:
   void placeUnit();
   void placeTiles();
   void placeRows();
-  void findBlocks();
-  Value blockAt(Value turn);
-  Value isFree(Value block);
-  SharedTile stage(const SharedTile &tile, Value turn);
   void fetch(const SharedTile &tile, const GlobalRows &rows, Value turn);
   State unflatten(ValueRange values);
   State turn(Value number, State state);
@@ -77,14 +69,12 @@ private:
   Fragment weigh(Fragment p, Value firstCol);
   Fragment softmax(const Fragment &s, State &state);
   void finish(State state);
-  void storeOutput(const Fragment &o, ArrayRef<Value> inverses);
 
   Sm80Tiles &b;
   const Sm80Config config;
   const Shape &shape;
   AttentionOp op;
   func::FuncOp kernel;
-  AttentionTiles tiles;
   SmallVector<TileRange> ranges;
   Layout scoreLayout, outputLayout;
 
@@ -94,8 +84,7 @@ private:
   SharedTile qTile, kTile, vTile;
   std::optional<FragmentFunction> score, mask, weight;
   SmallVector<Row> rows;
-  SmallVector<Bounds> bounds;
-  Value count; ///< of blocks of columns
+  std::optional<BlockSequence> blocks;
 };
 } // namespace
 
@@ -112,8 +101,7 @@ void Sm80Forward::placeUnit() {
   Value own = b.rem(number, shape.heads);
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
   auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t count, int64_t cols) {
-    Value index = b.mul(b.add(b.mul(head.batch, heads), ownHead), count * cols);
-    return GlobalRows{b.shift(b.binding(tensor), index), count, cols};
+    return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, count, cols);
   };
   qRows = slab(op.getQ(), head.head, shape.heads, shape.rows, shape.dim);
   kRows = slab(op.getK(), head.kvHead, shape.kvHeads, shape.cols, shape.dim);
@@ -136,47 +124,9 @@ void Sm80Forward::placeRows() {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of columns
-//===----------------------------------------------------------------------===//
-
-void Sm80Forward::findBlocks() {
-  Value last = b.min(b.add(firstRow, config.blockRows()), b.i32(shape.rows));
-  count = b.i32(0);
-  for (const TileRange &range : ranges) {
-    auto all = emitBounds(b, range, mask->function, mask->unit, head, b.to64(firstRow), b.to64(last));
-    for (Value &bound : all)
-      bound = b.to32(bound);
-    bounds.push_back({all[0], all[1], all[2], all[3]});
-    count = b.add(count, b.max(b.sub(all[3], all[0]), b.i32(0)));
-  }
-}
-
-/// The number of the block that comes `turn`-th.
-Value Sm80Forward::blockAt(Value turn) {
-  Value block, left = turn;
-  for (const Bounds &range : bounds) {
-    Value here = b.add(range.begin, left), isBefore = b.isLess(left, b.i32(0));
-    block = block ? b.select(isBefore, block, here) : here;
-    left = b.sub(left, b.max(b.sub(range.end, range.begin), b.i32(0)));
-  }
-  return block ? block : b.i32(0);
-}
-
-/// Whether nothing of a block is masked.
-Value Sm80Forward::isFree(Value block) {
-  Value free = b.boolean(false);
-  for (const Bounds &range : bounds)
-    free = b.either(free, b.both(b.isLess(block, range.fullEnd), b.isLess(range.fullBegin, b.add(block, 1))));
-  return free;
-}
-
-SharedTile Sm80Forward::stage(const SharedTile &tile, Value turn) {
-  return {b.shiftBytes(tile.base, b.mul(b.rem(turn, 2), config.blockCols * tile.pitch)), tile.pitch};
-}
-
 void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value turn) {
-  b.copyAsync(stage(tile, turn), rows, b.mul(blockAt(turn), config.blockCols), config.blockCols, wholeCols());
+  Value first = b.mul(blocks->at(turn), config.blockCols);
+  b.copyAsync(stageOf(b, tile, config.blockCols, turn), rows, first, config.blockCols, wholeCols());
 }
 
 //===----------------------------------------------------------------------===//
@@ -216,12 +166,12 @@ Fragment Sm80Forward::modify(Fragment s, Value firstCol, bool masked) {
 }
 
 Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
-  SharedTile own{b.shiftBytes(qTile.base, b.mul(b.warp(), config.warpRows() * qTile.pitch)), qTile.pitch};
-  Fragment s = b.multiplyRows(b.fill(scoreLayout, b.number(0)), own, stage(kTile, number), Sm80Tiles::paddedCols(shape.dim));
+  Fragment s = b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
+                              stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
   bool always = !score->empty() || !foldsScale();
   if (!canBeMasked())
     return always ? modify(s, firstCol, false) : s;
-  Value free = isFree(b.div(firstCol, config.blockCols));
+  Value free = blocks->isFree(b.div(firstCol, config.blockCols));
   SmallVector<Type> types(s.registers.size(), b.getF32Type());
   s.registers = b.choose(
       free, types, [&] { return always ? modify(s, firstCol, false).registers : s.registers; },
@@ -292,7 +242,8 @@ Sm80Forward::State Sm80Forward::unflatten(ValueRange values) {
 }
 
 Sm80Forward::State Sm80Forward::turn(Value number, State state) {
-  Value firstCol = b.mul(blockAt(number), config.blockCols), next = b.add(number, 1), more = b.isLess(next, count);
+  Value firstCol = b.mul(blocks->at(number), config.blockCols), next = b.add(number, 1);
+  Value more = b.isLess(next, blocks->count);
   auto begin = [&](const SharedTile &tile, const GlobalRows &rows) {
     b.waitForCopies(1);
     b.barrier();
@@ -303,40 +254,13 @@ Sm80Forward::State Sm80Forward::turn(Value number, State state) {
   Fragment s = scoresOf(number, firstCol);
   Fragment p = weigh(softmax(s, state), firstCol);
   begin(vTile, vRows);
-  state.o = b.multiplyAcross(state.o, p, stage(vTile, number));
+  state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;
 }
 
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
-
-void Sm80Forward::storeOutput(const Fragment &o, ArrayRef<Value> inverses) {
-  Pointer to = b.destination(kernel, op.getO());
-  if (!to.base)
-    return;
-  int64_t cols = shape.valueDim;
-  Value number = b.add(b.mul(head.batch, shape.heads), head.head), own = b.colOfLane();
-  Pointer slab = b.shift(to, b.mul(number, shape.rows * cols));
-  for (int64_t i = 0; i < scoreLayout.rowsOfLane(); ++i)
-    b.when(b.isLower(rows[i].number, shape.rows), [&] {
-      Pointer row = b.shift(slab, b.add(b.mul(b.to64(rows[i].number), cols), b.to64(own)));
-      for (int64_t reg = 0; reg < outputLayout.numRegisters(); reg += 2) {
-        if (outputLayout.rowOf(reg) != i)
-          continue;
-        int64_t col = outputLayout.place(reg).second;
-        Pointer place = b.shift(row, b.constant(col));
-        auto value = [&](int64_t k) { return b.mulf(o.registers[reg + k], inverses[i]); };
-        if (cols % 2 == 0) {
-          auto store = [&] { b.storePair(value(0), value(1), place); };
-          col + 8 <= cols ? store() : b.when(b.isLower(b.add(own, col), cols), store);
-          continue;
-        }
-        for (int64_t k : {0, 1})
-          b.when(b.isLower(b.add(own, col + k), cols), [&] { b.store(b.convertFloat(value(k), to.type), b.shift(place, b.constant(k))); });
-      }
-    });
-}
 
 /// O and LSE of the rows that exist; 0 and -inf where there was no key.
 void Sm80Forward::finish(State state) {
@@ -357,7 +281,11 @@ void Sm80Forward::finish(State state) {
       b.store(b.select(isEmpty, b.number(-infinity), value), place);
     });
   }
-  storeOutput(state.o, inverses);
+  Pointer out = b.destination(kernel, op.getO());
+  if (!out.base)
+    return;
+  SmallVector<Value> numbers = llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
+  storeRows(b, state.o, numbers, inverses, slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.valueDim));
 }
 
 void Sm80Forward::emit() {
@@ -367,9 +295,9 @@ void Sm80Forward::emit() {
   mask.emplace(b, op.getMaskMod(), 0, shape, op.getCaptures(), head);
   weight.emplace(b, op.getWeightMod(), 0, shape, op.getCaptures(), head);
   placeRows();
-  findBlocks();
-  Value zero = b.i32(0);
-  b.when(b.isLess(zero, count), [&] {
+  Value zero = b.i32(0), last = b.min(b.add(firstRow, config.blockRows()), b.i32(shape.rows));
+  blocks.emplace(b, ranges, *mask, head, firstRow, last);
+  b.when(b.isLess(zero, blocks->count), [&] {
     b.copyAsync(qTile, qRows, firstRow, config.blockRows(), shape.rows % config.blockRows() == 0);
     fetch(kTile, kRows, zero);
     b.commit();
@@ -379,7 +307,7 @@ void Sm80Forward::emit() {
   int64_t perLane = scoreLayout.rowsOfLane();
   State first{b.fill(outputLayout, b.number(0)), SmallVector<Value>(perLane, b.number(-infinity)),
               SmallVector<Value>(perLane, b.number(0))};
-  finish(unflatten(b.loop(zero, count, 1, first.flat(),
+  finish(unflatten(b.loop(zero, blocks->count, 1, first.flat(),
                           [&](Value number, ValueRange state) { return turn(number, unflatten(state)).flat(); })));
 }
 

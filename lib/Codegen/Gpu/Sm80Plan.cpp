@@ -24,17 +24,10 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-namespace {
-struct Row {
-  int64_t dim; ///< the larger head dimension, at most
-  Sm80Config config;
-};
-} // namespace
-
 // warps, rowPieces, blockCols, blocksPerSm
-static const Row forward16[] = {
+static const Sm80Row forward16[] = {
     {64, {4, 2, 64, 2}}, {96, {4, 2, 64, 1}}, {128, {8, 1, 64, 1}}, {192, {8, 1, 32, 1}}, {256, {8, 1, 32, 1}}};
-static const Row forward32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {4, 1, 16, 1}}};
+static const Sm80Row forward32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {4, 1, 16, 1}}};
 
 Sm80Needs attention::forwardNeeds(const Sm80Config &c, const Shape &shape, Type element) {
   int64_t pitch = Sm80Tiles::pitchOf(element, shape.dim), valuePitch = Sm80Tiles::pitchOf(element, shape.valueDim);
@@ -49,19 +42,27 @@ bool attention::fits(const Sm80Config &c, const Sm80Needs &needs, const GpuTarge
          (needs.sharedBytes + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
 
-std::optional<Sm80Config> attention::chooseForward(const Shape &shape, Type element, const GpuTarget &target) {
+std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows, int64_t cols,
+                                               function_ref<bool(const Sm80Config &)> passes) {
   int64_t dim = Sm80Tiles::paddedCols(std::max(shape.dim, shape.valueDim));
-  for (const Row &row : element.isF32() ? ArrayRef(forward32) : ArrayRef(forward16)) {
+  for (const Sm80Row &row : table) {
     Sm80Config config = row.config;
-    if (dim > row.dim || !fits(config, forwardNeeds(config, shape, element), target))
+    if (dim > row.dim || !passes(config))
       continue;
     // Few rows, or columns, leave no block half empty.
-    while (config.rowPieces > 1 && shape.rows <= config.blockRows() / 2)
+    while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
-    while (config.warps > 4 && shape.rows <= config.blockRows() / 2)
+    while (config.warps > 4 && rows <= config.blockRows() / 2)
       config.warps /= 2;
-    config.blockCols = std::min<int64_t>(config.blockCols, llvm::alignTo(shape.cols, 16));
+    config.blockCols = std::min<int64_t>(config.blockCols, llvm::alignTo(cols, 16));
     return config;
   }
   return std::nullopt;
+}
+
+std::optional<Sm80Config> attention::chooseForward(const Shape &shape, Type element, const GpuTarget &target) {
+  ArrayRef<Sm80Row> table = element.isF32() ? ArrayRef(forward32) : ArrayRef(forward16);
+  return chooseRow(table, shape, shape.rows, shape.cols, [&](const Sm80Config &config) {
+    return fits(config, forwardNeeds(config, shape, element), target);
+  });
 }

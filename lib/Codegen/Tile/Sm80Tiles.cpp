@@ -234,3 +234,16 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     copyUnit(to, from, div(number, units), rem(number, units), first, bytes, !whole, checksCol);
   });
 }
+
+void Sm80Tiles::copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent) {
+  bool whole = extent % count == 0;
+  for (int64_t begin = 0; begin < count; begin += threads) {
+    auto copy = [&] {
+      Value own = add(thread(), begin), index = add(first, own), exists = whole ? Value() : isLower(index, extent);
+      Value place = address(shift(from, to64(exists ? select(exists, index, i32(0)) : index)));
+      NVVM::CpAsyncOp::create(*this, loc, shiftBytes(to, mul(own, 4)), place, 4, NVVM::LoadCacheModifierKind::CA,
+                              exists ? select(exists, i32(4), i32(0)) : Value());
+    };
+    begin + threads > count ? when(isLower(thread(), count - begin), copy) : copy();
+  }
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|full|long|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|plain|full|long|owned|huge both|forward|backward DTYPE...
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
 import itertools
@@ -280,6 +280,16 @@ def small(dtype):
     yield Case(dtype, 1, 2, 1, 37, 140, 16, 16, "rows", "lengths", None, "batches")
 
 
+def plain(dtype):
+    """Nothing captured that has a gradient."""
+    sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 70, 16, 16), (1, 4, 1, 37, 140, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
+    for size, (mod, mask, weight) in zip(itertools.cycle(sizes), [("none", "causal", "none"), ("softcap", "window", "none"),
+                                                                 ("none", "documents", "dropout"), ("softcap", "prefix", "none"),
+                                                                 ("none", "none", "none"), ("none", "strict", "none"),
+                                                                 ("softcap", "lengths", "uniform"), ("none", "nothing", "none")]):
+        yield Case(dtype, *size, mod, mask, None, weight)
+
+
 def full(dtype, softcap=False):
     """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together.
     Those with a softcap, which is allowed three times the error of low precision, apart."""
@@ -320,7 +330,7 @@ def huge(dtype):
 kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
 for dtype in dtypes:
     seen = set()
-    for case in {"small": small, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+    for case in {"small": small, "plain": plain, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
         if case.name in seen:
             continue
         seen.add(case.name)

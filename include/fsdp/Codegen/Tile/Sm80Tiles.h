@@ -54,6 +54,8 @@ public:
   //===--- Copies ----------------------------------------------------------===//
   /// Begins to fetch rows [first, first + rows) by all threads; what does not exist becomes 0. `whole`: all of them exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows, bool whole);
+  /// Elements [first, first + count) of 4 bytes, one behind the other; those from `extent` on become 0.
+  void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
   /// What has been fetched since the last commit is one group.
   void commit();
   /// Waits for all of this thread's groups but the latest `pending`.

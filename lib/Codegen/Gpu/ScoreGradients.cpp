@@ -1,0 +1,79 @@
+//===- ScoreGradients.cpp - P and dS of one score ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked
+//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked
+//
+// The same formulas, in the same order, as AttentionBackward.cpp has for vectors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm80Backward.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+
+ScoreGradients::ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head)
+    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head), mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
+      weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head),
+      grad(b, op.getScoreGrad(), 2, shape, op.getCaptures(), head), b(b), scale(op.getScale().convertToDouble()) {}
+
+Query ScoreGradients::query(Value number, Value exists, Value lse, Value delta) const {
+  return {number, exists, lse, delta, score.ofRow(number), mask.ofRow(number), weight.ofRow(number), grad.ofRow(number)};
+}
+
+Key ScoreGradients::key(Value number, Value exists) const {
+  return {number, exists, score.ofColumn(number), mask.ofColumn(number), weight.ofColumn(number), grad.ofColumn(number)};
+}
+
+/// Null when all are.
+Value ScoreGradients::kept(const Query &query, const Key &key) const {
+  Value keep = query.exists;
+  auto also = [&](Value condition) { keep = keep ? b.both(keep, condition) : condition; };
+  if (key.exists)
+    also(key.exists);
+  if (!mask.empty())
+    also(mask.emit(query.mask, key.mask, query.number, key.number, {}));
+  return keep;
+}
+
+/// P.
+Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Value keep) const {
+  Value minus = arith::NegFOp::create(b, b.loc, query.lse), factor = b.number(scale), exponent;
+  if (score.empty())
+    exponent = b.fma(x, factor, minus);
+  else
+    exponent = b.addf(score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
+  exponent = b.mulf(exponent, b.number(log2e));
+  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as well.
+  Value most = b.number(127), isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
+  Value p = b.exp2(b.select(isMore, most, exponent));
+  return keep ? b.select(keep, p, b.number(0)) : p;
+}
+
+std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key, bool masked) const {
+  Value keep = masked ? kept(query, key) : Value(), zero = b.number(0);
+  Value p = weightOf(x, query, key, keep), mixed = p;
+  if (!weight.empty()) {
+    Value factor = weight.emit(query.weight, key.weight, query.number, key.number, {});
+    if (keep)
+      factor = b.select(keep, factor, zero);
+    mixed = b.mulf(p, factor);
+    if (dp)
+      dp = b.mulf(dp, factor);
+  }
+  if (!dp)
+    return {mixed, Value()};
+  Value ds = b.mulf(p, b.subf(dp, query.delta));
+  if (!score.empty()) {
+    Value scaled = b.mulf(x, b.number(scale));
+    ds = grad.emit(query.grad, key.grad, query.number, key.number, {ds, scaled});
+    if (keep)
+      ds = b.select(keep, ds, zero);
+  }
+  return {mixed, ds};
+}
