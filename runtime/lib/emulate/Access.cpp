@@ -62,6 +62,8 @@ Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned la
     if (rank > block.cluster.blocks.size())
       outOfBounds(space, asked, bytes, lane, nullptr);
     Block &owner = rank ? *block.cluster.blocks[rank - 1] : block;
+    if (&owner != &block && !owner.liveThreads())
+      warp.fail(LaneMask(1) << lane, "uses shared memory of block (%u,%u,%u), which has ended", owner.index.x, owner.index.y, owner.index.z);
     place = {&owner.shared, address & ((1u << rankShift) - 1), false, true};
     break;
   }
@@ -99,12 +101,20 @@ void Access::checkWritten(const Place &place, unsigned bytes, unsigned lane) con
             bytes == 1 ? "this byte" : format("the byte at + 0x%llx", static_cast<unsigned long long>(first.offset)).c_str());
 }
 
+void Access::noteVisit(const Place &place, uint32_t thread) const {
+  const Clocks &clocks = warp.block.cluster.clocks;
+  place.storage->visits.resize(clocks.threadCount());
+  place.storage->visits[thread] = {clocks.timeOf(thread), warp.currentPc()};
+}
+
 void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread, const uint8_t *value) {
   const Checks &checks = warp.block.cluster.grid.launch.checks;
   if (touch != Touch::Writes && checks.initialised)
     checkWritten(place, bytes, lane);
   if (checks.races && !isSilent && (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
     checkRaces(place, bytes, lane, thread, value);
+  if (place.isShared && place.storage != &warp.block.shared)
+    noteVisit(place, thread);
   if (touch != Touch::Reads)
     std::memset(place.storage->written.data() + place.offset, 1, bytes);
 }

@@ -45,6 +45,7 @@ public:
 private:
   [[noreturn]] void outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane, const Storage *nearest) const;
   void checkWritten(const Place &place, unsigned bytes, unsigned lane) const;
+  void noteVisit(const Place &place, uint32_t thread) const;
   void checkRaces(const Place &place, unsigned bytes, unsigned lane, uint32_t thread, const uint8_t *value);
   void touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned lane, uint32_t thread, bool isSameValue);
   void noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread);

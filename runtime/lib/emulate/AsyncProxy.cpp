@@ -17,10 +17,12 @@ static uint32_t nextAgent(Cluster &cluster) {
   return cluster.agentOf(cluster.bulkCopies++ % cluster.threads);
 }
 
-AsyncCopy::AsyncCopy(Warp &warp, unsigned lane)
-    : warp(warp), lane(lane), agent(nextAgent(warp.block.cluster)), reads(warp, Touch::Reads), writes(warp, Touch::Writes) {
+AsyncCopy::AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy)
+    : warp(warp), lane(lane), agent(nextAgent(warp.block.cluster)), reads(warp, Touch::Reads), writes(warp, Touch::Writes),
+      updates(warp, Touch::Updates) {
   warp.block.cluster.clocks.fork(warp.thread(lane), agent);
-  reads.isAsync = writes.isAsync = true;
+  reads.isAsync = writes.isAsync = updates.isAsync = isAsyncProxy;
+  updates.isStrong = true;
 }
 
 void AsyncCopy::checkRead(const Place &place, unsigned bytes) {
@@ -52,11 +54,33 @@ void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes) {
   (place.isGlobal ? counters.globalStoreBytes : counters.sharedStoreBytes) += bytes;
 }
 
+void AsyncCopy::reduce(const Place &place, const uint8_t *data, unsigned bytes, const Reduction &reduction) {
+  updates.check(place, bytes, lane, agent);
+  unsigned size = sizeOf(reduction.type);
+  for (unsigned at = 0; at < bytes; at += size) {
+    uint64_t old = 0, operand = 0;
+    std::memcpy(&old, place.bytes() + at, size);
+    std::memcpy(&operand, data + at, size);
+    uint64_t value = combine(reduction.op, reduction.type, place.isGlobal, old, operand);
+    std::memcpy(place.bytes() + at, &value, size);
+  }
+  Counters &counters = warp.block.cluster.grid.counters;
+  (place.isGlobal ? counters.globalStoreBytes : counters.sharedStoreBytes) += bytes;
+}
+
+void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes, const std::optional<Reduction> &reduction) {
+  if (reduction)
+    reduce(place, data, bytes, *reduction);
+  else
+    write(place, data, bytes);
+}
+
 void AsyncCopy::complete(uint64_t mbarrier, unsigned bytes, const Storage &destination) {
   MbarrierRef barrier(warp, lane, agent, Space::Shared, mbarrier);
   if (&barrier.block().shared != &destination)
     warp.fail(LaneMask(1) << lane, "the mbarrier is in the shared memory of another block than what is written");
-  barrier.checkVisible(agent);
+  if (writes.isAsync)
+    barrier.checkVisible(agent);
   barrier.release(agent);
   barrier.complete(bytes);
   barrier.finish();

@@ -12,14 +12,21 @@
 #ifndef FSDPRT_EMULATE_ASYNCPROXY_H
 #define FSDPRT_EMULATE_ASYNCPROXY_H
 
+#include "emulate/Combine.h"
 #include "emulate/Mbarriers.h"
 
 namespace fsdprt::emulate {
 
-/// One copy that a lane starts.
+/// What copies do to numbers that are there.
+struct Reduction {
+  Combination op;
+  Type type;
+};
+
+/// One copy that a lane starts. Those of st.async and red.async are in the generic proxy.
 class AsyncCopy {
 public:
-  AsyncCopy(Warp &warp, unsigned lane);
+  AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
   /// What the copy reads; its parts are checked by checkRead().
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const { return reads.resolve(space, address, bytes, lane, alignment); }
   /// Bytes that the copy reads, checked.
@@ -28,6 +35,8 @@ public:
   /// Where it writes: all of its reads come before.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
+  /// The same, or combined with what is there, each element by a strong operation.
+  void write(const Place &place, const uint8_t *data, unsigned bytes, const std::optional<Reduction> &reduction);
   /// All is written: an mbarrier in shared memory gets `bytes`, ...
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
   /// ... or the lane's open group has one more.
@@ -35,11 +44,12 @@ public:
 
 private:
   void noteReadsAreDone();
+  void reduce(const Place &place, const uint8_t *data, unsigned bytes, const Reduction &reduction);
 
   Warp &warp;
   unsigned lane;
   uint32_t agent;
-  Access reads, writes;
+  Access reads, writes, updates;
   Time readTime = 0;
 };
 

@@ -103,8 +103,9 @@ Step clusterArrive(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "arrives again without barrier.cluster.wait");
     warp.clusterPhase[lane] = cluster.phase + 1;
   }
-  if (!i.modifier) // .relaxed orders nothing
-    cluster.clocks.release(warp.firstThread, active, cluster.arriving);
+  // .relaxed orders nothing, but a fence before it does.
+  if (LaneMask released = i.modifier ? active & warp.fenced : active)
+    cluster.clocks.release(warp.firstThread, released, cluster.arriving);
   cluster.arrived += __builtin_popcount(active);
   cluster.completeIfAllCame();
   return Step::Next;

@@ -69,6 +69,22 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
+/// What any of the threads knows, is before the end of the block.
+void Block::checkEnd(const Warp &last) const {
+  if (shared.visits.empty() || !cluster.grid.launch.checks.races)
+    return;
+  uint32_t first = warps[0]->firstThread, count = warps.size() * warpSize;
+  for (uint32_t visitor = 0; visitor < shared.visits.size(); ++visitor) {
+    const Storage::Visit &visit = shared.visits[visitor];
+    bool isKnown = !visit.time;
+    for (uint32_t thread = first; thread < first + count && !isKnown; ++thread)
+      isKnown = cluster.clocks.isBefore(visitor, visit.time, thread);
+    if (!isKnown)
+      last.fail(last.live, "the block ends, but line %u uses its shared memory in another block, with nothing between that orders the two",
+                last.program.code[visit.instruction].at.line);
+  }
+}
+
 void Block::threadsLeft() {
   for (unsigned number = 0; number < 16; ++number)
     if (barriers[number].isAll)

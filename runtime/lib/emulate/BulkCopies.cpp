@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.async.bulk.commit_group, cp.async.bulk.wait_group".
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch,
+// cp.async.bulk.commit_group, cp.async.bulk.wait_group".
 // How copies act is in AsyncProxy.h.
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +21,7 @@ struct Plan {
   AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
   bool hasBarrier = false;
   Slot mask = 0; ///< of .multicast::cluster, or 0
+  std::optional<Reduction> reduction;
 };
 
 void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
@@ -31,7 +33,7 @@ void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane)
   uint64_t to = plan.to.at(warp, lane), barrier = plan.barrier.at(warp, lane);
   auto writeTo = [&](uint64_t address) {
     Place place = copy.writeTo(plan.to.space, address, size, 16);
-    copy.write(place, from.bytes(), size);
+    copy.write(place, from.bytes(), size, plan.reduction);
     return place;
   };
   if (plan.mask) {
@@ -87,8 +89,17 @@ Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 } // namespace
 
+/// PTX ISA, "cp.reduce.async.bulk".
+static Reduction takeReduction(Decoder &d) {
+  Combination op = takeCombination(d);
+  d.modifiers.take("noftz");
+  Type type = d.typeOneOf({Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64, Type::F16, Type::BF16, Type::F32, Type::F64});
+  checkCombination(d, op, type);
+  return {op, type};
+}
+
 static void decodeCopy(Decoder &d) {
-  bool toGlobal = d.modifiers.take("bulk_group");
+  bool isReduction = d.modifiers.take("reduce"), toGlobal = d.modifiers.take("bulk_group");
   Plan plan;
   plan.hasBarrier = d.modifiers.take("mbarrier::complete_tx::bytes");
   if (plan.hasBarrier == toGlobal)
@@ -101,6 +112,10 @@ static void decodeCopy(Decoder &d) {
   bool isMulticast = d.modifiers.take("multicast::cluster"), hasHint = takeCaches(d.modifiers);
   if (isMulticast && (!global || toGlobal))
     d.fail(".multicast::cluster is for copies from global memory");
+  if (isReduction && global && !toGlobal)
+    d.fail("cp.reduce is for what comes from shared memory");
+  if (isReduction)
+    plan.reduction = takeReduction(d);
   unsigned count = 3 + plan.hasBarrier + isMulticast + hasHint;
   d.operandCount(count, count);
   plan.to = {d, d.operand(0), toGlobal ? Space::Global : Space::Shared};

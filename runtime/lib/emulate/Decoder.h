@@ -152,6 +152,7 @@ bool decodeMatrixMove(Decoder &);
 bool decodeWgmma(Decoder &);
 bool decodeWgmmaOrder(Decoder &);
 bool decodeAsyncCopy(Decoder &);
+bool decodeAsyncStore(Decoder &);
 bool decodeCopiesArrive(Decoder &);
 bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);

@@ -224,6 +224,8 @@ bool fsdprt::emulate::decodeLoadStore(Decoder &d) {
     d.emit(nothing, {}, {});
     return true;
   }
+  if (d.modifiers.has("async"))
+    return decodeAsyncStore(d);
   bool isLoad = name != "st";
   Plan plan = {};
   plan.space = takeSpace(d.modifiers);

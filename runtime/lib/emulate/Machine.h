@@ -161,6 +161,8 @@ public:
   uint32_t liveThreads() const;
   /// Lets those that wait go on when all have come.
   void completeIfAllCame(unsigned number);
+  /// All threads that are left are leaving, those of `last`: nobody else may still use the shared memory.
+  void checkEnd(const Warp &last) const;
   /// When threads leave, barriers that wait for all others may be complete.
   void threadsLeft();
 

@@ -72,6 +72,12 @@ struct Storage {
   std::vector<uint8_t> written;
   bool isReadOnly = false;
   Shadow shadow;
+  /// Of a block's shared memory: when threads of other blocks were here last, and by which instruction.
+  struct Visit {
+    Time time = 0;
+    uint32_t instruction = 0;
+  };
+  std::vector<Visit> visits; ///< by threads of the cluster; empty: nobody was
 
   void resize(uint64_t count);
 };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors:
-// Tiled mode, Tensor Swizzling Modes". A box lies in shared memory densely, dimension 0 innermost, with chunks of 16 bytes
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor,
+// cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor Swizzling Modes". A box lies in shared memory densely, dimension 0 innermost, with chunks of 16 bytes
 // exchanged as the address's bits from 7 on say. A row of the box is one run of neighbours in global memory; what of it is
 // outside of the tensor is filled on the way in, and left out on the way out.
 //
@@ -30,6 +30,7 @@ struct Plan {
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
   Slot mask = 0; ///< of .multicast::cluster, or 0
+  std::optional<Combination> op; ///< of cp.reduce
 };
 
 TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
@@ -150,12 +151,25 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     writeTo(inBlock(shared, rank), inBlock(barrier, rank));
 }
 
+/// PTX ISA, "cp.reduce.async.bulk.tensor": the type is the map's; operations on bits take integers.
+std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map, unsigned lane) {
+  if (!plan.op)
+    return std::nullopt;
+  Type type = map.elementType();
+  if (*plan.op >= Combination::And && !isFloat(type))
+    type = sizeOf(type) == 4 ? Type::B32 : sizeOf(type) == 8 ? Type::B64 : type;
+  if (!isCombination(*plan.op, type))
+    warp.fail(LaneMask(1) << lane, "type %s of the tensor map does not go with this operation", nameOf(map.elementType()));
+  return Reduction{*plan.op, type};
+}
+
 void store(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *corner, unsigned lane) {
   AsyncCopy copy(warp, lane);
   std::vector<uint8_t> box(map.boxBytes());
   Place place = copy.place(Space::Shared, plan.shared.at(warp, lane), box.size(), 128);
   uint32_t size = map.elementBytes(), first;
   uint64_t address;
+  std::optional<Reduction> reduction = reductionOf(warp, plan, map, lane);
   for (Rows rows(map, corner); rows.next();)
     if (uint32_t count = rows.inside(first, address))
       eachChunk(map, place, rows.offset(), first * size, count * size, [&](const Place &from, uint32_t at, uint32_t bytes) {
@@ -166,7 +180,7 @@ void store(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *co
     if (uint32_t count = rows.inside(first, address)) {
       uint8_t *from = box.data() + rows.offset() + uint64_t(first) * size;
       convert(map, from, count);
-      copy.write(copy.writeTo(Space::Global, address, count * size, size), from, count * size);
+      copy.write(copy.writeTo(Space::Global, address, count * size, size), from, count * size, reduction);
     }
   copy.joinGroup();
 }
@@ -227,7 +241,14 @@ bool fsdprt::emulate::decodeTensorCopy(Decoder &d) {
   plan.rank = rank + 1;
   bool isLoad = d.modifiers.has("mbarrier::complete_tx::bytes");
   plan.direction = d.modifiers.take("prefetch") ? Direction::Prefetch : isLoad ? Direction::Load : Direction::Store;
+  bool isReduction = d.modifiers.take("reduce");
   takeSpaces(d, plan);
+  if (isReduction && plan.direction != Direction::Store)
+    d.fail("cp.reduce is for what comes from shared memory");
+  if (isReduction)
+    plan.op = takeCombination(d);
+  if (plan.op == Combination::Exch || plan.op == Combination::Cas)
+    d.fail("cp.reduce does not exchange");
   d.modifiers.take("tile");
   bool isMulticast = d.modifiers.take("multicast::cluster"), hasHint = takeCaches(d.modifiers);
   if (isMulticast && !isLoad)

@@ -367,8 +367,11 @@ void Warp::runSplit(uint64_t &turn) {
       if (splits[own].children)
         return;
     } else if (instruction.flow == Flow::Exit) {
-      if (active == live)
+      if (active == live) {
         leaveWarpgroup(*this);
+        if (block.liveThreads() == uint32_t(__builtin_popcount(live)))
+          block.checkEnd(*this);
+      }
       ++here.pc;
       if (active)
         leave(active);
