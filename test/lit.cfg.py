@@ -30,6 +30,8 @@ if shutil.which("mpirun") and os.path.exists(os.path.join(config.fsdp_obj_root, 
 probe = ["unshare", "-n", "-u", "true"]
 if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("network-namespaces")
+if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
+    config.available_features.add("numpy")
 # Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
 if lit_config.params.get("long") or lit_config.params.get("all"):
     config.available_features.add("long")

@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SaveBundle.h"
 #include "Subject.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
@@ -53,6 +54,8 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
     fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
     fsdp-kernel-test attention.mlir --device=emulate --target=sm_80
                                                                 PTX in the emulator, with all of its checks
+    fsdp-kernel-test attention.mlir --target=sm_80 --save-bundle=DIR
+                                                                for a machine that has a GPU
 
   Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
   [0, n), fsdp.values = dense<..> for values, or for those that must come out, fsdp.from = ["kernel", i]
@@ -64,7 +67,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
-  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage;
+  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle;
   std::optional<double> tolerance, errorFactor;
   double floor;
   bool times, bench, widen;
@@ -75,7 +78,7 @@ static void parseOptions(int argc, char **argv) {
   static cl::OptionCategory category("Options");
   static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category));
   static cl::opt<std::string> device("device", cl::init("cpu"), cl::desc("Where kernels run: cpu (default), or emulate: PTX for --target, with all checks of the emulator"), cl::cat(category));
-  static cl::opt<std::string> target("target", cl::init("sm_80"), cl::desc("Chip to compile for, with --device=emulate (default sm_80)"), cl::cat(category));
+  static cl::opt<std::string> target("target", cl::init("sm_80"), cl::desc("Chip to compile for, with --device=emulate and --save-bundle (default sm_80)"), cl::cat(category));
   static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category));
   static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category));
   static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"), cl::cat(category));
@@ -86,10 +89,11 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"), cl::cat(category));
   static cl::opt<bool> bench("bench", cl::desc("Only time the kernels: no oracle, no comparison"), cl::cat(category));
   static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"), cl::cat(category));
+  static cl::opt<std::string> saveBundle("save-bundle", cl::desc("Run nothing: write kernels for --target, and how they are launched, to this folder"), cl::cat(category));
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
-  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, {}, {}, floor, times || bench, bench, widen};
+  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, {}, {}, floor, times || bench, bench, widen};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
   if (errorFactor.getNumOccurrences())
@@ -468,6 +472,20 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   return nullptr;
 }
 
+/// Kernels for --target as files; the exit status.
+static int bundleKernels(ModuleOp module) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
+  if (failed(target))
+    return 2;
+  ScopedDiagnosticHandler said(module.getContext(), [](Diagnostic &diagnostic) { // without one, warnings are not printed
+    llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : "warning: ") << diagnostic << "\n";
+  });
+  FailureOr<GpuImage> image = compileGpuImage(module, *target);
+  if (failed(image))
+    return 1;
+  return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
+}
+
 /// Compiles what is compared and compares; the exit status.
 static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
   Compiled own, reference, low, other;
@@ -514,7 +532,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "fsdp-kernel-test: --device=" << options.device << ": expected cpu or emulate\n";
     return 2;
   }
-  if (options.device == "emulate" && !GpuTarget::isKnown(options.target)) {
+  if ((options.device == "emulate" || !options.saveBundle.empty()) && !GpuTarget::isKnown(options.target)) {
     llvm::errs() << "fsdp-kernel-test: --target=" << options.target << ": expected " << GpuTarget::getNames() << "\n";
     return 2;
   }
@@ -524,6 +542,8 @@ int main(int argc, char **argv) {
   auto module = parseSourceFile<ModuleOp>(options.inputFile, &context);
   if (!module)
     return 2;
+  if (!options.saveBundle.empty())
+    return bundleKernels(*module);
   SmallVector<func::FuncOp> kernels = chooseKernels(*module);
   if (!options.bench && failed(verifySources(kernels)))
     return 2;

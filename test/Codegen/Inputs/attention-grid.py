@@ -327,14 +327,19 @@ def huge(dtype):
     yield Case(dtype, 2, 2, 2, 300, 310, 8, 8, "gathered", "none", entries=9000000)
 
 
-kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
-for dtype in dtypes:
-    seen = set()
-    for case in {"small": small, "plain": plain, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
-        if case.name in seen:
-            continue
-        seen.add(case.name)
-        if directions in ("both", "forward"):
-            case.forward()
-        if directions in ("both", "backward"):
-            case.backward(alone=directions == "backward")
+def main():
+    kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
+    for dtype in dtypes:
+        seen = set()
+        for case in {"small": small, "plain": plain, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+            if case.name in seen:
+                continue
+            seen.add(case.name)
+            if directions in ("both", "forward"):
+                case.forward()
+            if directions in ("both", "backward"):
+                case.backward(alone=directions == "backward")
+
+
+if __name__ == "__main__":
+    main()

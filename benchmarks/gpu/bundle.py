@@ -1,0 +1,68 @@
+"""Kernels compiled elsewhere: CHIP/kernels.json says how they are launched, beside it lie PTX and machine code."""
+import ctypes
+import json
+import pathlib
+
+ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
+
+
+class Kernel:
+    """A kernel in a context: run(addresses of its bindings)."""
+
+    def __init__(self, driver, module, description):
+        self.driver, self.description, self.name = driver, description, description["name"]
+        self.bindings = description["bindings"]
+        self.launches = [(driver.function(module, each["entry"], each["sharedBytes"]), each["blocks"], each["threads"], each["sharedBytes"])
+                         for each in description["launches"]]
+        self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
+
+    def prepare(self, addresses):
+        """What launches it on these addresses, without any work that is not the driver's."""
+        arguments = [ctypes.c_ulonglong(a) for a in addresses]
+        if self.scratch is not None:
+            arguments.append(ctypes.c_ulonglong(self.scratch))
+
+        def run():
+            for function, blocks, threads, shared in self.launches:
+                self.driver.launch(function, blocks, threads, shared, arguments)
+
+        return run
+
+    def release(self):
+        if self.scratch is not None:
+            self.driver.free(self.scratch)
+
+
+class Bundle:
+    """The kernels for one chip."""
+
+    def __init__(self, driver, folder):
+        folder = pathlib.Path(folder)
+        self.driver = driver
+        self.description = json.loads((folder / "kernels.json").read_text())
+        self.chip = self.description["chip"]
+        self.kernels = {each["name"]: each for each in self.description["kernels"]}
+        self.module, self.source = self.load(folder)
+
+    def load(self, folder):
+        """Machine code where there is some that the device takes, else PTX."""
+        from driver import CudaError
+        code = folder / "kernels.cubin"
+        if code.exists():
+            try:
+                return self.driver.load(code.read_bytes()), "machine code"
+            except CudaError as error:
+                refusal = error
+            if "209" not in str(refusal):
+                raise refusal
+        return self.driver.load((folder / "kernels.ptx").read_bytes()), "PTX"
+
+    def kernel(self, name):
+        return Kernel(self.driver, self.module, self.kernels[name])
+
+
+def runs_on(chip, capability):
+    """Whether a device of a capability runs code for a chip: sm_80 on 8.0 and all later ones, as PTX; sm_90a on 9.0 alone."""
+    number = int("".join(c for c in chip if c.isdigit()))
+    own = capability[0] * 10 + capability[1]
+    return own == number if chip.endswith("a") else own >= number

@@ -1,0 +1,37 @@
+"""What is checked and timed. The names are those of the kernels in the bundle."""
+
+
+def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
+    dv = dv or d
+    return {"name": f"{dtype}_{b}x{h}x{hkv}_{s}x{keys}_{d}x{dv}_{score}_{mask}", "dtype": dtype, "b": b, "h": h, "hkv": hkv,
+            "s": s, "keys": keys, "d": d, "dv": dv, "score": score, "mask": mask}
+
+
+def tiny():
+    """For an emulator: no length is a multiple of a tile, heads share keys, and each function once."""
+    yield case("bf16", 1, 2, 1, 37, 53, 64)
+    yield case("bf16", 1, 2, 2, 70, 70, 64, "softcap", "causal")
+    yield case("f16", 1, 2, 1, 65, 130, 128, "none", "documents")
+    yield case("bf16", 1, 2, 2, 33, 40, 96, "alibi", "causal")
+
+
+def checked():
+    for dtype in ("bf16", "f16"):
+        for d in (64, 128):
+            for score in ("none", "softcap", "alibi"):
+                for mask in ("none", "causal", "documents"):
+                    yield case(dtype, 2, 4, 2, 333, 520, d, score, mask)
+        yield case(dtype, 1, 2, 2, 1024, 1024, 96, "none", "causal")
+        yield case(dtype, 1, 2, 1, 200, 1, 64)
+        yield case(dtype, 1, 2, 1, 300, 100, 64, "none", "causal")  # rows without a key
+
+
+def timed():
+    """16,384 tokens, 2,048 columns of heads, as in the papers; functions at 8,192."""
+    for d in (64, 128):
+        for length in (2048, 4096, 8192, 16384):
+            for mask in ("none", "causal"):
+                yield case("bf16", 16384 // length, 2048 // d, 2048 // d, length, length, d, "none", mask)
+        for score in ("softcap", "alibi"):
+            yield case("bf16", 2, 2048 // d, 2048 // d, 8192, 8192, d, score, "causal")
+        yield case("bf16", 2, 2048 // d, 2048 // d, 8192, 8192, d, "none", "documents")

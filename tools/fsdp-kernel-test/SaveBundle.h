@@ -1,0 +1,24 @@
+//===- SaveBundle.h - Kernels for a machine without a compiler --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A folder with kernels.ptx, kernels.cubin where there is a ptxas, and kernels.json:
+//
+//   {"chip": "sm_80", "kernels": [{"name": "fwd", "scratchBytes": 0,
+//     "bindings": [{"dtype": "bf16", "shape": [2, 8], "out": false}, ...],
+//     "launches": [{"entry": "fwd", "blocks": 16, "threads": 128, "sharedBytes": 65536}]}],
+//    "entries": [{"name": "fwd", "registers": 168, "spillBytes": 0, ...}]}
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_KERNEL_TEST_SAVEBUNDLE_H
+#define FSDP_KERNEL_TEST_SAVEBUNDLE_H
+
+#include "fsdp/Codegen/Gpu/GpuImage.h"
+
+/// Writes `image`, made of functions of `module`, into `folder`, which is made. Says what it cannot write.
+bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
+
+#endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H
