@@ -25,7 +25,7 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// What one instruction of a warp does to memory.
+/// What one instruction of a warp does to memory. While it is there, its threads learn nothing new.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
@@ -55,6 +55,13 @@ private:
   bool isProxied(const Cell::Access &before, uint32_t thread) const;
   std::string nameOfThreads(const Cell::Access &access) const;
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place, unsigned bytes, unsigned lane) const;
+
+  /// That was found to be fine: neighbours mostly have the same past. By whether it was a write.
+  struct Known {
+    Cell::Access access;
+    uint32_t thread = 0;
+  };
+  mutable Known known[2];
 
   Warp &warp;
   Touch touch;

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "emulate/Clocks.h"
+#include <algorithm>
 
 using namespace fsdprt::emulate;
 
@@ -84,28 +85,46 @@ void Clocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time) {
   changeRows(first, lanes, [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
 }
 
-/// What a lane has done itself, it knows; a row that several have says only what others know of them.
-void Clocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
-  std::map<RowRef, uint32_t> distinct; // to the only thread that has it, or nobody
+/// The rows of the warps' threads, each once, and to which thread alone it belongs, or to several.
+void Clocks::collect(const std::vector<uint32_t> &warps, std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
+  const Row *last = nullptr;
   for (uint32_t first : warps)
     for (uint32_t thread = first; thread < first + warpSize; ++thread) {
-      auto [known, isNew] = distinct.emplace(rows[thread], thread);
-      known->second = isNew ? thread : UINT32_MAX;
+      if (rows[thread].get() == last) {
+        distinct.back().second = UINT32_MAX;
+        continue;
+      }
+      last = rows[thread].get();
+      auto known = std::find_if(distinct.begin(), distinct.end(), [&](const auto &each) { return each.first.get() == last; });
+      if (known != distinct.end()) {
+        std::rotate(known, known + 1, distinct.end());
+        distinct.back().second = UINT32_MAX;
+      } else {
+        distinct.push_back({rows[thread], thread});
+      }
     }
+}
+
+/// What a lane has done itself, it knows; a row that several have says only what others know of them. One product follows the
+/// other with the same rows: the last ones are kept.
+void Clocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
+  std::vector<std::pair<RowRef, uint32_t>> distinct;
+  collect(warps, distinct);
   owners[agent] = agent, forkTimes[agent] = 0;
-  if (distinct.size() == 1) {
-    rows[agent] = distinct.begin()->first;
-    return;
+  Gathered &known = gathered[{warps[0], warps.size()}];
+  bool isShared = std::all_of(distinct.begin(), distinct.end(), [](const auto &each) { return each.second == UINT32_MAX; });
+  if (!isShared || known.distinct != distinct) {
+    Row least(2 * times.size(), UINT32_MAX);
+    for (const auto &[row, thread] : distinct) {
+      Time own = thread == UINT32_MAX ? 0 : least[thread];
+      for (size_t i = 0; i < least.size(); ++i)
+        least[i] = least[i] < (*row)[i] ? least[i] : (*row)[i];
+      if (thread != UINT32_MAX)
+        least[thread] = own < times[thread] ? own : times[thread];
+    }
+    known = {std::move(distinct), std::make_shared<const Row>(std::move(least))};
   }
-  Row least(2 * times.size(), UINT32_MAX);
-  for (const auto &[row, thread] : distinct) {
-    Time own = thread == UINT32_MAX ? 0 : least[thread];
-    for (size_t i = 0; i < least.size(); ++i)
-      least[i] = least[i] < (*row)[i] ? least[i] : (*row)[i];
-    if (thread != UINT32_MAX)
-      least[thread] = own < times[thread] ? own : times[thread];
-  }
-  rows[agent] = std::make_shared<const Row>(std::move(least));
+  rows[agent] = known.least;
 }
 
 void Clocks::release(uint32_t first, LaneMask lanes, Released &into) {

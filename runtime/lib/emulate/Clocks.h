@@ -70,6 +70,12 @@ public:
   void gather(uint32_t agent, const std::vector<uint32_t> &warps);
 
 private:
+  struct Gathered {
+    std::vector<std::pair<RowRef, uint32_t>> distinct;
+    RowRef least;
+  };
+
+  void collect(const std::vector<uint32_t> &warps, std::vector<std::pair<RowRef, uint32_t>> &distinct) const;
   template <typename Change> void changeRows(uint32_t first, LaneMask lanes, Change change);
 
   Time now = 1;
@@ -77,6 +83,7 @@ private:
   std::vector<RowRef> rows;
   std::vector<uint32_t> owners; ///< of agents: for whom they act; of threads: themselves
   std::vector<Time> forkTimes;
+  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by the first warp, and how many
 };
 
 } // namespace fsdprt::emulate

@@ -25,7 +25,7 @@ uint64_t Mbarrier::bits() const {
 
 //===- One mbarrier -------------------------------------------------------===//
 
-MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address) : warp(warp), lane(lane) {
+MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address) : warp(&warp), lane(lane) {
   Access access(warp, Touch::Updates);
   access.isStrong = true;
   Place place = access.resolve(space, address, 8, lane);
@@ -53,7 +53,7 @@ void MbarrierRef::store() {
 
 void MbarrierRef::arrive(uint32_t count, bool drops) {
   if (!count || count > barrier->pending)
-    warp.fail(LaneMask(1) << lane, "%u arrivals, but the mbarrier's phase waits for %u more of %u", count, barrier->pending, barrier->count);
+    warp->fail(LaneMask(1) << lane, "%u arrivals, but the mbarrier's phase waits for %u more of %u", count, barrier->pending, barrier->count);
   barrier->pending -= count;
   if (drops)
     barrier->count -= count;
@@ -63,20 +63,20 @@ void MbarrierRef::arrive(uint32_t count, bool drops) {
 void MbarrierRef::expect(int64_t more) {
   barrier->bytes += more;
   if (barrier->bytes > mostArrivals || barrier->bytes < -int64_t(mostArrivals))
-    warp.fail(LaneMask(1) << lane, "%lld bytes are announced to the mbarrier, but 2^20 - 1 at most", static_cast<long long>(barrier->bytes));
+    warp->fail(LaneMask(1) << lane, "%lld bytes are announced to the mbarrier, but 2^20 - 1 at most", static_cast<long long>(barrier->bytes));
   store();
 }
 
 void MbarrierRef::release(uint32_t thread) {
-  warp.block.cluster.clocks.release(thread / warpSize * warpSize, LaneMask(1) << thread % warpSize, barrier->arriving);
+  warp->block.cluster.clocks.release(thread / warpSize * warpSize, LaneMask(1) << thread % warpSize, barrier->arriving);
 }
 
 void MbarrierRef::checkVisible(uint32_t agent) const {
-  if (!warp.block.cluster.grid.launch.checks.races || barrier->isFenced ||
-      warp.block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
+  if (!warp->block.cluster.grid.launch.checks.races || barrier->isFenced ||
+      warp->block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
     return;
-  warp.fail(LaneMask(1) << lane, "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line %u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
-            static_cast<unsigned long long>(offset), warp.program.code[barrier->instruction].at.line);
+  warp->fail(LaneMask(1) << lane, "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line %u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
+            static_cast<unsigned long long>(offset), warp->program.code[barrier->instruction].at.line);
 }
 
 void MbarrierRef::finish() {
@@ -87,7 +87,7 @@ void MbarrierRef::finish() {
   barrier->ended = std::move(barrier->arriving);
   barrier->arriving.clear();
   store();
-  for (auto &each : warp.block.cluster.blocks)
+  for (auto &each : warp->block.cluster.blocks)
     for (auto &other : each->warps)
       for (Split &split : other->splits)
         if (split.waiting.kind == Waiting::Phase)
@@ -96,7 +96,7 @@ void MbarrierRef::finish() {
 
 void MbarrierRef::remove() { owner->mbarriers.erase(offset); }
 
-void MbarrierRef::acquire() { warp.block.cluster.clocks.acquire(warp.firstThread, LaneMask(1) << lane, barrier->ended); }
+void MbarrierRef::acquire(LaneMask lanes) { warp->block.cluster.clocks.acquire(warp->firstThread, lanes, barrier->ended); }
 
 //===- Instructions -------------------------------------------------------===//
 
@@ -174,10 +174,31 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
+/// Lanes that test one mbarrier, as they mostly do, get what it has released together.
+class Acquired {
+public:
+  void add(const MbarrierRef &barrier, unsigned lane) {
+    if (last && last->address() != barrier.address())
+      finish();
+    last = barrier;
+    lanes |= LaneMask(1) << lane;
+  }
+  void finish() {
+    if (last)
+      last->acquire(lanes);
+    last.reset(), lanes = 0;
+  }
+
+private:
+  std::optional<MbarrierRef> last;
+  LaneMask lanes = 0;
+};
+
 /// modifier: 1 waits (try_wait), 2 the operand is a parity and not a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
+  Acquired acquired;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     uint32_t parity = i.modifier & 2 ? warp.at<uint32_t>(i.in[1])[lane] : warp.at<uint64_t>(i.in[1])[lane] >> 63;
@@ -187,14 +208,16 @@ Step test(Warp &warp, const Instruction &i, LaneMask active) {
     if (barrier.hasEnded(parity)) {
       ended |= LaneMask(1) << lane;
       if (!plan.isRelaxed)
-        barrier.acquire();
+        acquired.add(barrier, lane);
     } else if (i.modifier & 1) {
+      acquired.finish();
       warp.wait(Waiting::Phase, i, active);
       warp.splits[warp.split].waiting.address = barrier.address();
       warp.splits[warp.split].waiting.parity = parity;
       return Step::Retries;
     }
   }
+  acquired.finish();
   keepBits(warp.predicate(i.out[0]), ended, active);
   return Step::Next;
 }

@@ -35,7 +35,8 @@ public:
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
-  void acquire();
+  /// Lanes of the warp know what was released into the phase that has ended.
+  void acquire(LaneMask lanes);
   uint64_t state() const { return barrier->bits(); }
   /// In shared::cluster.
   uint64_t address() const { return uint64_t(owner->rank + 1) << rankShift | offset; }
@@ -44,7 +45,7 @@ public:
 private:
   void store();
 
-  Warp &warp;
+  Warp *warp;
   unsigned lane;
   Block *owner;
   uint64_t offset;

@@ -78,6 +78,11 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
       return;
     warp.fail(LaneMask(1) << lane, "two lanes write different values to %s", describe(place).c_str());
   }
+  Known &last = known[wasWrite];
+  const Cell::Access &fine = last.access;
+  if (fine.group == before.group && fine.time == before.time && fine.warp == before.warp && fine.lanes == before.lanes &&
+      fine.isAsync == before.isAsync && last.thread == thread)
+    return;
   if (!isOrdered(before, thread))
     reportRace(before, wasWrite, place, bytes, lane);
   if (isAsync && wasWrite && !before.isAsync && !isProxied(before, thread))
@@ -85,6 +90,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
               "the async proxy %s %s, which ordinary stores have written at line %u, with no fence.proxy.async between",
               touch == Touch::Reads ? "reads" : "writes", describe(place).c_str(),
               warp.program.code[before.instruction].at.line);
+  last = {before, thread};
 }
 
 /// Remembers a read, and forgets those that it makes needless.

@@ -168,7 +168,6 @@ FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner], const double 
 template <WgmmaPlan::Kind kind> struct Runner {
   static FSDPRT_INLINE void all(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i, const WgmmaPlan &plan) {
     Clocks &clocks = last.block.cluster.clocks;
-    Reader reader(last, group.agent);
     std::vector<uint32_t> firsts;
     Warp *warps[groupWarps];
     for (unsigned w = 0; w < groupWarps; ++w) {
@@ -177,12 +176,14 @@ template <WgmmaPlan::Kind kind> struct Runner {
     }
     clocks.gather(group.agent, firsts);
     double b[maxInner][maxColumns], a[warpRows][maxInner];
-    Wgmma<kind>::read(reader, decodeDescriptor(last, product.b, 'B'), plan.transposesB, 0, plan.columns, b[0], 1, maxColumns, plan.negatesB ? -1 : 1);
+    Reader everybody(last, group.agent);
+    Wgmma<kind>::read(everybody, decodeDescriptor(last, product.b, 'B'), plan.transposesB, 0, plan.columns, b[0], 1, maxColumns, plan.negatesB ? -1 : 1);
     double sign = plan.negatesA ? -1 : 1;
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
-        Wgmma<kind>::read(reader, decodeDescriptor(last, product.a, 'A'), plan.transposesA, w * warpRows, warpRows, a[0], maxInner, 1, sign);
+        Reader own(last, group.agent); // what the agent knows is another thing now
+        Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA, w * warpRows, warpRows, a[0], maxInner, 1, sign);
       } else {
         Wgmma<kind>::readFragment(*warps[w], i.in, a, sign);
       }

@@ -273,6 +273,10 @@ TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   const std::string ownRows = "st.shared.b32 [%r22], 0;", b = "st.shared.b32 [dyn+32800], 0;";
   EXPECT_EQ(rewrite(ownRows, "bar.warp.sync -1;"), "");
   EXPECT_TRUE(says(rewrite(ownRows, ""), "data race: reads 16 bytes"));
+  // Rows 0 and 16, which are of warps 0 and 1, by one thread.
+  const std::string zero = "setp.eq.u32 %p3, %r0, 0; @%p3 st.shared.b32 [dyn+32], 0;", both = zero + "@%p3 st.shared.b32 [dyn+4128], 0;";
+  EXPECT_EQ(rewrite(zero, "bar.warp.sync -1;"), "");
+  EXPECT_TRUE(says(rewrite(both, "bar.warp.sync -1;"), "data race: reads 16 bytes at shared memory + 0x1420"));
   EXPECT_TRUE(says(rewrite("setp.eq.u32 %p3, %r0, 0; @%p3 " + b, "bar.warp.sync -1;"), "data race: reads 16 bytes"));
   EXPECT_EQ(rewrite("setp.eq.u32 %p3, %r0, 0; @%p3 " + b, "bar.sync 0;"), "");
 }
