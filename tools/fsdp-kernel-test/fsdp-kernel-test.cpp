@@ -26,6 +26,7 @@
 
 #include "SaveBundle.h"
 #include "Subject.h"
+#include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/Parser/Parser.h"
@@ -56,6 +57,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
                                                                 PTX in the emulator, with all of its checks
     fsdp-kernel-test attention.mlir --target=sm_80 --save-bundle=DIR
                                                                 for a machine that has a GPU
+    fsdp-kernel-test attention.mlir --emit=sass-stats           what ptxas says of it
 
   Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
   [0, n), fsdp.values = dense<..> for values, or for those that must come out, fsdp.from = ["kernel", i]
@@ -67,7 +69,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 namespace {
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
-  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle;
+  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit;
   std::optional<double> tolerance, errorFactor;
   double floor;
   bool times, bench, widen;
@@ -79,6 +81,7 @@ static void parseOptions(int argc, char **argv) {
   static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category));
   static cl::opt<std::string> device("device", cl::init("cpu"), cl::desc("Where kernels run: cpu (default), or emulate: PTX for --target, with all checks of the emulator"), cl::cat(category));
   static cl::opt<std::string> target("target", cl::init("sm_80"), cl::desc("Chip to compile for, with --device=emulate and --save-bundle (default sm_80)"), cl::cat(category));
+  static cl::opt<std::string> emit("emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"), cl::cat(category));
   static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category));
   static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category));
   static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"), cl::cat(category));
@@ -93,7 +96,7 @@ static void parseOptions(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
-  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, {}, {}, floor, times || bench, bench, widen};
+  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit, {}, {}, floor, times || bench, bench, widen};
   if (tolerance.getNumOccurrences())
     options.tolerance = tolerance;
   if (errorFactor.getNumOccurrences())
@@ -523,6 +526,15 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   return fine ? 0 : 1;
 }
 
+/// --emit; the exit status.
+static int printGpuKernels(ModuleOp module) {
+  CompileOptions compile;
+  compile.target = options.target;
+  return succeeded(fsdp::printGpuKernels(module, compile, options.emit, llvm::outs())) ? 0 : 1;
+}
+
+static bool isWhat(StringRef emit) { return emit.empty() || emit == "ptx" || emit == "kernel-mlir" || emit == "sass-stats"; }
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-kernel-test");
@@ -532,7 +544,12 @@ int main(int argc, char **argv) {
     llvm::errs() << "fsdp-kernel-test: --device=" << options.device << ": expected cpu or emulate\n";
     return 2;
   }
-  if ((options.device == "emulate" || !options.saveBundle.empty()) && !GpuTarget::isKnown(options.target)) {
+  if (!isWhat(options.emit)) {
+    llvm::errs() << "fsdp-kernel-test: --emit=" << options.emit << ": expected ptx, kernel-mlir or sass-stats\n";
+    return 2;
+  }
+  bool isForGpu = options.device == "emulate" || !options.saveBundle.empty() || !options.emit.empty();
+  if (isForGpu && !GpuTarget::isKnown(options.target)) {
     llvm::errs() << "fsdp-kernel-test: --target=" << options.target << ": expected " << GpuTarget::getNames() << "\n";
     return 2;
   }
@@ -547,6 +564,8 @@ int main(int argc, char **argv) {
   SmallVector<func::FuncOp> kernels = chooseKernels(*module);
   if (!options.bench && failed(verifySources(kernels)))
     return 2;
+  if (!options.emit.empty())
+    return printGpuKernels(*module);
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, module->getLoc());
   return failed(target) ? 2 : testKernels(*module, kernels, *target);
 }

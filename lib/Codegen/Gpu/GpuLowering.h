@@ -30,6 +30,8 @@ FailureOr<std::string> emitPtx(ModuleOp entries, const GpuTarget &target);
 
 /// The path of ptxas: in PATH, CUDA_HOME/bin, CUDA_PATH/bin or /usr/local/cuda/bin; empty when there is none.
 std::string findPtxas();
+/// Counts instructions of the cubin into the reports.
+void countInstructions(GpuImage &image);
 /// Fills cubin and reports of `image`.
 LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuOptions &options, Location loc);
 

@@ -20,18 +20,31 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
+/// Four schedulers issue one instruction per turn each; a product of m16n8k16 (in tf32 m16n8k8) takes a
+/// scheduler's tensor core 8 turns on sm_80.
+static constexpr int64_t schedulers = 4, turnsOfMma = 8;
+
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
-  os << "entry                          blocks threads registers   shared    stack   spills barriers\n";
+  size_t width = 5;
+  for (const EntryReport &entry : image.reports)
+    width = std::max(width, entry.symbol.size());
+  os << llvm::left_justify("entry", width)
+     << "   blocks threads registers shared stack spills barriers instructions  loop  mma issue tensor\n";
   for (const GpuKernel &kernel : image.kernels)
     for (const GpuLaunch &launch : kernel.launches) {
       auto entry = llvm::find_if(image.reports, [&](const EntryReport &r) { return r.symbol == launch.symbol; });
       if (entry == image.reports.end())
         continue;
-      os << llvm::left_justify(launch.symbol, 28)
-         << llvm::format(" %8lld %7lld %9lld %8lld %8lld %8lld %8lld\n", static_cast<long long>(launch.blocks),
-                         static_cast<long long>(launch.threads), static_cast<long long>(entry->registers),
-                         static_cast<long long>(launch.sharedBytes + entry->sharedBytes), static_cast<long long>(entry->stackBytes),
-                         static_cast<long long>(entry->spillStoreBytes + entry->spillLoadBytes),
-                         static_cast<long long>(entry->barriers));
+      os << llvm::left_justify(launch.symbol, width);
+      int64_t warps = launch.threads / 32;
+      std::pair<int64_t, int> columns[] = {{launch.blocks, 9}, {launch.threads, 8}, {entry->registers, 10},
+                                           {launch.sharedBytes + entry->sharedBytes, 7}, {entry->stackBytes, 6},
+                                           {entry->spillStoreBytes + entry->spillLoadBytes, 7}, {entry->barriers, 9},
+                                           {entry->instructions, 13}, {entry->loopInstructions, 6}, {entry->loopMma, 5},
+                                           {entry->loopInstructions * warps / schedulers, 6},
+                                           {entry->loopMma * warps / schedulers * turnsOfMma, 7}};
+      for (auto [number, space] : columns)
+        os << llvm::right_justify(std::to_string(number), space);
+      os << "\n";
     }
 }

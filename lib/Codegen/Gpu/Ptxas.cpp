@@ -135,5 +135,6 @@ LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuOptions 
   readLog(text, image, loc);
   std::string bytes = readAll(cubin);
   image.cubin.assign(bytes.begin(), bytes.end());
+  countInstructions(image);
   return checkSpills(image, options.spills, loc);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|plain|full|long|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|plain|table|full|long|owned|huge both|forward|backward DTYPE...
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
 import itertools
@@ -290,6 +290,15 @@ def plain(dtype):
         yield Case(dtype, *size, mod, mask, None, weight)
 
 
+def table(dtype):
+    """What ptxas-table.test compiles: 4 x 16 heads of 2048 rows and keys."""
+    functions = [("none", "none"), ("none", "causal"), ("softcap", "none"), ("softcap", "causal"), ("alibi", "none"), ("alibi", "causal"),
+                 ("none", "documents")]
+    for dim in (64, 128, 256):
+        for mod, mask in functions:
+            yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
+
+
 def full(dtype, softcap=False):
     """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together.
     Those with a softcap, which is allowed three times the error of low precision, apart."""
@@ -331,7 +340,7 @@ def main():
     kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
     for dtype in dtypes:
         seen = set()
-        for case in {"small": small, "plain": plain, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+        for case in {"small": small, "plain": plain, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
             if case.name in seen:
                 continue
             seen.add(case.name)

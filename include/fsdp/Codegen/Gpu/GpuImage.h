@@ -47,6 +47,8 @@ struct GpuKernel {
 struct EntryReport {
   std::string symbol;
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0, barriers = 0;
+  int64_t instructions = 0;                  ///< in all
+  int64_t loopInstructions = 0, loopMma = 0; ///< of the main loop, and how many of them multiply matrices
 };
 
 enum class SpillPolicy { Ignore, Warn, Error };
