@@ -281,13 +281,12 @@ def small(dtype):
 
 
 def plain(dtype):
-    """Nothing captured that has a gradient."""
+    """Nothing captured that has a gradient; few of them in f32."""
     sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 70, 16, 16), (1, 4, 1, 37, 140, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
-    for size, (mod, mask, weight) in zip(itertools.cycle(sizes), [("none", "causal", "none"), ("softcap", "window", "none"),
-                                                                 ("none", "documents", "dropout"), ("softcap", "prefix", "none"),
-                                                                 ("none", "none", "none"), ("none", "strict", "none"),
-                                                                 ("softcap", "lengths", "uniform"), ("none", "nothing", "none")]):
-        yield Case(dtype, *size, mod, mask, None, weight)
+    functions = [("none", "causal", "none"), ("softcap", "window", "none"), ("none", "documents", "dropout"), ("softcap", "prefix", "none"),
+                 ("none", "none", "none"), ("none", "nothing", "none")]
+    for size, function in zip(itertools.cycle(sizes), functions[:2] if dtype == "f32" else functions):
+        yield Case(dtype, *size, function[0], function[1], None, function[2])
 
 
 def table(dtype):
