@@ -1,4 +1,4 @@
-"""Kernels compiled elsewhere: CHIP/kernels.json says how they are launched, beside it lie PTX and machine code."""
+"""Kernels compiled elsewhere: CASE/CHIP/kernels.json says how they are launched, beside it lie PTX and machine code."""
 import ctypes
 import json
 import pathlib
@@ -34,7 +34,7 @@ class Kernel:
 
 
 class Bundle:
-    """The kernels for one chip."""
+    """The kernels of a case for one chip."""
 
     def __init__(self, driver, folder):
         folder = pathlib.Path(folder)
@@ -59,6 +59,13 @@ class Bundle:
 
     def kernel(self, name):
         return Kernel(self.driver, self.module, self.kernels[name])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if not error[0]:
+            self.driver.unload(self.module)
 
 
 def runs_on(chip, capability):

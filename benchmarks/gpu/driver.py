@@ -76,6 +76,9 @@ class Driver:
         self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(image + b"\0"))
         return module
 
+    def unload(self, module):
+        self.call("cuModuleUnload", module)
+
     def function(self, module, name, shared):
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())

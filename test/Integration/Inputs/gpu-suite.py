@@ -3,15 +3,25 @@ import json
 import pathlib
 import re
 
-pathlib.Path("sm_80/kernels.cubin").unlink(missing_ok=True)
-path = pathlib.Path("sm_80/kernels.json")
-description = json.loads(path.read_text())
-kernels = {kernel["name"]: kernel for kernel in description["kernels"]}
-kernels["fwd_bf16_1x2x1_37x53_64x64_none_none"]["launches"][0]["blocks"] -= 1
-kernels["fwd_bf16_1x2x2_33x40_96x96_alibi_causal"]["launches"][0]["sharedBytes"] //= 2
-path.write_text(json.dumps(description))
-path = pathlib.Path("sm_80/kernels.ptx")
-before, entry, rest = path.read_text().partition(".entry fwd_bf16_1x2x2_70x70_64x64_softcap_causal(")
+
+def folder(name):
+    path = pathlib.Path(name, "sm_80")
+    (path / "kernels.cubin").unlink(missing_ok=True)
+    return path
+
+
+def change_launch(name, change):
+    path = folder(name) / "kernels.json"
+    description = json.loads(path.read_text())
+    change(next(kernel for kernel in description["kernels"] if kernel["name"] == "fwd_" + name)["launches"][0])
+    path.write_text(json.dumps(description))
+
+
+change_launch("bf16_1x2x1_37x53_64x64_none_none", lambda launch: launch.update(blocks=launch["blocks"] - 1))
+change_launch("bf16_1x2x2_33x40_96x96_alibi_causal", lambda launch: launch.update(sharedBytes=launch["sharedBytes"] // 2))
+name = "bf16_1x2x2_70x70_64x64_softcap_causal"
+path = folder(name) / "kernels.ptx"
+before, entry, rest = path.read_text().partition(f".entry fwd_{name}(")
 body, end, after = rest.partition("\n}\n")
 changed = re.sub("0f3E000000", "0f3E080000", body)  # 0.125 becomes 0.1328
 assert changed != body
