@@ -11,12 +11,13 @@
 //          |   | a    |      | c |
 //          +--------------------------> moments
 //
+//  0. Moments at which nothing begins do not count: a plan in which only waits were added is packed as before.
 //  1. Order the intervals, largest first: by size x lifetime, by size, by lifetime; by
 //     contention (the most that is alive while they live), then one of those; or by
 //     their beginning. Ties: the earlier, then the one with the smaller index.
 //  2. Place each beside those placed before that meet it in time: in the lowest
 //     gap that holds it (first fit) or the tightest one (best fit).
-//  3. Keep the smallest; stop at once when one reaches the lower bound.
+//  3. Keep the smallest; stop at once when one reaches the lower bound, or is small enough for who asks.
 //  4. Else amend each of the orders: what reaches the top has come too late, so it goes
 //     to an earlier place, drawn by a fixed sequence; undone when the top rises. As
 //     often as the work that this is stays within a limit.
@@ -165,8 +166,22 @@ static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, boo
   return true;
 }
 
-/// Step 4, from `order` on.
-static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest, Packing &result) {
+/// Step 0.
+static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
+  SmallVector<int64_t> begins;
+  for (const Interval &interval : intervals)
+    begins.push_back(interval.first);
+  llvm::sort(begins);
+  begins.erase(llvm::unique(begins), begins.end());
+  auto count = [&](int64_t moment) { return llvm::upper_bound(begins, moment) - begins.begin() - 1; };
+  SmallVector<Interval> dense;
+  for (const Interval &interval : intervals)
+    dense.push_back({interval.bytes, count(interval.first), count(interval.last)});
+  return dense;
+}
+
+/// Step 4, from `order` on, until there are `enough` bytes.
+static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest, int64_t enough, Packing &result) {
   static constexpr int64_t work = 8'000'000, mostTimes = 1000; // all orders together: a fraction of a second
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   std::minstd_rand draw; // the same everywhere
@@ -175,7 +190,7 @@ static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, boo
   auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };
   auto top = [&] { return reach(*llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); })); };
   int64_t height = top();
-  for (int64_t time = 0; time < times && result.bytes > result.lowerBound; ++time) {
+  for (int64_t time = 0; time < times && result.bytes > enough; ++time) {
     auto highest = llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); });
     auto to = order.begin() + draw() % (highest - order.begin() + 1);
     std::rotate(to, highest, highest + 1);
@@ -190,9 +205,12 @@ static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, boo
   }
 }
 
-Packing mlir::fsdp::packIntervals(ArrayRef<Interval> intervals) {
+Packing mlir::fsdp::packIntervals(ArrayRef<Interval> given, int64_t enough) {
+  SmallVector<Interval> intervals = dropIdleMoments(given);
   Packing result;
   result.lowerBound = getLiveBytes(intervals);
+  bool isHopeless = enough > 0 && enough < result.lowerBound;
+  enough = std::max(enough, result.lowerBound);
   result.bytes = std::numeric_limits<int64_t>::max();
   SmallVector<Weights> weights = weigh(intervals);
   SmallVector<std::pair<SmallVector<unsigned>, bool>> starts;
@@ -206,11 +224,12 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> intervals) {
       SmallVector<int64_t> offsets;
       tryOrder(intervals, sorted, tightest, order.name, result, offsets);
       starts.push_back({sorted, tightest});
-      if (result.bytes <= result.lowerBound)
+      if (result.bytes <= enough)
         return result;
     }
   }
-  for (auto &[order, tightest] : starts)
-    amend(intervals, order, tightest, result);
+  if (!isHopeless)
+    for (auto &[order, tightest] : starts)
+      amend(intervals, order, tightest, enough, result);
   return result;
 }

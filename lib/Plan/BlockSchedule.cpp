@@ -361,8 +361,8 @@ void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, d
         slot = std::max(slot, std::min(other->latest, transfer.wait));
         break;
       }
-  if (limits.bytes > 0 && slot < home)
-    if (unsigned least = limitByMemory(transfer, home, slot, true, limits.bytes); least > slot) {
+  if (limits.bytes > 0 && slot < home) // what reads it may have moved in front of its home
+    if (unsigned least = std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait); least > slot) {
       slot = least;
       transfer.limit = "memory";
     }
@@ -542,6 +542,30 @@ double BlockSchedule::getLowerBound() const {
   return bound;
 }
 
+/// Gives the command of a transfer its channel, and what is told of it.
+Operation *BlockSchedule::startTransfer(const Transfer &transfer, double seconds, double exposed, StringRef limit, int64_t &nextId) const {
+  Operation *op = graph.getCommands()[transfer.command];
+  Builder b(op->getContext());
+  if (auto copy = dyn_cast<CopyOp>(op))
+    setInFlight(copy, nextId++, transfer.channel);
+  else
+    cast<CollectiveOp>(op).setChannel(transfer.channel);
+  op->setAttr(secondsAttr, b.getF64FloatAttr(seconds));
+  op->setAttr(exposedAttr, b.getF64FloatAttr(exposed));
+  if (!limit.empty())
+    op->setAttr(limitAttr, b.getStringAttr(limit));
+  return op;
+}
+
+void BlockSchedule::applyInOrder(int64_t &nextId) const {
+  for (const Transfer &transfer : transfers) {
+    Operation *op = startTransfer(transfer, transfer.seconds, transfer.seconds, "memory", nextId);
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    WaitOp::create(b, op->getLoc(), *getInFlightId(op));
+  }
+}
+
 void BlockSchedule::apply(Block &block, int64_t &nextId) const {
   OpBuilder b(block.getParentOp()->getContext());
   auto append = [&](Operation *op) { op->moveBefore(&block, block.end()); };
@@ -554,15 +578,7 @@ void BlockSchedule::apply(Block &block, int64_t &nextId) const {
         for (unsigned member : getLaunch(event))
           for (unsigned command : transfers[member].prologue)
             append(graph.getCommands()[command]);
-        append(op);
-        if (auto copy = dyn_cast<CopyOp>(op))
-          setInFlight(copy, nextId++, transfer.channel);
-        else
-          cast<CollectiveOp>(op).setChannel(transfer.channel);
-        op->setAttr(secondsAttr, b.getF64FloatAttr(getSeconds(transfer)));
-        op->setAttr(exposedAttr, b.getF64FloatAttr(getExposed(transfer, line)));
-        if (!transfer.limit.empty())
-          op->setAttr(limitAttr, b.getStringAttr(transfer.limit));
+        append(startTransfer(transfer, getSeconds(transfer), getExposed(transfer, line), transfer.limit, nextId));
       } else {
         b.setInsertionPointToEnd(&block);
         WaitOp::create(b, op->getLoc(), *getInFlightId(op));

@@ -45,6 +45,8 @@ public:
   double getLowerBound() const;
   /// The most bytes alive.
   int64_t getPeak() const;
+  /// The order of the program: each transfer is waited for where it starts.
+  void applyInOrder(int64_t &nextId) const;
   /// Moves the commands, and gives transfers their channel, waits and the attributes of Analysis/Schedule.h. Copies
   /// get ids from `nextId` on.
   void apply(Block &block, int64_t &nextId) const;
@@ -102,6 +104,7 @@ private:
   SmallVector<unsigned> getBucket(unsigned leader) const;
   SmallVector<unsigned> getLaunch(const Event &event) const;
   double getSeconds(const Transfer &transfer) const;
+  Operation *startTransfer(const Transfer &transfer, double seconds, double exposed, StringRef limit, int64_t &nextId) const;
   double getExposed(const Transfer &transfer, const Timeline &line) const;
   /// The starts and waits of each slot, in order.
   SmallVector<SmallVector<Event>> orderEvents() const;

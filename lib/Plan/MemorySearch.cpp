@@ -21,6 +21,7 @@
 //  4. The shortest list from the front that fits: bisection.
 //  5. Items that are not needed after all: from the most expensive on, and late segments first, drop as many as
 //     still fit, first half of them, then a quarter, ...; of the plans tried the one that takes least time.
+//  6. Where no plan fits, all that once more with schedules that hide less for it.
 //
 // O(log items) plans for 4, at most `maxPlans` in all.
 //
@@ -80,11 +81,11 @@ struct Item {
 
 class Search {
 public:
-  Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options);
+  Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options, bool atAllCosts);
   FailureOr<FoundChoice> run();
 
 private:
-  FoundChoice finish(FoundChoice choice) const;
+  FailureOr<FoundChoice> finish(FoundChoice choice);
   double getSeconds(const llvm::BitVector &calls) const;
   void addClosure(unsigned call, const llvm::BitVector &taken, llvm::BitVector &closure) const;
   std::optional<Item> findBest(unsigned segment, const llvm::BitVector &taken) const;
@@ -94,7 +95,7 @@ private:
   LogicalResult rate(Item::Kind kind, const FoundChoice &none);
   FailureOr<FoundChoice> plan(const llvm::BitVector &taken);
   FailureOr<FoundChoice> planFirst(unsigned count);
-  LogicalResult pack(FoundChoice &choice);
+  LogicalResult pack(FoundChoice &choice, int64_t enough);
   FailureOr<FoundChoice> bisect(FoundChoice all, unsigned &count);
   LogicalResult dropNeedless(unsigned count, FoundChoice &best);
   LogicalResult tryOneWay();
@@ -102,6 +103,7 @@ private:
   func::FuncOp step;
   const Cluster &cluster;
   const MemorySearchOptions &options;
+  bool atAllCosts;
   unsigned blockIndex = 0, plans = 0;
   std::unique_ptr<RecomputeGraph> graph;
   SmallVector<RepeatedGather> gathers;
@@ -113,8 +115,8 @@ private:
 } // namespace
 
 /// The block whose forward leaves most to its backward.
-Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options)
-    : step(step), cluster(cluster), options(options) {
+Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options, bool atAllCosts)
+    : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {
   Aliasing aliasing(step);
   int64_t most = -1;
   for (auto [index, block] : llvm::enumerate(getStepBlocks(step))) {
@@ -173,7 +175,10 @@ LogicalResult Search::tryOneWay() {
   return success();
 }
 
-FoundChoice Search::finish(FoundChoice choice) const {
+/// What was tried was packed until it was known whether it fits; the choice is packed as it will be.
+FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
+  if (failed(pack(choice, /*enough=*/0)))
+    return failure();
   choice.plans = plans;
   choice.numCalls = graph->getCalls().size();
   choice.numGathers = gathers.size();
@@ -310,7 +315,8 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
         break;
       }
   choice.recomputed = graph->getNeeded(choice.recomputed);
-  if (failed(pack(choice)))
+  ++plans;
+  if (failed(pack(choice, options.limit)))
     return failure();
   if (plans == 1 || choice.bytes < smallest.bytes)
     smallest = choice;
@@ -329,8 +335,7 @@ static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
 }
 
 /// The arena and the time of the step alone, in a module of its own: kernels without bodies.
-LogicalResult Search::pack(FoundChoice &choice) {
-  ++plans;
+LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   auto module = step->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
   OpBuilder builder(copy->getBodyRegion());
@@ -346,8 +351,8 @@ LogicalResult Search::pack(FoundChoice &choice) {
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   pm.addPass(createAssignBuffersPass());
-  options.addSchedule(pm);
-  pm.addPass(createPackArenasPass());
+  options.addSchedule(pm, atAllCosts);
+  pm.addPass(createPackArenasPass({enough}));
   if (failed(pm.run(*copy)))
     return failure();
   auto layouts = copy->getOps<LayoutOp>();
@@ -371,7 +376,7 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
       return failure();
     bool fits = choice->bytes <= options.limit;
     (fits ? count : low) = middle;
-    if (fits)
+    if (fits && choice->seconds <= best.seconds)
       best = *choice;
   }
   return best;
@@ -405,5 +410,8 @@ LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
 }
 
 FailureOr<FoundChoice> fsdp::searchMemory(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options) {
-  return Search(step, cluster, options).run();
+  FailureOr<FoundChoice> choice = Search(step, cluster, options, /*atAllCosts=*/false).run();
+  if (failed(choice) || choice->bytes <= options.limit || !options.schedules)
+    return choice;
+  return Search(step, cluster, options, /*atAllCosts=*/true).run();
 }

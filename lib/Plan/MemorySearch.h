@@ -47,8 +47,10 @@ struct MemorySearchOptions {
   /// Whether gathers may be kept, and results of calls may wait on the host: such of `minBytes` and more.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
-  /// Adds what stands between buffers and offsets.
-  std::function<void(OpPassManager &)> addSchedule;
+  /// Adds what stands between buffers and offsets. Where nothing fits otherwise and `schedules`, the schedule keeps to the limit at
+  /// all costs.
+  bool schedules = false;
+  std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
 /// The choice that takes least time among those tried whose arena takes at most the limit; where none does, the

@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/Packing.h"
+#include "PackArenas.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
 
@@ -37,38 +37,65 @@ struct ArenaSize {
 };
 } // namespace
 
-/// Steps 1 to 3, for the buffers of one arena.
-static ArenaSize pack(ArrayRef<BufferOp> arena) {
-  int64_t end = 0, bound = 0;
-  llvm::MapVector<StringAttr, SmallVector<BufferOp>> programs;
+/// Step 1.
+ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place) {
+  ArenaFront front;
+  int64_t alignment = bufferAlignment;
   for (BufferOp buffer : arena) {
-    Builder builder(buffer.getContext());
+    int64_t bytes = buffer.getBytes();
     if (!buffer.isPersistent()) {
-      programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
+      alignment = std::max(alignment, getBufferAlignment(bytes));
       continue;
     }
-    int64_t bytes = buffer.getBytes(), offset = llvm::alignTo(end, getBufferAlignment(bytes));
-    buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
-    end = offset + llvm::alignTo(bytes, bufferAlignment);
-    bound += llvm::alignTo(bytes, bufferAlignment);
+    int64_t offset = llvm::alignTo(front.end, getBufferAlignment(bytes));
+    place(buffer, offset);
+    front.end = offset + llvm::alignTo(bytes, bufferAlignment);
+    front.bytes += llvm::alignTo(bytes, bufferAlignment);
   }
-  int64_t alignment = bufferAlignment, room = 0, roomBound = 0;
-  for (auto &[program, buffers] : programs)
-    for (BufferOp buffer : buffers)
-      alignment = std::max(alignment, getBufferAlignment(buffer.getBytes()));
-  int64_t base = llvm::alignTo(end, alignment);
+  front.base = llvm::alignTo(front.end, alignment);
+  return front;
+}
+
+int64_t fsdp::measureArena(LayoutOp layout, StringAttr program, const llvm::MapVector<StringAttr, Lifetime> &lifetimes,
+                           int64_t enough) {
+  SmallVector<BufferOp> arena;
+  SmallVector<Interval> intervals;
+  for (auto buffer : layout.getOps<BufferOp>()) {
+    if (getMemory(buffer) != Memory::device)
+      continue;
+    arena.push_back(buffer);
+    auto lifetime = lifetimes.find(buffer.getSymNameAttr());
+    if (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() == program && lifetime != lifetimes.end())
+      intervals.push_back({static_cast<int64_t>(buffer.getBytes()), lifetime->second.first, lifetime->second.last});
+  }
+  ArenaFront front = packFront(arena, [](BufferOp, int64_t) {});
+  int64_t room = packIntervals(intervals, std::max<int64_t>(1, enough - front.base)).bytes;
+  return room == 0 ? front.end : front.base + room;
+}
+
+/// Steps 1 to 3, for the buffers of one arena.
+static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
+  auto place = [](BufferOp buffer, int64_t offset) {
+    buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
+  };
+  ArenaFront front = packFront(arena, place);
+  llvm::MapVector<StringAttr, SmallVector<BufferOp>> programs;
+  for (BufferOp buffer : arena)
+    if (!buffer.isPersistent())
+      programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
+  int64_t room = 0, bound = 0;
   for (auto &[program, buffers] : programs) {
     SmallVector<Interval> intervals;
     for (BufferOp buffer : buffers)
       intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
                            static_cast<int64_t>(*buffer.getLast())});
-    Packing packing = packIntervals(intervals);
+    Packing packing = packIntervals(intervals, enough > 0 ? std::max<int64_t>(1, enough - front.base) : 0);
     for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
-      buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(base + offset));
+      place(buffer, front.base + offset);
     room = std::max(room, packing.bytes);
-    roomBound = std::max(roomBound, packing.lowerBound);
+    bound = std::max(bound, packing.lowerBound);
   }
-  return {room == 0 ? end : base + room, bound + roomBound};
+  return {room == 0 ? front.end : front.base + room, front.bytes + bound};
 }
 
 /// Step 4, for the file; returns its bytes.
@@ -84,6 +111,8 @@ static int64_t packFile(ArrayRef<BufferOp> buffers) {
 namespace {
 
 class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     for (auto layout : getOperation().getOps<LayoutOp>()) {
       SmallVector<BufferOp> device, host, file;
@@ -91,14 +120,14 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
         Memory memory = getMemory(buffer);
         (memory == Memory::device ? device : memory == Memory::host ? host : file).push_back(buffer);
       }
-      ArenaSize arena = pack(device);
+      ArenaSize arena = pack(device, enough);
       if (arena.bytes == 0) {
         layout.emitError("holds no byte; expected at least one state or input");
         return signalPassFailure();
       }
       layout.setArenaBytes(arena.bytes);
       layout.setLowerBound(arena.lowerBound);
-      pack(host);
+      pack(host, /*enough=*/0);
       int64_t hostEnd = 0;
       for (BufferOp buffer : host)
         hostEnd = std::max(hostEnd, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));

@@ -95,12 +95,12 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     if (failed(machines))
       return failure();
     std::optional<OffloadKinds> kinds = OffloadKinds::parse(offload);
-    MemorySearchOptions options{memoryLimit, keepGathers, kinds && kinds->activations, offloadMinBytes, {}};
-    options.addSchedule = [&](OpPassManager &pm) {
+    MemorySearchOptions options{memoryLimit, keepGathers, kinds && kinds->activations, offloadMinBytes, schedule, {}};
+    options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
       if (offload != "none")
         pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true}));
       if (schedule)
-        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch, bucketBytes}));
+        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch, bucketBytes, atAllCosts}));
     };
     FailureOr<FoundChoice> choice = searchMemory(function, *machines, options);
     if (failed(choice))

@@ -14,16 +14,18 @@
 //  2. Places for starts and waits of collectives, and of copies between the arenas of the device and the host
 //     (BlockSchedule.cpp), for a few ideas of how much longer they take than estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as they are said
 //     to be, none beats by a two-hundredth: an estimate that is off should not undo a schedule.
-//  3. Lifetimes anew.
+//  3. Where that takes more of the arena than is allowed, and the order of the program does not: the same with as many bytes less
+//     as were too many, a few times; at last that order, each transfer waited for where it starts. The arena is packed to know.
+//  4. Lifetimes anew.
 //
 // A program that has waits already is left alone. Not done here: starts across iterations of a loop.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BlockSchedule.h"
+#include "PackArenas.h"
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Commands.h"
-#include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
@@ -63,11 +65,12 @@ namespace {
 struct Times {
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
 
-  Times(const BlockSchedule &schedule, double turns) {
+  Times() = default;
+  Times(const BlockSchedule &schedule, double turns, bool inOrder) {
     Timeline line = schedule.simulate();
     compute = turns * line.computeSeconds;
-    scheduled = turns * line.seconds;
     unscheduled = turns * schedule.getUnscheduled();
+    scheduled = inOrder ? unscheduled : turns * line.seconds;
     bound = turns * schedule.getLowerBound();
   }
 
@@ -105,11 +108,60 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
     if (isScheduled || !program.getMeshAttr())
       return;
     auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
-    SmallVector<NumberedCommand> commands = numberCommands(program);
-    SmallVector<int64_t> live = countLiveBytes(layout, program, commands.size());
+    auto attempt = [&](int64_t bytes, bool inOrder) {
+      ProgramOp copy = program.clone();
+      copy.setSymName((program.getSymName() + ".attempt").str());
+      program->getBlock()->getOperations().insertAfter(program->getIterator(), copy);
+      Times times = placeAll(copy, countLiveBytes(layout, program, numberCommands(copy).size()), bytes, inOrder, layout, model, tables);
+      copy->setAttr(scheduleAttr, times.getAttr(program.getContext(), name));
+      return copy;
+    };
+    auto measure = [&](ProgramOp copy) {
+      return measureArena(layout, program.getSymNameAttr(), getLifetimes(copy, tables), memoryLimit);
+    };
+    ProgramOp placed = attempt(memoryLimit, /*inOrder=*/false);
+    if (int64_t bytes = memoryLimit > 0 && atAllCosts ? measure(placed) : 0; bytes > memoryLimit)
+      placed = keepToLimit(placed, bytes, attempt, measure);
+    program.getBodyRegion().takeBody(placed.getBodyRegion());
+    program->setAttr(scheduleAttr, placed->getAttr(scheduleAttr));
+    placed.erase();
+    program.walk([&](Operation *op) {
+      numCollectives += isa<CollectiveOp>(op);
+      numCopies += isa<CopyOp>(op) && getInFlightId(op);
+    });
+    setLifetimes(program, layout, tables);
+  }
+
+  /// Step 3, where `placed` takes `bytes`.
+  ProgramOp keepToLimit(ProgramOp placed, int64_t bytes, llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
+                        llvm::function_ref<int64_t(ProgramOp)> measure) {
+    static constexpr unsigned mostAttempts = 4;
+    ProgramOp ordered = attempt(memoryLimit, /*inOrder=*/true);
+    if (measure(ordered) > memoryLimit) {
+      ordered.erase();
+      return placed;
+    }
+    placed.erase();
+    int64_t allowed = memoryLimit;
+    for (unsigned count = 0; count < mostAttempts; ++count) {
+      allowed -= bytes - memoryLimit;
+      if (allowed <= 0)
+        break;
+      ProgramOp tighter = attempt(allowed, /*inOrder=*/false);
+      bytes = measure(tighter);
+      (bytes <= memoryLimit ? ordered : tighter).erase();
+      if (bytes <= memoryLimit)
+        return tighter;
+    }
+    return ordered;
+  }
+
+  /// Steps 1 and 2 for all blocks of a program; `live`: bytes by its commands.
+  Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder, LayoutOp layout, CostModel &model,
+                 SymbolTableCollection &tables) {
     // By block, inner ones first: costs of a loop are of its commands, wherever these stand.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
-    for (const NumberedCommand &command : commands)
+    for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);
     llvm::MapVector<Operation *, Times> loops;
     int64_t nextId = 0;
@@ -122,10 +174,10 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
       };
       auto getLatency = [&](CollectiveOp collective) { return model.getLatency(collective); };
       BlockSchedule schedule(graph, layout, getSeconds, getLatency, blocks[&block]);
-      choose(schedule);
+      choose(schedule, bytes);
       auto loop = dyn_cast<LoopOp>(block.getParentOp());
-      Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1);
-      schedule.apply(block, nextId);
+      Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1, inOrder);
+      inOrder ? schedule.applyInOrder(nextId) : schedule.apply(block, nextId);
       return times;
     };
     for (auto loop : program.getBody().front().getOps<LoopOp>())
@@ -133,18 +185,13 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
     Times times = place(program.getBody().front());
     for (auto &[loop, inner] : loops)
       times.refine(inner);
-    program.walk([&](Operation *op) {
-      numCollectives += isa<CollectiveOp>(op);
-      numCopies += isa<CopyOp>(op) && getInFlightId(op);
-    });
-    program->setAttr(scheduleAttr, times.getAttr(program.getContext(), name));
-    setLifetimes(program, layout, tables);
+    return times;
   }
 
   /// Step 2.
-  void choose(BlockSchedule &schedule) {
+  void choose(BlockSchedule &schedule, int64_t bytes) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
-    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, bucketBytes, memoryLimit};
+    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, bucketBytes, bytes};
     double best = 0, least = 0;
     for (double slack : slacks) {
       limits.slack = slack;

@@ -99,6 +99,30 @@ TEST(Packing, LiveBytesNameTheirMoment) {
   EXPECT_EQ(moment, 2);
 }
 
+/// A plan in which only waits were added.
+TEST(Packing, MomentsAtWhichNothingBeginsDoNotCount) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    std::vector<Interval> intervals = makeRandom(2000 + seed, 120, 20000), spread = intervals;
+    for (Interval &interval : spread) {
+      interval.first = 3 * interval.first + 1;
+      interval.last = 3 * interval.last + 1 + (interval.bytes % 3);
+    }
+    EXPECT_EQ(packIntervals(intervals).offsets, packIntervals(spread).offsets);
+  }
+}
+
+TEST(Packing, AnswersWhetherItFits) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    std::vector<Interval> intervals = makeRandom(3000 + seed, 120, 20000);
+    Packing best = packIntervals(intervals);
+    for (int64_t room : {best.lowerBound - 1, best.bytes - 1, best.bytes, best.bytes + best.bytes / 8}) {
+      Packing packing = packIntervals(intervals, room);
+      expectValid(intervals, packing);
+      EXPECT_EQ(packing.bytes <= room, best.bytes <= room) << room;
+    }
+  }
+}
+
 TEST(Packing, SameInputSameOffsets) {
   std::vector<Interval> intervals = makeRandom(7, 150, 10000);
   EXPECT_EQ(packIntervals(intervals).offsets, packIntervals(intervals).offsets);

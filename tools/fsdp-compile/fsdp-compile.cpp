@@ -10,6 +10,7 @@
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Explain.h"
 #include "fsdp/Analysis/MemoryLimit.h"
+#include "fsdp/Analysis/Packing.h"
 #include "fsdp/Analysis/Report.h"
 #include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Package/Package.h"
@@ -144,32 +145,41 @@ static int finish(ModuleOp planned, const CompileOptions &options, StringRef out
   return !writes || succeeded(writeArtifact(planned, *image, options, outFile)) ? 0 : 1;
 }
 
-/// What a choice under a limit cannot know is the workspace of the kernels, and what packing the other programs beside the
-/// step costs: planned again, with as much less as was too much.
+/// What a choice or a schedule under a limit cannot know is the workspace of the kernels, and what packing the other programs beside the
+/// step costs: planned again, with as much less as was too much, as long as that helps.
 static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options, StringRef last,
                                      SmallVectorImpl<DtypeRow> *dtypes) {
-  if (options.plan.checkpointing != "auto" || !last.empty())
+  bool chooses = options.plan.checkpointing == "auto" || (options.plan.overlap && options.plan.memoryLimit > 0);
+  if (!chooses || !last.empty())
     return runPhases(*module, options, last, dtypes);
   static constexpr unsigned mostTries = 5;
   const int64_t asked = options.plan.memoryLimit;
-  auto restore = llvm::make_scope_exit([&] { options.plan.memoryLimit = asked; });
-  for (unsigned attempt = 1;; ++attempt) {
+  llvm::scope_exit restore([&] { options.plan.memoryLimit = asked; });
+  OwningOpRef<ModuleOp> best;
+  int64_t least = std::numeric_limits<int64_t>::max(); // its peak
+  for (unsigned attempt = 1; attempt <= mostTries && options.plan.memoryLimit > 0; ++attempt) {
+    if (dtypes)
+      dtypes->clear();
     OwningOpRef<ModuleOp> planned = module->clone();
     if (failed(runPhases(*planned, options, last, dtypes)))
       return failure();
     OwningOpRef<ModuleOp> measured = planned->clone();
     if (failed(compileKernels(*measured, options, /*code=*/false)))
       return failure();
-    int64_t peak = measureMemory(*measured).peak, workspace = peak - measureMemory(*planned).peak;
-    int64_t left = std::min(asked - workspace, options.plan.memoryLimit - (peak - asked));
-    if (peak <= asked || attempt == mostTries || left <= 0) {
-      module = std::move(planned);
-      return success();
-    }
-    options.plan.memoryLimit = left;
-    if (dtypes)
-      dtypes->clear();
+    MemoryReport memory = measureMemory(*measured);
+    int64_t peak = memory.peak, left = asked - memory[Category::workspace];
+    if (peak >= least)
+      break;
+    least = peak;
+    best = std::move(planned);
+    if (peak <= asked)
+      break;
+    // The workspace begins on a page.
+    options.plan.memoryLimit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
+                                                 options.plan.memoryLimit - (peak - asked));
   }
+  module = std::move(best);
+  return success();
 }
 
 static int compile(const CommandLine &line, const FileOptions &file) {

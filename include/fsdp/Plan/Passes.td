@@ -167,10 +167,13 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1",
            "Gathers of the forward started before an earlier one is waited for; -1: as many as hide them.">,
     Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same of the backward.">,
-    Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of an arena that no start may pass; 0: no limit.">,
+    Option<"memoryLimit", "memory-limit", "int64_t", "0",
+           "Bytes of the packed arena that starts and waits may not lead beyond, where the order of the program does not; 0: no limit.">,
     Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, for estimates of time; none: CPU ranks.">,
     Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "The same of copies between the arenas.">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "Bytes up to which collectives of one kind start beside each other; 0: each alone.">];
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "Bytes up to which collectives of one kind start beside each other; 0: each alone.">,
+    Option<"atAllCosts", "at-all-costs", "bool", "true",
+           "Keeps to the memory limit also where that hides less: by less memory for starts ahead, at last none.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">,
                     Statistic<"numCopies", "num-copies", "Copies between the arenas that were split">];
@@ -198,6 +201,8 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
       room. `arena_bytes` and `lower_bound` are set; `host_bytes` where buffers are in the host's arena.
     - Keeps: commands.
   }];
+  let options = [Option<"enough", "enough", "int64_t", "0",
+                        "Bytes of the device's arena that will do: no longer search for fewer, nor where fewer are alive; 0: as few as are found.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of the largest arena">,
                     Statistic<"boundBytes", "bound-bytes", "Its lower bound">];
