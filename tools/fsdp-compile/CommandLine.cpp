@@ -111,6 +111,18 @@ static std::optional<int64_t> parseBytes(StringRef text) {
   return number * unit;
 }
 
+/// What is wrong with a number of bytes. `orZero`: 0 means none.
+static std::optional<std::string> checkBytes(const cl::opt<std::string> &option, bool orZero = false) {
+  StringRef text = option.getValue();
+  if (parseBytes(text) || (orZero && text == "0"))
+    return std::nullopt;
+  StringRef digits = text.rtrim("kKmMgG");
+  bool isLarge = !digits.empty() && text.size() - digits.size() < 2 && llvm::all_of(digits, [](char c) { return llvm::isDigit(c) || c == '.'; }) &&
+                 digits.count('.') < 2 && digits.split('.').first.ltrim('0').size() > 8;
+  return "--" + option.ArgStr.str() + "=" + text.str() + ": expected a number of bytes of " +
+         (isLarge ? "at most 9223372036854775807, which are 8 EiB" : (orZero ? "at least 0" : "at least 1") + std::string(", also as 512k, 13.5M or 2G"));
+}
+
 CompileOptions fsdp::fill(const CommandLine &line) {
   CompileOptions options;
   options.import.entry = line.entry;
@@ -188,16 +200,14 @@ CompileOptions fsdp::fill(const CommandLine &line) {
 
 static constexpr double smallestNumber = 1e-30, largestNumber = 1e30;
 
-std::vector<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
-  std::vector<std::string> repeated;
+std::optional<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
     cl::Option *option = argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
-    if (option && option->getNumOccurrencesFlag() == cl::Optional && option->getNumOccurrences() > 1 &&
-        !llvm::is_contained(repeated, name))
-      repeated.push_back(name.str());
+    if (option && option->getNumOccurrencesFlag() == cl::Optional && option->getNumOccurrences() > 1)
+      return "--" + name.str() + ": expected at most once, found " + std::to_string(option->getNumOccurrences()) + " times";
   }
-  return repeated;
+  return std::nullopt;
 }
 
 /// Numbers of the optimizer, and options that the chosen one does not read.
@@ -226,16 +236,33 @@ static std::optional<std::string> checkOptimizer(const CommandLine &line) {
   return std::nullopt;
 }
 
+/// Options of schedules and estimates, where there are none. Plans of --what-if are scheduled.
+static std::optional<std::string> checkUnscheduled(const CommandLine &line, llvm::function_ref<bool(StringRef)> isFromFile) {
+  auto isGiven = [&](const cl::opt<std::string> &option) { return option.getNumOccurrences() > 0 && !isFromFile(option.ArgStr); };
+  bool schedules = line.overlap || !line.whatIf.empty();
+  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch, &line.bucketBytes})
+    if (isGiven(*option) && !schedules)
+      return "--" + option->ArgStr.str() + " is of --overlap, which is not asked for";
+  if (isGiven(line.copyPrefetch) && line.offload == "none" && line.whatIf.empty())
+    return std::string("--copy-prefetch is of --offload, which is not asked for");
+  if (isGiven(line.cluster) && !schedules && line.checkpointing != "auto" && line.report.empty())
+    return std::string("--cluster is for the estimates of --overlap, --activation-checkpointing=auto, --report and --what-if, none of "
+                       "which is asked for");
+  return std::nullopt;
+}
+
 std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::function_ref<bool(StringRef)> isFromFile) {
   bool isAdam = line.optimizer == "adamw";
   for (const cl::opt<double> *option : {&line.momentum, &line.beta1, &line.beta2, &line.eps})
     if (option->getNumOccurrences() > 0 && !isFromFile(option->ArgStr) && (option == &line.momentum) == isAdam)
       return "--" + option->ArgStr.str() + " is of " + (isAdam ? "sgd" : "adamw") + ", and --optimizer=" +
              line.optimizer + " does not read it: leave it out";
+  if (std::optional<std::string> problem = checkUnscheduled(line, isFromFile))
+    return problem;
   bool keeps = llvm::is_contained({"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);
   if (keeps && line.reshard.getNumOccurrences() > 0 && !isFromFile(line.reshard.ArgStr) &&
-      spellReshard(line.reshard) == "true")
-    return "--reshard-after-forward=true contradicts --sharding-strategy=" + line.strategy +
+      spellReshard(line.reshard) != "false" && spellReshard(line.reshard) != "1")
+    return "--reshard-after-forward=" + spellReshard(line.reshard).value_or("") + " contradicts --sharding-strategy=" + line.strategy +
            ", which keeps parameters whole until the backward: full_shard, hybrid_shard and hfsdp gather them again";
   return std::nullopt;
 }
@@ -295,24 +322,22 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
   if (!offload || line.offload.empty())
     return "--offload=" + line.offload +
            ": expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between";
-  if (!parseBytes(line.offloadMinBytes))
-    return "--offload-min-bytes=" + line.offloadMinBytes + ": expected a whole number of bytes of at least 1, also as 512k, 64M or 2G";
+  if (std::optional<std::string> problem = checkBytes(line.offloadMinBytes))
+    return problem;
   if (line.offloadMinBytes.getNumOccurrences() && !offload->activations)
     return std::string("--offload-min-bytes is of --offload=activations, which is not asked for");
   for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch})
     if (!readPrefetch(*option))
       return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of " +
              (option == &line.copyPrefetch ? "copies" : "gathers") + " of at least 0";
-  if (line.bucketBytes != "0" && !parseBytes(line.bucketBytes))
-    return "--bucket-bytes=" + line.bucketBytes + ": expected a whole number of bytes, also as 512k, 64M or 2G, or 0";
-  if (line.bucketBytes != "0" && !line.overlap)
-    return std::string("--bucket-bytes is of --overlap, which is not asked for");
+  if (std::optional<std::string> problem = checkBytes(line.bucketBytes, /*orZero=*/true))
+    return problem;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)
     return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
-  if (!line.memoryLimit.empty() && !parseBytes(line.memoryLimit))
-    return "--memory-limit=" + line.memoryLimit + ": expected a number of bytes of at least 1, also as 512k, 13.5M or 2G";
+  if (std::optional<std::string> problem = line.memoryLimit.empty() ? std::nullopt : checkBytes(line.memoryLimit))
+    return problem;
   if (!line.memoryLimit.empty() && !line.compileTo.empty())
     return std::string("--memory-limit is held against the whole plan: leave out --compile-to");
   if (double scale; !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&

@@ -137,7 +137,8 @@ struct CommandLine {
   cl::opt<std::string> gatherRows{"gather-rows",
                                   cl::desc("Lookups in a table of the root take the rows they need from the ranks that "
                                            "have them: auto (default, where that moves at most half of a table of "
-                                           "1 MiB or more), always or never"),
+                                           "1 MiB or more), always or never. Sums have another order then, so the last "
+                                           "digits of the table's gradient differ"),
                                   cl::init("auto"), cl::cat(sharding)};
   cl::opt<std::string> paramStorage{"param-storage",
                                     cl::desc("Trained parameters of less than f32: kept in f32 and cast where they are "
@@ -145,7 +146,8 @@ struct CommandLine {
                                     cl::init("master"), cl::cat(sharding)};
   cl::opt<std::string> gradSync{"grad-sync",
                                 cl::desc("Gradients cross ranks with each micro-batch (each) or once per step (last); "
-                                         "auto (default): each where they are sharded"),
+                                         "auto (default): each where they are sharded. The order of sums is another, and so "
+                                         "are last digits"),
                                 cl::init("auto"), cl::cat(training)};
   cl::opt<std::string> ignore{"ignore-params",
                               cl::desc("Parameters that every rank keeps whole, whatever the strategy: patterns"),
@@ -273,7 +275,7 @@ struct CommandLine {
   cl::list<std::string> whatIf{
       "what-if",
       cl::desc("Compare this plan with others, all with --overlap and without code: options that are other there, such as mesh=shard=64,param-dtype=bf16; "
-               "model=FILE for another batch. As often as there are questions"),
+               "model=FILE for another batch; freeze=h.0,*.bias: a part without = goes on with the value. As often as there are questions"),
       cl::value_desc("OPTION=VALUE,.."), cl::cat(output)};
   cl::opt<std::string> report{"report",
                               cl::desc("Write the plan as one page for a browser: the arena over the step, lanes, units, traffic, types"),
@@ -296,8 +298,8 @@ CompileOptions fill(const CommandLine &line);
 /// What is wrong with options that need no IR to be found wrong; their text begins with the option's name.
 std::optional<std::string> checkUsage(const CommandLine &line);
 
-/// Options that are given twice, each once: the last one holds.
-std::vector<std::string> findRepeated(llvm::ArrayRef<char *> arguments);
+/// What is wrong when an option that may be given once is given again.
+std::optional<std::string> findRepeated(llvm::ArrayRef<char *> arguments);
 
 /// What is wrong with options that another option, an optimizer or a strategy, makes meaningless. Files may say more
 /// than is read.

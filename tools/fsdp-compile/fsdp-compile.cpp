@@ -240,8 +240,8 @@ int main(int argc, char **argv) {
     llvm::errs() << errors;
     return badUsage;
   }
-  for (const std::string &option : findRepeated(ArrayRef(argv + 1, argc - 1)))
-    llvm::errs() << "fsdp-compile: warning: --" << option << " is given more than once; the last one holds\n";
+  if (std::optional<std::string> option = findRepeated(ArrayRef(argv + 1, argc - 1)))
+    return usageError(*option);
   for (StringRef argument : ArrayRef(argv + 1, argc - 1))
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 && argument != "--explain=")
       return usageError(argument + ": expected a value");
