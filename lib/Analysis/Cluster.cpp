@@ -8,7 +8,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
-#include <cmath>
 
 using namespace mlir::fsdp;
 using llvm::StringRef;
@@ -70,36 +69,41 @@ public:
     return true;
   }
 
-  /// A number above 0 (or 0 where `orZero`), of at most 1e24.
-  bool readNumber(const JsonValue &object, StringRef name, double &number, bool orZero = false) {
+  /// `range`: in words what `least` and `most` are.
+  bool readNumber(const JsonValue &object, StringRef name, double least, double most, StringRef range, double &number) {
     const JsonValue &value = object.find(name)->value;
     bool isNumber = value.is(JsonValue::Kind::integer) || value.is(JsonValue::Kind::number);
-    if (!isNumber || StringRef(value.text).getAsDouble(number) || !std::isfinite(number) || number > 1e24 ||
-        (orZero ? number < 0 : number <= 0))
-      return fail(value, "\"" + name + "\": expected a number " + (orZero ? "of at least 0" : "above 0") + ", found " +
-                             value.describe());
+    if (!isNumber || StringRef(value.text).getAsDouble(number) || !(number >= least && number <= most))
+      return fail(value, "\"" + name + "\": expected a number from " + range + ", found " + value.describe());
     return true;
+  }
+  /// Of something per second. The least keeps times finite.
+  bool readRate(const JsonValue &object, StringRef name, double &rate) {
+    return readNumber(object, name, 1, 1e24, "1 to 1e24", rate);
+  }
+  bool readSeconds(const JsonValue &object, StringRef name, double &seconds) {
+    return readNumber(object, name, 0, 1e6, "0 to 1e6", seconds);
   }
 
   bool readDevice(const JsonValue &device, Cluster &cluster) {
     return isObject(device, "\"device\"",
                     {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
                      "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"}) &&
-           readNumber(device, "f32_multiply_adds_per_second", cluster.wideMultiplyAdds) &&
-           readNumber(device, "bf16_multiply_adds_per_second", cluster.narrowMultiplyAdds) &&
-           readNumber(device, "bytes_per_second", cluster.memoryBytesPerSecond) &&
-           readNumber(device, "launch_seconds", cluster.launchSeconds, /*orZero=*/true) &&
+           readRate(device, "f32_multiply_adds_per_second", cluster.wideMultiplyAdds) &&
+           readRate(device, "bf16_multiply_adds_per_second", cluster.narrowMultiplyAdds) &&
+           readRate(device, "bytes_per_second", cluster.memoryBytesPerSecond) &&
+           readSeconds(device, "launch_seconds", cluster.launchSeconds) &&
            (!device.find("host_bytes_per_second") ||
-            readNumber(device, "host_bytes_per_second", cluster.hostBytesPerSecond)) &&
+            readRate(device, "host_bytes_per_second", cluster.hostBytesPerSecond)) &&
            (!device.find("file_bytes_per_second") ||
-            readNumber(device, "file_bytes_per_second", cluster.fileBytesPerSecond));
+            readRate(device, "file_bytes_per_second", cluster.fileBytesPerSecond));
   }
 
   bool readLink(const JsonValue &value, bool isLast, Cluster &cluster) {
     Link link;
     if (!isObject(value, "a link", {"name", "ranks?", "bytes_per_second", "seconds", "protocols?", "switch_all_reduce?"}) ||
-        !readNumber(value, "bytes_per_second", link.bytesPerSecond) ||
-        !readNumber(value, "seconds", link.seconds, /*orZero=*/true))
+        !readRate(value, "bytes_per_second", link.bytesPerSecond) ||
+        !readSeconds(value, "seconds", link.seconds))
       return false;
     const JsonValue &name = value.find("name")->value;
     if (!name.is(JsonValue::Kind::string))
@@ -111,8 +115,10 @@ public:
       return fail(value, "only the last link may be without \"ranks\"");
     if (ranks && (!ranks->value.is(JsonValue::Kind::integer) || StringRef(ranks->value.text).getAsInteger(10, link.ranks) ||
                   link.ranks <= inner || link.ranks % inner != 0))
-      return fail(ranks->value, "\"ranks\": expected a multiple of " + llvm::Twine(inner) + " above it, found " +
-                                    ranks->value.describe());
+      return fail(ranks->value, "\"ranks\": expected " +
+                                    (inner == 1 ? "a whole number of at least 2"
+                                                : "a multiple of the " + std::to_string(inner) + " ranks of the link before it, and more") +
+                                    ", found " + ranks->value.describe());
     cluster.links.push_back(link);
     return true;
   }

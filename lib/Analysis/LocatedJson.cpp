@@ -119,8 +119,14 @@ public:
     stack.back()->members.push_back({name, line, column, {}});
     return true;
   }
-  bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) override {
+  bool parse_error(size_t position, const std::string &token, const nlohmann::detail::exception &error) override {
     StringRef what = error.what();
+    constexpr int outOfRange = 406;
+    if (error.id == outOfRange) {
+      auto [line, column] = locate(position - token.size());
+      problem = {line, column, "expected a number that a double can hold, found " + token};
+      return false;
+    }
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...: what it is"
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);

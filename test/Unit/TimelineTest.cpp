@@ -138,6 +138,13 @@ TEST(ClusterTest, ReadsAFile) {
   EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
 }
 
+TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
+  JsonProblem problem;
+  EXPECT_FALSE(readCluster(write("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}"), problem));
+  EXPECT_EQ(problem.line, 2u);
+  EXPECT_EQ(problem.column, 31u);
+}
+
 TEST(ClusterTest, SaysWhatIsWrong) {
   std::pair<std::string, std::string> bad[] = {
       {"[]", "a cluster: expected an object, found an empty list"},
@@ -145,11 +152,18 @@ TEST(ClusterTest, SaysWhatIsWrong) {
       {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a list of at least one link"},
       {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}", "unknown member \"speed\""},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": 0}], " + device + "}",
-       "\"bytes_per_second\": expected a number above 0, found the number 0"},
+       "\"bytes_per_second\": expected a number from 1 to 1e24, found the number 0"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e-320, \"seconds\": 0}], " + device + "}",
+       "\"bytes_per_second\": expected a number from 1 to 1e24, found the number 1e-320"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e999, \"seconds\": 0}], " + device + "}",
+       "expected a number that a double can hold, found 1e999"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": -1}], " + device + "}",
-       "\"seconds\": expected a number of at least 0"},
+       "\"seconds\": expected a number from 0 to 1e6, found the number -1"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 1, \"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}",
-       "\"ranks\": expected a multiple of 1 above it"},
+       "\"ranks\": expected a whole number of at least 2, found the number 1"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}, {\"name\": \"b\", "
+       "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}",
+       "\"ranks\": expected a multiple of the 8 ranks of the link before it, and more, found the number 8"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, {\"name\": \"b\", "
        "\"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}", "only the last link may be without"},
   };

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "simulate/Cluster.h"
-#include "core/Error.h"
+#include "core/JsonText.h"
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -47,9 +47,14 @@ private:
   static std::string show(const json &value) { return printable(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
 
   void expectMembers(const json &value, const std::string &what, const std::vector<std::string> &known) const;
-  double number(const json &object, const std::string &what, const char *name, bool orZero = false) const;
-  double numberOr(const json &object, const std::string &what, const char *name, double otherwise) const {
-    return object.contains(name) ? number(object, what, name, otherwise == 0) : otherwise;
+  double number(const json &object, const std::string &what, const char *name, double least, double most,
+                const char *range) const;
+  /// Of something per second. The least keeps times finite.
+  double rate(const json &object, const std::string &what, const char *name) const {
+    return number(object, what, name, 1, 1e24, "1 to 1e24");
+  }
+  double seconds(const json &object, const std::string &what, const char *name) const {
+    return number(object, what, name, 0, 1e6, "0 to 1e6");
   }
   uint64_t wholeNumber(const json &value, const std::string &what, const std::string &expected, uint64_t multipleOf,
                        uint64_t above) const;
@@ -81,12 +86,13 @@ void ClusterReader::expectMembers(const json &value, const std::string &what, co
       refuse(what + ": expected a member \"" + name + "\"");
 }
 
-/// Above 0 (or 0 where `orZero`), and at most 1e24.
-double ClusterReader::number(const json &object, const std::string &what, const char *name, bool orZero) const {
+/// `range`: in words what `least` and `most` are.
+double ClusterReader::number(const json &object, const std::string &what, const char *name, double least, double most,
+                             const char *range) const {
   const json &value = object.at(name);
   double found = value.is_number() ? value.get<double>() : NAN;
-  if (!std::isfinite(found) || found > 1e24 || (orZero ? found < 0 : found <= 0))
-    refuse(what + ": \"" + name + "\": expected a number " + (orZero ? "of at least 0" : "above 0") + ", found " + show(value));
+  if (!(found >= least && found <= most))
+    refuse(what + ": \"" + name + "\": expected a number from " + range + ", found " + show(value));
   return found;
 }
 
@@ -118,15 +124,16 @@ void ClusterReader::readDevice(const json &device) {
   expectMembers(device, what,
                 {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
                  "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"});
-  cluster.wideMultiplyAdds = number(device, what, "f32_multiply_adds_per_second");
-  cluster.narrowMultiplyAdds = number(device, what, "bf16_multiply_adds_per_second");
-  cluster.memoryBytesPerSecond = number(device, what, "bytes_per_second");
-  cluster.launchSeconds = number(device, what, "launch_seconds", /*orZero=*/true);
-  cluster.collectiveSeconds = numberOr(device, what, "collective_seconds", 0);
+  cluster.wideMultiplyAdds = rate(device, what, "f32_multiply_adds_per_second");
+  cluster.narrowMultiplyAdds = rate(device, what, "bf16_multiply_adds_per_second");
+  cluster.memoryBytesPerSecond = rate(device, what, "bytes_per_second");
+  cluster.launchSeconds = seconds(device, what, "launch_seconds");
+  if (device.contains("collective_seconds"))
+    cluster.collectiveSeconds = seconds(device, what, "collective_seconds");
   if (device.contains("host_bytes_per_second"))
-    cluster.hostBytesPerSecond = number(device, what, "host_bytes_per_second");
+    cluster.hostBytesPerSecond = rate(device, what, "host_bytes_per_second");
   if (device.contains("file_bytes_per_second"))
-    cluster.fileBytesPerSecond = number(device, what, "file_bytes_per_second");
+    cluster.fileBytesPerSecond = rate(device, what, "file_bytes_per_second");
   if (!device.contains("kinds"))
     return;
   if (!device.at("kinds").is_object())
@@ -136,7 +143,7 @@ void ClusterReader::readDevice(const json &device) {
     expectMembers(rates, name, {"multiply_adds_per_second?", "bytes_per_second?"});
     for (const char *member : {"multiply_adds_per_second", "bytes_per_second"})
       if (rates.contains(member))
-        (*member == 'm' ? cluster.kinds[kind].multiplyAdds : cluster.kinds[kind].bytesPerSecond) = number(rates, name, member);
+        (*member == 'm' ? cluster.kinds[kind].multiplyAdds : cluster.kinds[kind].bytesPerSecond) = rate(rates, name, member);
   }
 }
 
@@ -146,7 +153,7 @@ void ClusterReader::readProtocols(const json &root) {
   for (const json &protocol : list(root, "a cluster", "protocols")) {
     expectMembers(protocol, "a protocol", {"name", "seconds"});
     std::string name = text(protocol, "a protocol");
-    if (!cluster.protocols.emplace(name, number(protocol, "protocol \"" + name + "\"", "seconds", /*orZero=*/true)).second)
+    if (!cluster.protocols.emplace(name, seconds(protocol, "protocol \"" + name + "\"", "seconds")).second)
       refuse("protocol \"" + name + "\" is there twice");
   }
 }
@@ -155,12 +162,12 @@ SwitchReduce ClusterReader::readSwitch(const json &value, const std::string &wha
   expectMembers(value, what, {"least_ranks", "seconds", "bytes_per_second", "round_seconds", "rounds"});
   SwitchReduce result;
   result.leastRanks = wholeNumber(value.at("least_ranks"), what + ": \"least_ranks\"", "a whole number of at least 2", 1, 1);
-  result.seconds = number(value, what, "seconds", /*orZero=*/true);
-  result.bytesPerSecond = number(value, what, "bytes_per_second");
-  result.roundSeconds = number(value, what, "round_seconds", /*orZero=*/true);
+  result.seconds = seconds(value, what, "seconds");
+  result.bytesPerSecond = rate(value, what, "bytes_per_second");
+  result.roundSeconds = seconds(value, what, "round_seconds");
   for (const json &round : list(value, what, "rounds")) {
     expectMembers(round, what + ": a round", {"from_bytes", "bytes"});
-    RoundSize size{number(round, what, "from_bytes", /*orZero=*/true), number(round, what, "bytes")};
+    RoundSize size{number(round, what, "from_bytes", 0, 1e24, "0 to 1e24"), number(round, what, "bytes", 1024, 1e24, "1024 to 1e24")};
     if (result.rounds.empty() ? size.fromBytes != 0 : size.fromBytes <= result.rounds.back().fromBytes)
       refuse(what + ": \"from_bytes\": expected 0 in the first round and more in each, found " + show(round.at("from_bytes")));
     result.rounds.push_back(size);
@@ -173,21 +180,22 @@ void ClusterReader::readLink(const json &value, bool isLast) {
   ClusterLink link;
   link.name = text(value, "a link");
   std::string what = "link \"" + link.name + "\"";
-  link.plain = {number(value, what, "seconds", /*orZero=*/true), number(value, what, "bytes_per_second")};
+  link.plain = {seconds(value, what, "seconds"), rate(value, what, "bytes_per_second")};
   uint64_t inner = cluster.links.empty() ? 1 : cluster.links.back().ranks;
   if (!value.contains("ranks") && !isLast)
     refuse(what + ": only the last link may be without \"ranks\"");
   if (value.contains("ranks"))
     link.ranks = wholeNumber(value.at("ranks"), what + ": \"ranks\"",
-                             "a multiple of " + std::to_string(inner) + " above it", inner, inner);
+                             inner == 1 ? "a whole number of at least 2" : "a multiple of the " + std::to_string(inner) + " ranks of the link before it, and more",
+                             inner, inner);
   if (value.contains("protocols"))
     for (const json &protocol : list(value, what, "protocols")) {
       expectMembers(protocol, what + ": a protocol", {"name", "seconds", "bytes_per_second"});
       std::string name = text(protocol, what), where = what + ": protocol \"" + name + "\"";
       if (!cluster.protocols.count(name))
         refuse(where + ": expected one of the cluster's \"protocols\"");
-      LinkRate rate{number(protocol, where, "seconds", /*orZero=*/true), number(protocol, where, "bytes_per_second")};
-      if (!link.protocols.emplace(name, rate).second)
+      LinkRate found{seconds(protocol, where, "seconds"), rate(protocol, where, "bytes_per_second")};
+      if (!link.protocols.emplace(name, found).second)
         refuse(where + " is there twice");
     }
   if (value.contains("switch_all_reduce"))
@@ -224,8 +232,8 @@ Cluster fsdprt::readCluster(const std::string &path) {
   json root;
   try {
     root = json::parse(content.str(), check);
-  } catch (const json::parse_error &error) {
-    badInput("%s: expected a cluster in JSON: %s", path.c_str(), printable(error.what()).c_str());
+  } catch (const json::exception &error) {
+    badInput("%s: expected a cluster in JSON: %s", path.c_str(), whyNotJson(content.str(), error).c_str());
   }
   return ClusterReader(path).read(root);
 }

@@ -30,7 +30,8 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
-static uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(std::llround(seconds * 1e9)); }
+/// Up to 292 years.
+static uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(std::llround(std::min(seconds * 1e9, 9e18))); }
 
 namespace {
 

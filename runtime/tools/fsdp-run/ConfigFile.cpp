@@ -10,9 +10,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConfigFile.h"
-#include "core/Error.h"
+#include "core/JsonText.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -87,10 +88,11 @@ private:
         refuse("'" + printable(parsed.get<std::string>()) + "' is given twice");
       return true;
     };
+    std::string text(std::istreambuf_iterator<char>(input), {});
     try {
-      return json::parse(input, check);
-    } catch (const json::parse_error &error) {
-      refuse(std::string("not JSON: ") + error.what());
+      return json::parse(text, check);
+    } catch (const json::exception &error) {
+      refuse("not JSON: " + whyNotJson(text, error));
     }
   }
 
