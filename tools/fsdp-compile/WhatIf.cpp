@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. "mesh=replicate=2,shard=8,param-dtype=bf16" is a list of options; what begins with an axis belongs to the mesh
-//     before it. `model=FILE` takes another file, for another batch or length, which are part of a model.
+//     before it, and a part without '=' to the value before it, as in "freeze=h.0,*.bias". `model=FILE` takes another file, for
+//     another batch or length, which are part of a model.
 //  2. The command line without what asks, writes or explains, and without what a question sets; then
 //     the question's options, and --overlap --explain=json.
-//  3. What each plan says, one row each; what it said instead, where there is none.
+//  3. What each plan says, one row each; what it said instead, where there is none. One that says the same as the plan
+//     that was given is told so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,11 +41,30 @@ struct Question {
 struct Answer {
   int64_t arena = 0, owned = 0, sent = 0;
   double compute = 0, exposed = 0;
+  std::string plan; // all that is said of it
   std::string problem;
+  int code = 0; // where there is a problem
 };
 } // namespace
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
+
+/// Why a question cannot set the option; empty where it can.
+static std::string whyNotAsked(StringRef name) {
+  if (name == "batch" || name == "seq")
+    return "'" + name.str() + "' is part of the model: generate it so, and give model=FILE";
+  if (name == "overlap")
+    return "all plans are compared with --overlap";
+  auto option = cl::getRegisteredOptions().find(name);
+  if (option == cl::getRegisteredOptions().end())
+    return "";
+  bool isOurs = llvm::none_of(option->second->Categories, [](const cl::OptionCategory *category) {
+    return category == &cl::getGeneralCategory() || category->getName() == "Generic Options";
+  });
+  if (!isOurs || llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to", "no-code", "timing", "remarks"}, name))
+    return "'" + name.str() + "' is not part of a plan";
+  return "";
+}
 
 /// Step 1.
 static std::optional<Question> readQuestion(StringRef text) {
@@ -54,23 +75,26 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
+  std::string *value = nullptr; // that a part may go on with
   for (StringRef part : parts) {
-    auto [name, value] = part.split('=');
-    bool isAxis = name == "shard" || name == "replicate";
-    if (isAxis && !question.options.empty() && StringRef(question.options.back()).starts_with("--mesh="))
-      question.options.back() += "," + part.str();
-    else if (isAxis)
-      question.options.push_back("--mesh=" + part.str());
-    else if (name == "batch" || name == "seq")
-      return fail("'" + name + "' is part of the model: generate it so, and give model=FILE");
-    else if (name == "model" && !value.empty())
-      question.model = value.str();
-    else if (name.empty() || value.empty() || !cl::getRegisteredOptions().count(name))
+    StringRef name = part.split('=').first;
+    bool isAxis = name == "shard" || name == "replicate", hasValue = !part.split('=').second.empty();
+    if (std::string why = whyNotAsked(name); !why.empty())
+      return fail(why);
+    if (value && ((isAxis && StringRef(*value).starts_with("--mesh=")) ||
+                  (!part.empty() && !part.contains('=') && !cl::getRegisteredOptions().count(part)))) {
+      *value += "," + part.str();
+      continue;
+    }
+    if (!hasValue || !(isAxis || name == "model" || cl::getRegisteredOptions().count(name)))
       return fail("expected options of fsdp-compile such as mesh=shard=64, found '" + part + "'");
-    else if (llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to"}, name))
-      return fail("'" + name + "' is not part of a plan");
-    else
-      question.options.push_back("--" + part.str());
+    if (name == "model") {
+      question.model = part.split('=').second.str();
+      value = &question.model;
+      continue;
+    }
+    question.options.push_back((isAxis ? "--mesh=" : "--") + part.str());
+    value = &question.options.back();
   }
   return question;
 }
@@ -118,6 +142,7 @@ static Answer plan(StringRef program, ArrayRef<std::string> command) {
   if (!json)
     llvm::consumeError(json.takeError());
   if (const llvm::json::Object *memory = root ? root->getObject("memory") : nullptr) {
+    answer.plan = said.str();
     answer.arena = getInteger(memory, "peak");
     answer.owned = getInteger(memory, "owned");
     if (const llvm::json::Array *rows = root->getArray("communication"))
@@ -130,13 +155,14 @@ static Answer plan(StringRef program, ArrayRef<std::string> command) {
   } else {
     auto [first, rest] = said.trim().split('\n');
     answer.problem = first.empty() ? problem : first.str();
+    answer.code = code == 2 ? 2 : 1;
   }
   llvm::sys::fs::remove(out);
   llvm::sys::fs::remove(err);
   return answer;
 }
 
-static void print(const Question &question, const Answer &answer, size_t width) {
+static void print(const Question &question, const Answer &answer, bool isSame, size_t width) {
   llvm::outs() << "  " << llvm::left_justify(question.text, width);
   if (!answer.problem.empty()) {
     llvm::outs() << "  " << answer.problem << "\n";
@@ -144,8 +170,9 @@ static void print(const Question &question, const Answer &answer, size_t width) 
   }
   for (int64_t bytes : {answer.arena, answer.owned, answer.sent})
     llvm::outs() << llvm::right_justify(formatSize(bytes), 13);
-  llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms\n", 1e3 * answer.compute, 1e3 * answer.exposed,
-                               1e3 * (answer.compute + answer.exposed));
+  llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms", 1e3 * answer.compute, 1e3 * answer.exposed,
+                               1e3 * (answer.compute + answer.exposed))
+               << (isSame ? "  as given: nothing that a plan shows depends on it\n" : "\n");
 }
 
 int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input, ArrayRef<std::string> asked) {
@@ -166,11 +193,14 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input, A
   std::string program = llvm::sys::fs::getMainExecutable(arguments[0].c_str(), reinterpret_cast<void *>(&answerWhatIf));
   llvm::outs() << "What if: per rank and step, collectives scheduled (--overlap); times are estimates\n  " << llvm::left_justify("", width)
                << "        arena        owned         sent        compute        exposed           step\n";
-  bool failed = false;
+  int code = 0;
+  std::optional<std::string> given; // plan
   for (const Question &question : questions) {
     Answer answer = plan(program, makeCommand(arguments, input, question));
-    print(question, answer, width);
-    failed |= !answer.problem.empty();
+    print(question, answer, given && answer.problem.empty() && answer.plan == *given, width);
+    code = std::max(code, answer.code);
+    if (!given)
+      given = answer.plan;
   }
-  return failed ? 1 : 0;
+  return code;
 }

@@ -57,7 +57,8 @@ void fsdprt::checkOutputs(const Options &options) {
   }
   if (!options.tensorboard.empty())
     EventFile::expectFolder(options.tensorboard);
-  for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text}})
+  for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text},
+                                 {"--simulate", options.simulate}})
     if (!input.path.empty())
       inputs.push_back(input);
   for (const NamedPath &output : outputs)

@@ -18,6 +18,7 @@
 
 #include "Simulate.h"
 #include "Handles.h"
+#include "OutputPaths.h"
 #include "TraceFile.h"
 #include <algorithm>
 #include <vector>
@@ -43,6 +44,7 @@ static void addCollective(void *to, const fsdprt_simulated_collective *row) {
 }
 
 void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer) {
+  checkOutputs(options);
   Found found;
   fsdprt_simulation_visitor visitor = {};
   visitor.struct_size = sizeof visitor;
