@@ -16,6 +16,7 @@
 //  1. Gathers, in the order of their channel: one starts with those before it where its source is whole by then and memory allows.
 //  2. Reductions, from the last to the first: one waits for those behind it where nothing needs it until then and memory allows.
 //  3. Both up to the bytes that one launch may have.
+//  4. What stands beside another one of its kind, in a bucket or because a kernel needs both, pays no latency.
 //
 // A launch is done when all of it is. O(collectives²). Not done here: gathers where a prefetch depth is given, which is kept.
 //
@@ -41,10 +42,25 @@ bool BlockSchedule::needs(const Transfer &transfer, const Transfer &other) const
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// In a bucket the latency is the leader's.
+/// Of what stands beside each other only the first pays its latency.
 double BlockSchedule::getSeconds(const Transfer &transfer) const {
-  bool isLeader = transfer.bucket == none || transfer.bucket == homes[transfer.command];
-  return transfer.seconds - (isLeader ? 0 : transfer.latency);
+  return transfer.seconds - (transfer.joins ? transfer.latency : 0);
+}
+
+void BlockSchedule::markLaunches() {
+  for (auto [slot, here] : llvm::enumerate(orderEvents())) {
+    const Transfer *previous = nullptr; // a start, with nothing behind it
+    for (const Event &event : here) {
+      Transfer &transfer = transfers[event.transfer];
+      if (event.kind == Event::Kind::wait) {
+        previous = nullptr;
+        continue;
+      }
+      bool follows = llvm::all_of(getLaunch(event), [&](unsigned member) { return transfers[member].prologue.empty(); });
+      transfer.joins = previous && follows && isAlike(*previous, transfer);
+      previous = &transfer;
+    }
+  }
 }
 
 SmallVector<unsigned> BlockSchedule::getBucket(unsigned leader) const {

@@ -397,10 +397,12 @@ void BlockSchedule::place(const ScheduleLimits &limits) {
     transfer.start = transfer.wait = transfer.latest;
     transfer.isPlaced = false;
     transfer.bucket = none;
+    transfer.joins = false;
   }
   placeEarly(limits);
   placeLate(limits);
   formBuckets(limits);
+  markLaunches();
 }
 
 int64_t BlockSchedule::getPeak() const {

@@ -68,6 +68,7 @@ private:
     SmallVector<unsigned> epilogue;     // and with its wait
     unsigned earliest = 0, latest = 0;  // slots that the fixed commands allow
     unsigned start = 0, wait = 0;       // slots that were chosen: slot k is before fixed command k
+    bool joins = false;                 // is one launch with the one that starts before it
     unsigned bucket = none;             // the transfer that its start stands beside, and that is waited for with it
     StringRef limit;
   };
@@ -96,6 +97,7 @@ private:
   unsigned limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards, int64_t bytes) const;
   void addBytes(unsigned from, unsigned to, int64_t bytes);
   void formBuckets(const ScheduleLimits &limits);
+  void markLaunches();
   bool isAlike(const Transfer &a, const Transfer &b) const;
   bool needs(const Transfer &transfer, const Transfer &other) const;
   bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
