@@ -106,12 +106,18 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, Str
   for (size_t index = 1; index < arguments.size(); ++index) {
     StringRef argument = arguments[index], name = getOptionName(argument);
     bool isOption = argument.starts_with("-") && argument != "-";
-    if (!isOption && (argument == input || arguments[index - 1] == "-o"))
+    if (!isOption && argument == input)
       continue;
     bool isSet = llvm::any_of(question.options, [&](StringRef option) { return getOptionName(option) == name; });
-    if (isOption && (isSet || llvm::is_contained(dropped, name)))
-      continue;
-    command.push_back(argument.str());
+    bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
+    auto option = cl::getRegisteredOptions().find(name);
+    bool isApart = isOption && !argument.contains('=') && option != cl::getRegisteredOptions().end() &&
+                   option->second->getValueExpectedFlag() == cl::ValueRequired && index + 1 < arguments.size(); // --mesh shard=2
+    if (!isDropped)
+      command.push_back(argument.str());
+    index += isApart;
+    if (isApart && !isDropped)
+      command.push_back(arguments[index]);
   }
   command.push_back(question.model.empty() ? input.str() : question.model);
   command.insert(command.end(), question.options.begin(), question.options.end());
