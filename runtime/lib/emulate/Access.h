@@ -47,6 +47,8 @@ private:
   void checkWritten(const Place &place, unsigned bytes, unsigned lane) const;
   void noteVisit(const Place &place, uint32_t thread) const;
   void checkRaces(const Place &place, unsigned bytes, unsigned lane, uint32_t thread, const uint8_t *value);
+  void checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place, unsigned lane, uint32_t thread,
+                 bool isSameValue);
   void touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned lane, uint32_t thread, bool isSameValue);
   void noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread);
   void checkAgainst(const Cell::Access &before, bool wasWrite, const Place &place, unsigned bytes, unsigned lane, uint32_t thread,

@@ -14,29 +14,39 @@ using namespace fsdprt::emulate;
 
 //===- Shadow -------------------------------------------------------------===//
 
-Cell &Shadow::cell(uint64_t word) {
-  uint64_t page = word / pageWords;
+Cell &Shadow::cell(uint64_t index) {
+  uint64_t page = index / pageCells;
   if (page >= pages.size())
     pages.resize(page + 1);
   if (!pages[page])
-    pages[page] = std::make_unique<Cell[]>(pageWords);
-  return pages[page][word % pageWords];
+    pages[page] = std::make_unique<Cell[]>(pageCells);
+  return pages[page][index % pageCells];
 }
 
-void Shadow::splitBytes(Cell &cell) {
-  if (cell.bytes)
+void Shadow::split(Cell &cell) {
+  if (cell.parts)
     return;
   Cell each = cell;
   each.moreReads = each.weakWrite = 0;
-  uint32_t first = bytes.size();
-  bytes.insert(bytes.end(), 4, each);
+  if (freeParts.empty())
+    freeParts.push_back(parts.emplace_back().data());
+  Cell *four = freeParts.back();
+  freeParts.pop_back();
   for (unsigned k = 0; k < 4; ++k) {
+    four[k] = each;
     for (uint32_t at = cell.moreReads; at; at = chains[at].next)
-      bytes[first + k].moreReads = chain(Cell::Access(chains[at].access), bytes[first + k].moreReads);
+      four[k].moreReads = chain(Cell::Access(chains[at].access), four[k].moreReads);
     if (cell.weakWrite)
-      bytes[first + k].weakWrite = chain(Cell::Access(chains[cell.weakWrite].access), 0);
+      four[k].weakWrite = chain(Cell::Access(chains[cell.weakWrite].access), 0);
   }
-  cell.bytes = first;
+  dropReads(cell);
+  dropWeakWrite(cell);
+  cell.parts = four;
+}
+
+void Shadow::join(Cell &cell) {
+  freeParts.push_back(cell.parts);
+  cell = cell.parts[0];
 }
 
 uint32_t Shadow::chain(const Cell::Access &access, uint32_t next) {
@@ -73,7 +83,8 @@ void Shadow::clear() {
   pages.clear();
   chains.resize(1);
   freeChain = 0;
-  bytes.resize(4);
+  parts.clear();
+  freeParts.clear();
 }
 
 //===- Allocations --------------------------------------------------------===//

@@ -12,10 +12,13 @@
 #define FSDPRT_EMULATE_MEMORY_H
 
 #include "emulate/Clocks.h"
+#include <array>
+#include <deque>
 
 namespace fsdprt::emulate {
 
-/// Who wrote a word last, and who has read it since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
+/// Of 16 bytes that were never touched but together, else of four bytes, or of one: who wrote them last, and who has read them
+/// since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
 /// have to be ordered, unless both are strong (atomic, volatile, relaxed, ...).
 struct Cell {
   struct Access {
@@ -32,16 +35,17 @@ struct Cell {
   Access foreignRead;     ///< the last one of another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
   uint32_t weakWrite = 0; ///< the same: of the last weak write, if `write` is a strong one behind it
-  uint32_t bytes = 0;     ///< index of four cells, one per byte, into Shadow::byteCells, or 0
+  Cell *parts = nullptr;  ///< four cells, each of a quarter, instead of this one
 };
 
 class Shadow {
 public:
-  static constexpr unsigned pageWords = 1024;
-  Cell &cell(uint64_t word);
-  /// From then on the word's bytes have cells of their own.
-  void splitBytes(Cell &cell);
-  Cell &byteCell(const Cell &cell, unsigned index) { return bytes[cell.bytes + index]; }
+  static constexpr unsigned cellBytes = 16, pageCells = 256;
+  Cell &cell(uint64_t index);
+  /// From then on its quarters have cells of their own, ...
+  void split(Cell &cell);
+  /// ... and no more, all of them having been written at once.
+  void join(Cell &cell);
   void clear();
 
   struct Chained {
@@ -60,7 +64,8 @@ private:
 
   uint32_t freeChain = 0;
   std::vector<std::unique_ptr<Cell[]>> pages;
-  std::vector<Cell> bytes{4};
+  std::deque<std::array<Cell, 4>> parts;
+  std::vector<Cell *> freeParts;
 };
 
 /// One allocation, or the shared memory of a block, or the local memory of a warp.

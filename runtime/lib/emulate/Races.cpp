@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Memory Consistency Model": two accesses to the same bytes, at least one of which writes, are a race unless one
-// is ordered before the other or both are strong. Per word the last write is known, the last weak one, and the reads since; a read that is
+// is ordered before the other or both are strong. Of each cell the last write is known, the last weak one, and the reads since; a read that is
 // ordered before the newest one need not be, since what is ordered behind the newest is behind both.
 //
 // The async proxy sees what ordinary stores wrote only behind a proxy fence.
@@ -148,18 +148,28 @@ void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned 
   cell.write = now;
 }
 
+/// Of the cell's `size` bytes from `begin` on, those in [place.offset, end).
+void Access::checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place, unsigned lane, uint32_t thread,
+                       bool isSameValue) {
+  unsigned bytes = end - place.offset;
+  bool isWhole = begin >= place.offset && begin + size <= end;
+  if (isWhole && !cell.parts)
+    return touchCell(cell, place, bytes, lane, thread, isSameValue);
+  Shadow &shadow = place.storage->shadow;
+  shadow.split(cell);
+  unsigned quarter = size / 4;
+  for (unsigned k = 0; k < 4; ++k) {
+    uint64_t at = begin + k * quarter;
+    if (at < end && at + quarter > place.offset)
+      checkCell(cell.parts[k], quarter, at, end, place, lane, thread, isSameValue);
+  }
+  if (isWhole && touch == Touch::Writes && !isStrong)
+    shadow.join(cell);
+}
+
 void Access::checkRaces(const Place &place, unsigned bytes, unsigned lane, uint32_t thread, const uint8_t *value) {
   bool isSameValue = !value || std::memcmp(value, place.bytes(), bytes) == 0;
-  Shadow &shadow = place.storage->shadow;
-  for (uint64_t at = place.offset, end = place.offset + bytes; at < end;) {
-    Cell &cell = shadow.cell(at / 4);
-    uint64_t wordEnd = at / 4 * 4 + 4;
-    if (at % 4 == 0 && wordEnd <= end && !cell.bytes) {
-      touchCell(cell, place, bytes, lane, thread, isSameValue);
-      at = wordEnd;
-      continue;
-    }
-    for (shadow.splitBytes(cell); at < std::min(end, wordEnd); ++at)
-      touchCell(shadow.byteCell(cell, at % 4), place, bytes, lane, thread, isSameValue);
-  }
+  uint64_t end = place.offset + bytes;
+  for (uint64_t at = place.offset / Shadow::cellBytes * Shadow::cellBytes; at < end; at += Shadow::cellBytes)
+    checkCell(place.storage->shadow.cell(at / Shadow::cellBytes), Shadow::cellBytes, at, end, place, lane, thread, isSameValue);
 }

@@ -144,3 +144,21 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
   EXPECT_EQ(errorOfBlock(body("bar.sync 0;"), 64, ".shared .align 8 .b8 tile[8];"), "");
   EXPECT_TRUE(says(errorOfBlock(body("bar.warp.sync -1;"), 64, ".shared .align 8 .b8 tile[8];"), "data race: writes 8 bytes"));
 }
+
+/// Sixteen bytes that are written at once, then word by word, then at once again.
+TEST(EmulateRace, SixteenBytesAndTheirWords) {
+  auto body = [](const std::string &first, const std::string &second, const std::string &third) {
+    return std::string(outElement) + R"(
+      setp.ne.u32 %p1, %r0, 0; mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; setp.ge.u32 %p2, %r0, 4; setp.ne.u32 %p3, %r0, 33;
+      @!%p1 st.shared.v4.b32 [tile], {1, 2, 3, 4}; )" + first + R"(
+      @!%p2 st.shared.b32 [%r2], %r0; )" + second + R"(
+      @!%p1 ld.shared.v4.b32 {%r5, %r6, %r7, %r8}, [tile]; @!%p1 st.shared.v4.b32 [tile], {5, 6, 7, 8}; )" + third + R"(
+      @!%p3 ld.shared.b32 %r9, [tile+8];)";
+  };
+  const std::string bar = "bar.sync 0;";
+  const std::string words = ".shared .align 16 .b8 tile[16];";
+  EXPECT_EQ(errorOfBlock(body(bar, bar, bar), 64, words), "");
+  EXPECT_TRUE(says(errorOfBlock(body("", bar, bar), 64, words), "data race: writes 4 bytes at shared memory + 0x4"));
+  EXPECT_TRUE(says(errorOfBlock(body(bar, "", bar), 64, words), "data race: reads 16 bytes at shared memory + 0x0, which lane 1 of the same warp"));
+  EXPECT_TRUE(says(errorOfBlock(body(bar, bar, ""), 64, words), "data race: reads 4 bytes at shared memory + 0x8"));
+}
