@@ -28,27 +28,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-Value gemm::emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position) {
-  Value offset = b.constant(0);
-  for (auto [stride, value] : llvm::zip_equal(strides, position))
-    if (stride != 0 && value)
-      offset = b.add(offset, b.mul(value, stride));
-  return offset;
-}
-
 Pointer Kernel::at(CodeBuilder &b, const Operand &operand, const Position &position) const {
   Value offset = b.add(emitOffset(b, operand.strides, position), operand.access.offset);
   return {bindings[operand.access.binding], operand.access.elementType, offset};
-}
-
-void Kernel::setDigits(CodeBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const {
-  for (int digit : llvm::reverse(digits)) {
-    int64_t size = problem.digits[digit].size;
-    bool first = digit == digits.front();
-    position[digit] = first ? flat : b.rem(flat, size);
-    if (!first)
-      flat = b.div(flat, size);
-  }
 }
 
 namespace {
@@ -101,8 +83,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
                             Value kCount, Value kBlock) {
   TileRegion region;
   region.position = corner;
-  kernel.setDigits(b, region.position, row, plan.rows);
-  kernel.setDigits(b, region.position, col, plan.cols);
+  setDigits(b, problem, region.position, row, plan.rows);
+  setDigits(b, problem, region.position, col, plan.cols);
   region.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
   region.cols = b.min(b.constant(plan.nr), b.sub(cols.to, col));
   Value isFirst = b.isEqual(kBlock, 0), notFirst = b.isLess(b.constant(0), kBlock);
@@ -158,7 +140,7 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
 
 void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock) {
   int64_t innerBlocks = plan.kBlocks / plan.kOuterCount;
-  kernel.setDigits(b, position, b.div(kBlock, innerBlocks), plan.kOuter);
+  setDigits(b, problem, position, b.div(kBlock, innerBlocks), plan.kOuter);
   Value k = b.mul(b.rem(kBlock, innerBlocks), plan.kc);
   position[plan.kInner] = k;
   Value kCount = b.min(b.constant(plan.kc), b.sub(b.constant(plan.k), k));
@@ -173,7 +155,7 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
 
 void PhaseEmitter::emitOuter(Value outer, Range rows, Range cols) {
   Position position(problem.digits.size());
-  kernel.setDigits(b, position, outer, plan.outer);
+  setDigits(b, problem, position, outer, plan.outer);
   b.loop(cols.from, cols.to, plan.nc, [&](Value col) {
     Range sumCols = {col, b.min(b.add(col, plan.nc), cols.to)};
     b.loop(rows.from, rows.to, plan.mc, [&](Value row) {
@@ -212,27 +194,9 @@ void PhaseEmitter::emit(func::FuncOp phase) {
   func::ReturnOp::create(b, b.loc);
 }
 
-/// What one buffer both feeds the contraction and receives its result, or is read elsewhere than
-/// where it is written, cannot be computed tile by tile.
-static bool isSafeInPlace(const Problem &problem) {
-  for (const StoreStep &store : problem.stores) {
-    int written = store.dest.access.binding;
-    if (problem.lhs.access.binding == written || problem.rhs.access.binding == written)
-      return false;
-    auto isSafe = [&](const Operand &read) {
-      return read.access.binding != written ||
-             (read.access.offset == store.dest.access.offset && read.strides == store.dest.strides);
-    };
-    if (!isSafe(problem.init) || !llvm::all_of(problem.loads, isSafe))
-      return false;
-  }
-  return true;
-}
-
 static FailureOr<std::pair<Problem, Plan>> prepare(func::FuncOp kernel, const CpuTarget &target) {
-  FailureOr<Problem> problem = analyse(kernel);
-  if (failed(problem) || !isSafeInPlace(*problem) ||
-      llvm::any_of(problem->digits, [](Digit digit) { return digit.size == 0; }))
+  FailureOr<Problem> problem = analyseTileable(kernel);
+  if (failed(problem))
     return failure();
   FailureOr<Plan> plan = makePlan(*problem, target);
   if (failed(plan))

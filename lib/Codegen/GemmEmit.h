@@ -8,12 +8,9 @@
 #define FSDP_LIB_CODEGEN_GEMMEMIT_H
 
 #include "GemmPlan.h"
-#include "fsdp/Codegen/CodeBuilder.h"
+#include "GemmShared.h"
 
 namespace mlir::fsdp::gemm {
-
-/// Values of the digits at one point; null is 0.
-using Position = SmallVector<Value>;
 
 /// What all pieces know: the problem, its plan and the pointers of the function.
 struct Kernel {
@@ -24,12 +21,7 @@ struct Kernel {
 
   /// The element of an operand at a position.
   Pointer at(CodeBuilder &b, const Operand &operand, const Position &position) const;
-  /// Sets the digits of an index that counts through all of `digits`.
-  void setDigits(CodeBuilder &b, Position &position, Value flat, ArrayRef<int> digits) const;
 };
-
-/// Σ position · strides.
-Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
 /// One side of the contraction in panels of `width` rows or columns.
 struct Side {

@@ -124,21 +124,10 @@ void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion
     }));
 
   forEachVector(b, plan, region, emitter, [&](Value row, Value col) {
-    DenseMap<Value, Value> vectors;
     Value sums = b.load(VectorType::get({plan.lanes}, plan.accType), b.shift(tile, b.add(b.mul(row, plan.nr), col)));
-    vectors[problem.root()] = b.convertFloat(sums, getElementTypeOrSelf(problem.root().getType()));
-    for (auto [map, index] : llvm::zip_equal(problem.maps, indices)) {
-      SmallVector<Value> inputs;
-      for (auto [operand, load] : llvm::zip_equal(map.op->getOperands(), map.loadOf))
-        inputs.push_back(load < 0 ? vectors.lookup(problem.key(operand))
-                                  : emitter.load(problem.loads[load], loads[load]));
-      auto loopIndex = [&, &map = map, &index = index](unsigned d) {
-        return emitter.index(map.indexStrides[d], index[d]);
-      };
-      SmallVector<Value> results = b.inlineBody(map.op, inputs, plan.lanes, loopIndex);
-      for (auto [result, value] : llvm::zip_equal(map.op->getResults(), results))
-        vectors[result] = value;
-    }
+    DenseMap<Value, Value> vectors = emitMaps(
+        b, problem, sums, plan.lanes, [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
+        [&](unsigned map, unsigned loop) { return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]); });
     for (auto [store, place] : llvm::zip_equal(problem.stores, stores))
       emitter.store(vectors.lookup(store.value), store.dest, place);
   });

@@ -265,7 +265,7 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
   bool splat = side.operand.access.binding < 0;
   auto packerAt = [&](Value row, const Pointer &panel) {
     Position at = position;
-    kernel.setDigits(b, at, row, side.digits);
+    setDigits(b, kernel.problem, at, row, side.digits);
     return Packer(b, plan, side, splat ? Pointer() : kernel.at(b, side.operand, at), kCount, panel);
   };
   if (!splat && side.stride == 1 && side.digits.size() == 1) {

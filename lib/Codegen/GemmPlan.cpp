@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmPlan.h"
+#include "GemmShared.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,25 +54,8 @@ int64_t Plan::kSteps(int64_t k) const {
 
 int64_t Plan::stepBytes() const { return packType.getIntOrFloatBitWidth() / 8 * kPerStep(); }
 
-Type gemm::getValueType(const Access &access) {
-  return access.maps.empty() ? access.elementType : getElementTypeOrSelf(access.maps.back()->getResult(0).getType());
-}
-
-/// Drops extensions at the end of an access: they are exact, packing widens anyway.
-static void dropExtensions(Access &access) {
-  while (!access.maps.empty()) {
-    Block *body = access.maps.back().getBlock();
-    auto extension = dyn_cast<arith::ExtFOp>(body->front());
-    if (!extension || extension.getIn() != body->getArgument(0) || extension->getNextNode() != body->getTerminator())
-      return;
-    access.maps.pop_back();
-  }
-}
-
-static LogicalResult chooseTypes(Problem &problem, Plan &plan, const CpuTarget &target) {
+static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTarget &target) {
   auto ours = [](Type type) { return type.isF32() || type.isF64() || type.isBF16() || type.isF16(); };
-  dropExtensions(problem.lhs.access);
-  dropExtensions(problem.rhs.access);
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType());
   if (!ours(lhs) || !ours(rhs) || !ours(result) || !ours(getValueType(problem.init.access)))
@@ -86,37 +70,6 @@ static LogicalResult chooseTypes(Problem &problem, Plan &plan, const CpuTarget &
       plan.packType = lhs;
   }
   return success();
-}
-
-static int64_t product(const Problem &problem, ArrayRef<int> digits) {
-  int64_t size = 1;
-  for (int i : digits)
-    size *= problem.digits[i].size;
-  return size;
-}
-
-/// Columns are the side which is contiguous in what is written (and read behind the
-/// contraction), and not the empty one.
-static void orient(Problem &problem) {
-  auto isContiguous = [&](Role role) {
-    int votes = 0;
-    int inner = problem.digitsOf(role).back();
-    for (const StoreStep &store : problem.stores)
-      votes += 2 * (store.dest.strides[inner] == 1);
-    for (const Operand &load : problem.loads)
-      votes += load.strides[inner] == 1;
-    return votes;
-  };
-  int rows = isContiguous(Role::M), cols = isContiguous(Role::N);
-  if (rows == cols) {
-    rows = product(problem, problem.digitsOf(Role::M)) > 1;
-    cols = product(problem, problem.digitsOf(Role::N)) > 1;
-  }
-  if (rows <= cols)
-    return;
-  std::swap(problem.lhs, problem.rhs);
-  for (Digit &digit : problem.digits)
-    digit.role = digit.role == Role::M ? Role::N : digit.role == Role::N ? Role::M : digit.role;
 }
 
 /// Whether `tile` neighbours of a role, counted through all its digits, never straddle

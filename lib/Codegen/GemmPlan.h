@@ -76,9 +76,6 @@ struct Plan {
 /// everything; fails when the types are not ours.
 FailureOr<Plan> makePlan(Problem &problem, const CpuTarget &target);
 
-/// The element type of an access behind its maps.
-Type getValueType(const Access &access);
-
 } // namespace mlir::fsdp::gemm
 
 #endif // FSDP_LIB_CODEGEN_GEMMPLAN_H
