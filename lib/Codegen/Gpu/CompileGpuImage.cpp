@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuGemm.h"
 #include "GpuLowering.h"
 #include "Sm80Backward.h"
 #include "fsdp/Codegen/Attention.h"
@@ -48,7 +49,13 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   return std::nullopt;
 }
 
+static bool isContraction(func::FuncOp kernel) {
+  return kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
+}
+
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
+  if (isContraction(kernel))
+    return gemm::whyNoGpuGemm(kernel, target);
   if (!handlesAttentionKernel(kernel)) {
     auto kind = kernel->getAttrOfType<StringAttr>(kindAttr);
     return "kernels of kind '" + (kind ? kind.getValue() : StringRef("unknown")).str() + "'";
@@ -66,6 +73,8 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 //===----------------------------------------------------------------------===//
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+  if (isContraction(kernel))
+    return gemm::lowerGpuGemm(kernel, target, entries, info);
   if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
     return lowerSm80Forward(kernel, forward, target, entries, info);
   return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries, info);

@@ -20,9 +20,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static const GpuTarget chips[] = {
-    {"sm_80", 71, 163 * 1024, 164 * 1024, 65536},
-    {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536},
-    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536},
+    {"sm_80", 71, 163 * 1024, 164 * 1024, 65536, 108},
+    {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536, 132},
+    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536, 148},
 };
 
 static const GpuTarget *find(StringRef name) {

@@ -25,6 +25,7 @@ struct GpuTarget {
   int64_t sharedPerBlock;  ///< bytes of shared memory, at most
   int64_t sharedPerSm;     ///< of all blocks on a multiprocessor, with `sharedReserved` for each
   int64_t registersPerSm;  ///< of 32 bits
+  int64_t multiprocessors; ///< of the largest such chip
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;
 

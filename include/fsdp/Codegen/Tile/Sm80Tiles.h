@@ -73,21 +73,26 @@ public:
   /// sums(r, c) + Σ over k of a(r, k) · b(k, c).
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
-private:
+  //===--- Pieces of products ----------------------------------------------===//
   /// What a lane holds of one factor of a product; `low` is empty where numbers are not split.
   struct Factor {
     SmallVector<Value> high, low;
   };
+  /// Four pieces of ldmatrix, of which the lane names a row.
+  SmallVector<Value> loadMatrices(Value place, bool transposed);
+  /// Of words as ldmatrix gives them.
+  Factor toFactor(ArrayRef<Value> words);
+  /// Adds the product of 16 rows and 8 columns.
+  void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);
+
+private:
   void copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit, Value first, int64_t bytes, bool checksRow,
                 bool checksCol);
   Value laneOfRows(const SharedTile &tile);
   Value laneOfCols(const SharedTile &tile);
-  SmallVector<Value> loadMatrices(Value place, bool transposed);
-  Factor toFactor(ArrayRef<Value> words);
   std::pair<Value, Value> split(Value number);
   Factor fromSums(const Fragment &sums, int64_t rowPiece, int64_t step);
   std::array<Factor, 2> loadAcross(const SharedTile &tile, int64_t k, int64_t col);
-  void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);
   SmallVector<Value> mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums);
 };
 

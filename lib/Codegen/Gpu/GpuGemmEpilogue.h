@@ -1,0 +1,60 @@
+//===- GpuGemmEpilogue.h - From sums to results on a GPU --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_GPU_GPUGEMMEPILOGUE_H
+#define FSDP_LIB_CODEGEN_GPU_GPUGEMMEPILOGUE_H
+
+#include "GpuGemm.h"
+#include "fsdp/Codegen/Gpu/GpuBuilder.h"
+
+namespace mlir::fsdp::gemm {
+
+/// Neighbours in a row of the result that one thread finishes.
+struct Strip {
+  Value outer, row, col; ///< the first
+  Value exists;          ///< or null when it does
+};
+
+class GpuEpilogue {
+public:
+  GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
+
+  /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores. `sums` gives those of
+  /// strip i; loads of all strips come first.
+  void finish(ArrayRef<Strip> strips, function_ref<SmallVector<Value>(unsigned)> sums);
+  /// Stores sums as part `split` in scratch.
+  void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
+  /// The sums of all parts, in order.
+  SmallVector<Value> collect(const Strip &strip);
+
+private:
+  using Row = SmallVector<Value>;
+  struct Loaded {
+    Position position;
+    Row init;
+    SmallVector<Row> loads;
+  };
+  Position positionOf(const Strip &strip);
+  Pointer placeOf(const Operand &operand, const Position &position);
+  Row load(const Operand &operand, const Position &position);
+  Row loadExisting(const Operand &operand, const Strip &strip, const Position &position);
+  Row applyMaps(const Operand &operand, Row row);
+  void store(const StoreStep &step, const Position &position, const Row &values);
+  void finish(const Strip &strip, const Loaded &loaded, Row sums);
+  Pointer partOf(const Strip &strip, Value split);
+  Value indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane);
+  int64_t colStride(ArrayRef<int64_t> strides) const { return strides[plan.rhs.digits.back()]; }
+  bool startsFromZero() const;
+
+  GpuBuilder &b;
+  const Problem &problem;
+  const GpuPlan &plan;
+  SmallVector<Pointer> bindings;
+};
+
+} // namespace mlir::fsdp::gemm
+
+#endif // FSDP_LIB_CODEGEN_GPU_GPUGEMMEPILOGUE_H

@@ -1,0 +1,234 @@
+//===- GpuGemmPlan.cpp - How a contraction is cut on a GPU ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//                blockCols                 a block of threads has a tile of the result,
+//               +---------+                a warp a part of it in registers; factors
+//        blockK |   rhs   |                come through shared memory, blockK at a time
+//   +---+       +----+----+
+//   |lhs|       |warp|    | blockRows
+//   |   |       +----+----+
+//   +---+       |    |    |
+//               +----+----+
+//
+// Of a table of tiles, and of ways to split k, the cheapest that fits the chip. The cost of a tile
+// is its multiply-adds or its loads, whichever takes longer, some of the other, and what it takes
+// before and behind its loop; that of a launch is its tiles, in rounds of the multiprocessors.
+// An attribute `fsdp.gemm_tile` of the kernel names the tile instead: "128x64".
+//
+// Registers of a thread: its part of the sums, the factors on their way to mma (twice
+// those where split), two words of each copy, and 48 for places and bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuGemm.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+/// rows, cols, k; of a warp; stages; blocks on a multiprocessor.
+static const GpuConfig table16[] = {
+    {128, 256, 32, 64, 64, 4, 1}, {128, 128, 32, 64, 64, 4, 2}, {128, 64, 32, 64, 32, 4, 2},
+    {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
+    {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
+};
+static const GpuConfig table32[] = {
+    {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
+
+static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
+/// Tiles of k that a part has at least.
+static constexpr int64_t minSplitBlocks = 8;
+/// Cycles: of a launch more, and before and behind the loop of a tile.
+static constexpr double launchCycles = 4000, tileCycles = 1500;
+/// Multiply-adds of a multiprocessor in a cycle, and bytes that come to it and leave it.
+static constexpr double macsPerCycle = 1024, bytesPerCycle = 48, bytesOutPerCycle = 12;
+static constexpr int64_t chunkBytes = 16;
+
+static int64_t bytesOf(Type type) { return std::max<int64_t>(getStorageType(type).getIntOrFloatBitWidth() / 8, 1); }
+
+int64_t GpuPlan::sharedBytes() const {
+  return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// The type that factors have in shared memory.
+static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason) {
+  Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
+  Type result = getElementTypeOrSelf(problem.root().getType()), init = getValueType(problem.init.access);
+  auto ours = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
+  for (Type type : {lhs, rhs, result, init})
+    if (!ours(type)) {
+      llvm::raw_string_ostream(reason) << "contractions in " << type;
+      return failure();
+    }
+  if (lhs == rhs)
+    return lhs;
+  return Type(Float32Type::get(result.getContext()));
+}
+
+//===----------------------------------------------------------------------===//
+// Sides
+//===----------------------------------------------------------------------===//
+
+/// The largest power of two of neighbours along digit `inner`, at most `limit`, that always begin at a multiple of it.
+static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner, int64_t limit) {
+  if (operand.access.binding < 0)
+    return limit;
+  if (operand.strides[inner] != 1)
+    return 1;
+  int64_t unit = limit;
+  auto divide = [&](int64_t value) {
+    while (value % unit)
+      unit /= 2;
+  };
+  divide(operand.access.offset);
+  for (auto [digit, stride] : llvm::enumerate(operand.strides))
+    if (static_cast<int>(digit) != inner && problem.digits[digit].size > 1)
+      divide(stride);
+  return unit;
+}
+
+int64_t gemm::alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand) {
+  int64_t limit = std::min(plan.storeCols, chunkBytes / bytesOf(operand.access.elementType));
+  return alignedNeighbours(problem, operand, plan.rhs.digits.back(), limit);
+}
+
+static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand &operand, int64_t width, GpuSide &side) {
+  int kInner = plan.kInner, inner = side.digits.back();
+  side.width = width;
+  side.alongK = operand.access.binding < 0 || operand.strides[kInner] == 1 || operand.strides[inner] != 1;
+  int neighbour = side.alongK ? kInner : inner;
+  int64_t size = problem.digits[neighbour].size, bytes = bytesOf(plan.element);
+  int64_t unit = alignedNeighbours(problem, operand, neighbour, chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
+  side.async = operand.access.binding >= 0 && operand.access.maps.empty() && operand.access.elementType == plan.element;
+  // Only cp.async copies a part of a unit, and only where one digit is all there is.
+  auto straddles = [&](int64_t unit) { return size % unit && (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1)); };
+  while (straddles(unit))
+    unit /= 2;
+  side.unit = unit;
+  side.async &= unit * bytes >= 4;
+  side.tileRows = side.alongK ? width : plan.config.blockK;
+  side.rowBytes = (side.alongK ? plan.config.blockK : width) * bytes;
+  side.bytes = side.tileRows * side.rowBytes;
+}
+
+static void setConfig(const Problem &problem, GpuPlan &plan, const GpuConfig &config) {
+  plan.config = config;
+  placeSide(problem, plan, problem.lhs, config.blockRows, plan.lhs);
+  placeSide(problem, plan, problem.rhs, config.blockCols, plan.rhs);
+  plan.rhs.offset = plan.lhs.bytes;
+  plan.kBlocks = product(problem, plan.kOuter) * llvm::divideCeil(plan.k, config.blockK);
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+int64_t gemm::estimateRegisters(const GpuPlan &plan) {
+  const GpuConfig &c = plan.config;
+  int64_t parts = plan.element.isF32() ? 2 : 1, factors = (c.warpRows / 16 * 4 + 4) * parts, copies = 0;
+  for (const GpuSide *side : {&plan.lhs, &plan.rhs})
+    copies += 2 * std::min<int64_t>(maxUnrolledCopies, side->bytes / (side->unit * bytesOf(plan.element)) / c.threads());
+  return c.warpRows * c.warpCols / 32 + factors + copies + 48;
+}
+
+static bool fits(const GpuPlan &plan, const GpuTarget &target) {
+  const GpuConfig &c = plan.config;
+  int64_t registers = std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
+  int64_t shared = plan.sharedBytes();
+  return estimateRegisters(plan) <= registers && shared <= target.sharedPerBlock &&
+         (shared + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
+}
+
+/// Cycles, roughly.
+static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
+  const GpuConfig &c = plan.config;
+  double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK), parts = plan.element.isF32() ? 6 : 1;
+  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts / macsPerCycle;
+  double loads = static_cast<double>(plan.stageBytes() / c.blockK) * steps / bytesPerCycle;
+  double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
+  double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
+  double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
+  if (plan.splits > 1)
+    cycles += launchCycles + static_cast<double>(plan.scratchBytes()) / (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
+  return cycles;
+}
+
+/// The name of a tile in `fsdp.gemm_tile`.
+static std::string nameOf(const GpuConfig &config) {
+  return std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols);
+}
+
+static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target, GpuPlan &plan) {
+  auto asked = kernel->getAttrOfType<StringAttr>(gemmTileAttr);
+  auto [tile, parts] = asked ? asked.getValue().split('/') : std::pair<StringRef, StringRef>();
+  int64_t askedSplits = 1;
+  if (!parts.empty() && parts.getAsInteger(10, askedSplits))
+    return false;
+  std::optional<GpuPlan> best;
+  double least = 0;
+  for (const GpuConfig &config : plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16)) {
+    if (asked && tile != nameOf(config))
+      continue;
+    setConfig(problem, plan, config);
+    if (!fits(plan, target))
+      continue;
+    for (int64_t splits : splitCounts) {
+      plan.splits = splits;
+      if (asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks)
+        continue;
+      double cycles = estimateCycles(plan, target);
+      if (best && cycles >= least)
+        continue;
+      best = plan;
+      least = cycles;
+    }
+  }
+  if (best)
+    plan = *best;
+  return best.has_value();
+}
+
+/// Neighbours of a row that a thread finishes: 16 bytes of the narrowest result, where they never straddle a digit.
+static int64_t chooseStoreCols(const Problem &problem, const GpuPlan &plan) {
+  int64_t cols = 1;
+  for (const StoreStep &store : problem.stores)
+    cols = std::max(cols, std::min<int64_t>(8, chunkBytes / bytesOf(store.dest.access.elementType)));
+  while (problem.digits[plan.rhs.digits.back()].size % cols)
+    cols /= 2;
+  return cols;
+}
+
+FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target, std::string &reason) {
+  FailureOr<Type> element = chooseElement(problem, reason);
+  if (failed(element))
+    return failure();
+  orient(problem);
+  GpuPlan plan;
+  plan.element = *element;
+  plan.lhs.digits = problem.digitsOf(Role::M);
+  plan.rhs.digits = problem.digitsOf(Role::N);
+  plan.lhs.size = product(problem, plan.lhs.digits);
+  plan.rhs.size = product(problem, plan.rhs.digits);
+  plan.outer = problem.digitsOf(Role::Batch);
+  plan.outerCount = product(problem, plan.outer);
+  plan.kOuter = problem.digitsOf(Role::K);
+  plan.kInner = plan.kOuter.pop_back_val();
+  plan.k = problem.digits[plan.kInner].size;
+  if (!chooseConfig(problem, kernel, target, plan)) {
+    reason = "contractions in tiles of which none fits";
+    return failure();
+  }
+  plan.storeCols = chooseStoreCols(problem, plan);
+  if (plan.blocks() >= INT64_C(1) << 31 || plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols >= INT64_C(1) << 31) {
+    reason = "contractions with 2^31 blocks";
+    return failure();
+  }
+  return plan;
+}

@@ -1,0 +1,361 @@
+//===- Sm80Gemm.cpp - Contractions by mma.sync ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   fetch the first stages - 1 tiles of k
+//   for each tile of k
+//     wait for it; barrier
+//     fetch the one stages - 1 ahead, where the tile before this one was
+//     sums += its products
+//   barrier; sums to shared memory; barrier
+//   for each strip of the block's tile: load what else is read, compute, store
+//
+// The barrier orders both ways: behind it all warps see the tile, and have left the one before.
+// Blocks go through groups of eight rows of tiles, column by column, so that those that run
+// at the same time share rows and columns in the second-level cache.
+//
+// With k in parts, blocks store sums in scratch, and a second launch adds and finishes them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuGemmEpilogue.h"
+#include "GpuGemmLoads.h"
+#include "GpuRows.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+using namespace mlir::fsdp::tile;
+
+/// Rows of tiles in a group.
+static constexpr int64_t rasterRows = 8;
+/// Strips whose loads are under way together.
+static constexpr int64_t stripsTogether = 4;
+/// Threads of a block that adds parts.
+static constexpr int64_t finishThreads = 256;
+
+namespace {
+class Sm80Gemm {
+public:
+  Sm80Gemm(Sm80Tiles &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel)
+      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel),
+        layout(Layout::mmaSums(config.warpRows, config.warpCols)) {}
+  void emit();
+
+private:
+  void placeBlock();
+  void placeParts();
+  void placeLanes();
+  TileLoader loader(const GpuSide &side, const Operand &operand, Value first);
+  Value stageAt(Value stage) { return b.shiftBytes(b.sharedAt(0), stage); }
+  void fetch(Value number, Value stage);
+  Value next(Value stage);
+  Value laneOf(const GpuSide &side, bool down, Value warpFirst);
+  Value laneOfNumbers(const GpuSide &side, Value warpFirst);
+  Sm80Tiles::Factor rowsFactor(Value stage, int64_t piece, int64_t k);
+  std::array<Sm80Tiles::Factor, 2> colsFactors(Value stage, int64_t piece, int64_t k);
+  Fragment multiply(Fragment sums, Value stage);
+  Fragment runLoop();
+  void stageSums(const Fragment &sums);
+  void finishStrips();
+
+  Sm80Tiles &b;
+  const Problem &problem;
+  const GpuPlan &plan;
+  const GpuConfig &config;
+  func::FuncOp kernel;
+  Layout layout;
+
+  Value outer, split, firstRow, firstCol; ///< of the block
+  Value warpRow, warpCol;                 ///< first of the warp, within the block's tile
+  Value kFirst, kCount;                   ///< tiles of k
+  Value rowLane, colLane;                 ///< bytes, swizzled, of what a lane loads first
+  std::optional<TileLoader> lhs, rhs;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+/// The block's tile: groups of rows, in each column by column.
+void Sm80Gemm::placeBlock() {
+  int64_t rowTiles = plan.rowTiles(), colTiles = plan.colTiles(), tiles = rowTiles * colTiles;
+  Value number = b.rem(b.block(), tiles), rest = b.div(b.block(), tiles);
+  split = b.rem(rest, plan.splits);
+  outer = b.div(rest, plan.splits);
+  int64_t height = std::min(rasterRows, rowTiles);
+  Value group = b.div(number, height * colTiles), inGroup = b.rem(number, height * colTiles);
+  Value rowTile, colTile;
+  if (rowTiles % height == 0) {
+    rowTile = b.rem(inGroup, height);
+    colTile = b.div(inGroup, height);
+  } else {
+    Value rows = b.min(b.sub(b.i32(rowTiles), b.mul(group, height)), b.i32(height));
+    rowTile = arith::RemUIOp::create(b, b.loc, inGroup, rows);
+    colTile = arith::DivUIOp::create(b, b.loc, inGroup, rows);
+  }
+  firstRow = b.mul(b.add(b.mul(group, height), rowTile), config.blockRows);
+  firstCol = b.mul(colTile, config.blockCols);
+}
+
+/// Tiles of k: an equal part of them.
+void Sm80Gemm::placeParts() {
+  if (plan.splits == 1) {
+    kFirst = b.i32(0);
+    kCount = b.i32(plan.kBlocks);
+    return;
+  }
+  Value end = b.div(b.mul(b.add(split, 1), plan.kBlocks), plan.splits);
+  kFirst = b.div(b.mul(split, plan.kBlocks), plan.splits);
+  kCount = b.sub(end, kFirst);
+}
+
+TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value first) {
+  Pointer binding = operand.access.binding < 0 ? Pointer() : b.binding(kernel.getArgument(operand.access.binding));
+  TileLoader made(b, problem, plan, side, operand, binding);
+  Position position(problem.digits.size());
+  setDigits(b, problem, position, outer, plan.outer);
+  made.place(position, first);
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Factors
+//===----------------------------------------------------------------------===//
+
+/// Where a lane's row of ldmatrix is: pieces go down the tile's rows first (then along them), or along first.
+Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
+  Value lane = b.lane();
+  Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
+  Value chunk = down ? b.div(lane, 16) : b.rem(b.div(lane, 8), 2);
+  if (side.alongK)
+    row = b.add(row, warpFirst);
+  else
+    chunk = b.add(chunk, b.div(b.mul(warpFirst, b.elementBytes()), 16));
+  return emitTurned(b, side.rowBytes, row, chunk);
+}
+
+/// Of f32 that lie by rows of k: column l/4 of row l%4.
+Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
+  Value col = b.add(b.rowOfLane(), warpFirst);
+  return b.add(emitTurned(b, side.rowBytes, b.rem(b.lane(), 4), b.div(col, 4)), b.mul(b.rem(col, 4), 4));
+}
+
+void Sm80Gemm::placeLanes() {
+  auto place = [&](const GpuSide &side, bool isRows, Value warpFirst) {
+    if (!side.alongK && b.isSplit())
+      return laneOfNumbers(side, warpFirst);
+    return laneOf(side, isRows == side.alongK, warpFirst);
+  };
+  rowLane = place(plan.lhs, true, warpRow);
+  colLane = place(plan.rhs, false, warpCol);
+}
+
+/// Numbers one by one: rows k and k + 4, of columns `col` and, with `both`, col + 8; in the order of mma's left factor.
+static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane, int64_t col, int64_t k, bool both) {
+  SmallVector<Value> words;
+  for (int64_t down : {0, 4})
+    for (int64_t right : {0, 8}) {
+      if (right && !both)
+        continue;
+      // Four rows further the turn is another: rows begin at a multiple of eight.
+      int64_t mask = std::min<int64_t>(side.rowBytes, 128) - 1, bytes = (col + right) * 4;
+      int64_t turn = ((bytes & mask) ^ (down ? 4 / std::max<int64_t>(128 / side.rowBytes, 1) * 16 & mask : 0));
+      Value place = turn ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(turn))) : lane;
+      Value address = b.shiftBytes(b.shiftBytes(tile, place), (k + down) * side.rowBytes + (bytes & ~mask));
+      words.push_back(LLVM::LoadOp::create(b, b.loc, b.getI32Type(), address));
+    }
+  return words;
+}
+
+/// Rows 16 · piece on, at k.
+Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
+  const GpuSide &side = plan.lhs;
+  if (side.alongK)
+    return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
+  if (b.isSplit())
+    return b.toFactor(loadNumbers(b, side, stage, rowLane, 16 * piece, k, true));
+  return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
+}
+
+/// Columns 16 · piece on, and 8 further, at k.
+std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piece, int64_t k) {
+  const GpuSide &side = plan.rhs;
+  Value tile = b.shiftBytes(stage, side.offset);
+  if (!side.alongK && b.isSplit())
+    return {b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece, k, false)),
+            b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece + 8, k, false))};
+  Value place = side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
+                            : shiftTurned(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
+  SmallVector<Value> words = b.loadMatrices(place, !side.alongK);
+  return {b.toFactor(ArrayRef(words).take_front(2)), b.toFactor(ArrayRef(words).drop_front(2))};
+}
+
+Fragment Sm80Gemm::multiply(Fragment sums, Value stage) {
+  int64_t rowPieces = config.warpRows / 16, perRow = config.warpCols / 8;
+  for (int64_t k = 0; k < config.blockK; k += b.stepOfK()) {
+    SmallVector<Sm80Tiles::Factor> rows;
+    for (int64_t t = 0; t < rowPieces; ++t)
+      rows.push_back(rowsFactor(stage, t, k));
+    for (int64_t n = 0; n < perRow; n += 2) {
+      std::array<Sm80Tiles::Factor, 2> cols = colsFactors(stage, n / 2, k);
+      for (int64_t half : {0, 1})
+        for (int64_t t = 0; t < rowPieces; ++t)
+          b.multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4), rows[t], cols[half]);
+    }
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+void Sm80Gemm::fetch(Value number, Value stage) {
+  b.when(b.isLess(number, kCount), [&] {
+    Value target = stageAt(stage), kBlock = b.add(kFirst, number);
+    lhs->fetch(b.shiftBytes(target, plan.lhs.offset), kBlock);
+    rhs->fetch(b.shiftBytes(target, plan.rhs.offset), kBlock);
+  });
+  b.commit();
+}
+
+/// The stage behind this one, in bytes.
+Value Sm80Gemm::next(Value stage) {
+  Value after = b.add(stage, plan.stageBytes());
+  return b.select(b.isEqual(after, config.stages * plan.stageBytes()), b.i32(0), after);
+}
+
+Fragment Sm80Gemm::runLoop() {
+  int64_t ahead = config.stages - 1;
+  for (int64_t i = 0; i < ahead; ++i)
+    fetch(b.i32(i), b.i32(i * plan.stageBytes()));
+  SmallVector<Value> state = b.fill(layout, b.number(0)).registers;
+  state.append({b.i32(0), b.i32(ahead * plan.stageBytes())});
+  state = b.loop(b.i32(0), kCount, 1, state, [&](Value number, ValueRange carried) {
+    Fragment sums{layout, llvm::to_vector(carried.drop_back(2))};
+    Value reads = carried.end()[-2], writes = carried.back();
+    b.waitForCopies(ahead - 1);
+    b.barrier();
+    fetch(b.add(number, ahead), writes);
+    sums = multiply(std::move(sums), stageAt(reads));
+    SmallVector<Value> after = sums.registers;
+    after.append({next(reads), next(writes)});
+    return after;
+  });
+  state.truncate(state.size() - 2);
+  return {layout, state};
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the loop
+//===----------------------------------------------------------------------===//
+
+void Sm80Gemm::stageSums(const Fragment &sums) {
+  b.waitForCopies(0);
+  b.barrier();
+  Value row = b.add(warpRow, b.rowOfLane()), col = b.add(warpCol, b.colOfLane());
+  Value own = b.shiftBytes(b.sharedAt(0), b.add(b.mul(row, plan.sumsPitch()), b.mul(col, 4)));
+  for (int64_t i = 0; i < layout.numRegisters(); i += 2) {
+    auto [r, c] = layout.place(i);
+    Value place = b.shiftBytes(own, r * plan.sumsPitch() + c * 4);
+    b.storePair(sums.registers[i], sums.registers[i + 1], {place, b.getF32Type(), b.constant(0)});
+  }
+  b.barrier();
+}
+
+void Sm80Gemm::finishStrips() {
+  GpuEpilogue epilogue(b, problem, plan, kernel);
+  int64_t perRow = config.blockCols / plan.storeCols, total = config.blockRows * perRow;
+  int64_t together = std::clamp<int64_t>(total / b.threads, 1, stripsTogether);
+  bool wholeRows = plan.lhs.size % config.blockRows == 0, wholeCols = plan.rhs.size % config.blockCols == 0;
+  b.loop(b.thread(), b.i32(total), together * b.threads, [&](Value first) {
+    SmallVector<Strip> strips;
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < together; ++i) {
+      Value number = b.add(first, i * b.threads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
+      places.push_back(b.shiftBytes(b.sharedAt(0), b.add(b.mul(row, plan.sumsPitch()), b.mul(col, 4))));
+      Strip strip{outer, b.add(firstRow, row), b.add(firstCol, col), Value()};
+      if (!wholeRows)
+        strip.exists = b.isLess(strip.row, b.i32(plan.lhs.size));
+      if (!wholeCols) {
+        Value inRow = b.isLess(strip.col, b.i32(plan.rhs.size));
+        strip.exists = strip.exists ? b.both(strip.exists, inRow) : inRow;
+      }
+      strips.push_back(strip);
+    }
+    auto sums = [&](unsigned i) { return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols); };
+    if (plan.splits == 1)
+      return epilogue.finish(strips, sums);
+    for (auto [i, strip] : llvm::enumerate(strips))
+      epilogue.keep(strip, split, sums(i));
+  });
+}
+
+void Sm80Gemm::emit() {
+  placeBlock();
+  placeParts();
+  int64_t across = config.blockCols / config.warpCols;
+  warpRow = b.mul(b.div(b.warp(), across), config.warpRows);
+  warpCol = b.mul(b.rem(b.warp(), across), config.warpCols);
+  lhs.emplace(loader(plan.lhs, problem.lhs, firstRow));
+  rhs.emplace(loader(plan.rhs, problem.rhs, firstCol));
+  placeLanes();
+  stageSums(runLoop());
+  finishStrips();
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+/// Adds the parts of k, one strip per thread.
+static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel) {
+  int64_t perRow = plan.rhs.size / plan.storeCols, total = plan.outerCount * plan.lhs.size * perRow;
+  Value number = b.add(b.mul(b.block(), b.threads), b.thread());
+  Value rowNumber = b.div(number, perRow);
+  Strip strip{b.div(rowNumber, plan.lhs.size), b.rem(rowNumber, plan.lhs.size), b.mul(b.rem(number, perRow), plan.storeCols),
+              total % b.threads ? b.isLess(number, b.i32(total)) : Value()};
+  GpuEpilogue epilogue(b, problem, plan, kernel);
+  epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
+}
+
+std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
+  FailureOr<Problem> problem = analyseTileable(kernel);
+  if (failed(problem))
+    return std::string("contractions that are not computed tile by tile");
+  std::string reason;
+  if (failed(makeGpuPlan(*problem, kernel, target, reason)))
+    return reason;
+  return std::nullopt;
+}
+
+LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+  FailureOr<Problem> problem = analyseTileable(kernel);
+  std::string reason;
+  FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure()) : makeGpuPlan(*problem, kernel, target, reason);
+  if (failed(plan))
+    return kernel.emitError("expected a contraction that there is code for, found ") << reason;
+  std::string symbol = kernel.getName().str();
+  const GpuConfig &config = plan->config;
+  Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan->element);
+  info.scratchBytes = plan->scratchBytes();
+  b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
+  Sm80Gemm(b, *problem, *plan, kernel).emit();
+  b.leave();
+  info.launches.push_back({symbol, plan->blocks(), config.threads(), plan->sharedBytes()});
+  if (plan->splits == 1)
+    return success();
+  GpuBuilder finish(kernel.getLoc(), kernel.getContext(), finishThreads);
+  int64_t strips = plan->outerCount * plan->lhs.size * plan->rhs.size / plan->storeCols;
+  finish.enter(entries, kernel, symbol + "_sum", 1, true);
+  emitFinish(finish, *problem, *plan, kernel);
+  finish.leave();
+  int64_t blocks = llvm::divideCeil(strips, finishThreads);
+  info.launches.push_back({symbol + "_sum", blocks, finishThreads, 0});
+  return success();
+}

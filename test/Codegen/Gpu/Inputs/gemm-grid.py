@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# Writes contraction kernels for fsdp-kernel-test:
+#   gemm-grid.py short|full|tiles|splits|table DTYPE...
+# short: every epilogue and every transpose once; full: all of them with each other at odd sizes; tiles: each tile that there is
+# for the type; splits: k in parts; table: what the table of ptxas is made of.
+import itertools
+import sys
+
+MAPS = {"n": "(m,k)", "t": "(k,m)"}, {"n": "(k,n)", "t": "(n,k)"}
+TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32", "32x32"], 32: ["128x64", "64x64", "32x32"]}
+TRANSPOSES = ["nn", "nt", "tn", "tt"]
+EPILOGUES = ["none", "accumulate", "bias", "gelu", "gelu_grad", "residual", "rows", "swapped"]
+
+
+def generic(result, ins, types, maps, body, out, shape):
+    """A linalg.generic over (i, j)."""
+    every = ", ".join(f"affine_map<(i,j)->{m}>" for m in maps + ["(i,j)"])
+    arguments = ", ".join(f"%x{i}: {t.split('x')[-1].rstrip('>')}" for i, t in enumerate(types)) + f", %o: {out}"
+    return f"""  %e_{result} = tensor.empty() : tensor<{shape}x{out}>
+  %{result} = linalg.generic {{indexing_maps = [{every}], iterator_types = ["parallel", "parallel"]}} ins({", ".join(ins)} : {", ".join(types)}) outs(%e_{result} : tensor<{shape}x{out}>) {{
+  ^bb0({arguments}):
+{body}
+  }} -> tensor<{shape}x{out}>
+"""
+
+
+TANH = """    %h = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %root = arith.constant 0.797884583 : f32
+    %d = arith.constant 0.044715 : f32
+    %x2 = arith.mulf %x, %x : f32
+    %dx2 = arith.mulf %d, %x2 : f32
+    %p = arith.addf %one, %dx2 : f32
+    %cx = arith.mulf %root, %x : f32
+    %u = arith.mulf %cx, %p : f32
+    %t = math.tanh %u : f32
+    %t1 = arith.addf %one, %t : f32
+"""
+GELU = TANH + """    %hx = arith.mulf %h, %x : f32
+    %y = arith.mulf %hx, %t1 : f32
+"""
+# Of the value before: t1 / 2 + x / 2 · (1 - t²) · c · (1 + 3 d x²)
+GELU_GRAD = TANH + """    %three = arith.constant 3.0 : f32
+    %tt = arith.mulf %t, %t : f32
+    %s = arith.subf %one, %tt : f32
+    %d3 = arith.mulf %three, %dx2 : f32
+    %p3 = arith.addf %one, %d3 : f32
+    %cp = arith.mulf %cx, %p3 : f32
+    %sp = arith.mulf %s, %cp : f32
+    %sum = arith.addf %t1, %sp : f32
+    %y = arith.mulf %h, %sum : f32
+"""
+
+
+class Kernel:
+    """C[b, m, n] = Σ A · B, with an epilogue; A and B transposed or not; `tile` asks for a tile."""
+
+    def __init__(self, dtype, transposes, m, n, k, epilogue="none", out=None, batch=0, tile=None):
+        self.dtype, self.transposes, self.m, self.n, self.k = dtype, transposes, m, n, k
+        self.epilogue, self.out, self.batch, self.tile = epilogue, out or dtype, batch, tile
+        self.name = f"{transposes}_{dtype}_{batch}x{m}x{n}x{k}_{epilogue}_{self.out}" + (f"_{tile}" if tile else "").replace("/", "in")
+
+    def contraction(self, start):
+        lead, dims = (f"{self.batch}x", "b,") if self.batch else ("", "")
+        left, right = ((f"{self.k}x{self.m}" if self.transposes[0] == "t" else f"{self.m}x{self.k}"),
+                       (f"{self.n}x{self.k}" if self.transposes[1] == "t" else f"{self.k}x{self.n}"))
+        self.types = f"tensor<{lead}{left}x{self.dtype}>", f"tensor<{lead}{right}x{self.dtype}>", f"tensor<{lead}{self.m}x{self.n}xf32>"
+        maps = ", ".join(f"affine_map<({dims}m,n,k)->({dims}{access[1:-1]})>"
+                         for access in (MAPS[0][self.transposes[0]], MAPS[1][self.transposes[1]], "(m,n)"))
+        return (f"  %r = linalg.contract indexing_maps = [{maps}] ins(%a, %b : {self.types[0]}, {self.types[1]}) "
+                f"outs({start} : {self.types[2]}) -> {self.types[2]}\n")
+
+    def finish(self):
+        """Code behind the contraction, further arguments, the result and its type."""
+        shape, wide = f"{self.m}x{self.n}", f"tensor<{self.m}x{self.n}xf32>"
+        other, result = f"tensor<{shape}x{self.dtype}>", f"tensor<{shape}x{self.out}>"
+        cast = f"    %q = arith.truncf %y : f32 to {self.out}\n    linalg.yield %q : {self.out}" if self.out != "f32" else "    linalg.yield %y : f32"
+        widen = lambda name, value: f"    %{name} = arith.extf %{value} : {self.dtype} to f32\n" if self.dtype != "f32" else f"    %zero_{name} = arith.constant -0.0 : f32\n    %{name} = arith.addf %{value}, %zero_{name} : f32\n"
+        if self.epilogue in ("none", "accumulate"):
+            if self.out == "f32":
+                return "", [], "%r", f"tensor<{f'{self.batch}x' if self.batch else ''}{shape}xf32>"
+            return generic("y", ["%r"], [wide], ["(i,j)"], f"    %q = arith.truncf %x0 : f32 to {self.out}\n    linalg.yield %q : {self.out}", self.out, shape), [], "%y", result
+        bias = "    %x = arith.addf %x0, %x1 : f32\n"
+        if self.epilogue == "bias":
+            return generic("y", ["%r", "%bias"], [wide, f"tensor<{self.n}xf32>"], ["(i,j)", "(j)"], bias.replace("%x =", "%y =") + cast, self.out, shape), [f"%bias: tensor<{self.n}xf32>"], "%y", result
+        if self.epilogue == "gelu":
+            return generic("y", ["%r", "%bias"], [wide, f"tensor<{self.n}xf32>"], ["(i,j)", "(j)"], bias + GELU + cast, self.out, shape), [f"%bias: tensor<{self.n}xf32>"], "%y", result
+        if self.epilogue == "gelu_grad":
+            body = widen("x", "x1") + GELU_GRAD.replace("%y =", "%g =") + "    %y = arith.mulf %x0, %g : f32\n" + cast
+            return generic("y", ["%r", "%before"], [wide, other], ["(i,j)", "(i,j)"], body, self.out, shape), [f"%before: {other}"], "%y", result
+        if self.epilogue == "residual":
+            body = bias + widen("w", "x2") + "    %y = arith.addf %x, %w : f32\n" + cast
+            return (generic("y", ["%r", "%bias", "%other"], [wide, f"tensor<{self.n}xf32>", other], ["(i,j)", "(j)", "(i,j)"], body, self.out, shape),
+                    [f"%bias: tensor<{self.n}xf32>", f"%other: {other}"], "%y", result)
+        if self.epilogue == "rows": # a factor for each row, and the number of the column
+            body = "    %j = linalg.index 1 : index\n    %i = arith.index_cast %j : index to i32\n    %f = arith.sitofp %i : i32 to f32\n    %x = arith.mulf %x0, %x1 : f32\n    %y = arith.addf %x, %f : f32\n" + cast
+            return generic("y", ["%r", "%scale"], [wide, f"tensor<{self.m}xf32>"], ["(i,j)", "(i)"], body, self.out, shape), [f"%scale: tensor<{self.m}xf32>"], "%y", result
+        # What else is read lies the other way.
+        body = bias.replace("%x =", "%y =") + cast
+        return generic("y", ["%r", "%other"], [wide, f"tensor<{self.n}x{self.m}xf32>"], ["(i,j)", "(j,i)"], body, self.out, shape), [f"%other: tensor<{self.n}x{self.m}xf32>"], "%y", result
+
+    def write(self):
+        accumulates = self.epilogue == "accumulate"
+        inplace = accumulates and self.out == "f32"
+        contraction = self.contraction("%c" if inplace else "%acc" if accumulates else "%z")
+        code, more, value, result = self.finish()
+        arguments = [f"%a: {self.types[0]}", f"%b: {self.types[1]}"] + more
+        if accumulates and not inplace:
+            arguments.append(f"%acc: {self.types[2]}")
+        arguments.append(f"%c: {result} {{fsdp.{'inout' if inplace else 'out'} = 0 : i64}}")
+        tile = f', fsdp.gemm_tile = "{self.tile}"' if self.tile else ""
+        fill = "" if accumulates else f"""  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {self.types[2]}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {self.types[2]}) -> {self.types[2]}
+"""
+        print(f"""func.func private @{self.name}({", ".join(arguments)}) -> {result} attributes {{fsdp.kernel, fsdp.kind = "contract"{tile}}} {{
+{fill}{contraction}{code}  return {value} : {result}
+}}
+""")
+
+
+def tiles_of(dtype):
+    return TILES[32 if dtype == "f32" else 16]
+
+
+def short(dtype):
+    for transposes, epilogue in zip(TRANSPOSES * 2, EPILOGUES):
+        yield Kernel(dtype, transposes, 72, 80, 48, epilogue, tile=tiles_of(dtype)[-3])
+    yield Kernel(dtype, "nt", 67, 45, 33, "residual", tile=tiles_of(dtype)[-1])
+    yield Kernel(dtype, "tn", 37, 45, 70, "gelu", "f32", tile=tiles_of(dtype)[-1])
+    yield Kernel(dtype, "nn", 40, 36, 28, "none", "f32", batch=3)
+    yield Kernel(dtype, "tn", 40, 72, 530, "bias", tile=tiles_of(dtype)[-1] + "/3")
+
+
+def full(dtype):
+    for transposes, (m, n, k), epilogue in itertools.product(TRANSPOSES, [(1, 1, 1), (72, 136, 64), (67, 45, 33), (130, 50, 20), (33, 66, 130)], EPILOGUES):
+        for out in sorted({dtype, "f32"}):
+            yield Kernel(dtype, transposes, m, n, k, epilogue, out)
+    for transposes, batch in itertools.product(TRANSPOSES, (2, 5)):
+        yield Kernel(dtype, transposes, 40, 36, 28, "none", "f32", batch)
+        yield Kernel(dtype, transposes, 40, 36, 28, "accumulate", "f32", batch)
+
+
+def tiles(dtype):
+    for tile, transposes in itertools.product(tiles_of(dtype), TRANSPOSES):
+        for m, n, k in ((256, 512, 160), (200, 328, 136), (131, 259, 65)):
+            yield Kernel(dtype, transposes, m, n, k, "residual", tile=tile)
+
+
+def splits(dtype):
+    for transposes, parts, epilogue in itertools.product(TRANSPOSES, (2, 3, 16), ("none", "accumulate", "gelu")):
+        yield Kernel(dtype, transposes, 67, 90, 700, epilogue, tile=f"{tiles_of(dtype)[-1]}/{parts}")
+
+
+def table(dtype):
+    for tile, transposes in itertools.product(tiles_of(dtype), TRANSPOSES):
+        yield Kernel(dtype, transposes, 2048, 2048, 2048, tile=tile)
+    for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
+        yield Kernel(dtype, "nt", 2048, 2048, 2048, epilogue, tile=tiles_of(dtype)[0])
+    yield Kernel(dtype, "tn", 2048, 2048, 2048, tile=tiles_of(dtype)[-1] + "/4")
+    yield Kernel(dtype, "nt", 2000, 2000, 2000, "residual", tile=tiles_of(dtype)[0])
+    yield Kernel(dtype, "nt", 1999, 1999, 1999, "residual", tile=tiles_of(dtype)[0])
+
+
+for dtype in sys.argv[2:]:
+    for kernel in {"short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+        kernel.write()
