@@ -40,6 +40,7 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     info.bindingBytes.push_back(getStorageBytes(type));
     std::optional<int64_t> result = getResultOf(kernel, number);
     info.writes.push_back(result.has_value());
+    info.reads.push_back(!argument.use_empty());
     if (!result)
       continue;
     if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])

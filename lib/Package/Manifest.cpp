@@ -412,15 +412,16 @@ LogicalResult ManifestBuilder::addKernels() {
       phases.push_back(fb::CreatePhase(builder, addString(phase.symbol), phase.extent, phase.tile));
     std::vector<uint64_t> bytes(kernel->bindingBytes.begin(), kernel->bindingBytes.end());
     std::vector<uint8_t> writes(kernel->writes.begin(), kernel->writes.end());
+    std::vector<uint8_t> reads(kernel->reads.begin(), kernel->reads.end());
     auto phasesVector = builder.CreateVector(phases);
     auto bytesVector = builder.CreateVector(bytes);
-    auto writesVector = builder.CreateVector(writes);
+    auto writesVector = builder.CreateVector(writes), readsVector = builder.CreateVector(reads);
     auto kind = function->getAttrOfType<StringAttr>(kindAttr);
     MultiplyAdds work = countMultiplyAdds(function);
     Offset<flatbuffers::String> kindText = kind ? addString(kind) : Offset<flatbuffers::String>();
     kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector, writesVector,
                                        kernel->sharedBytes, kernel->workerBytes, kindText, work.wide, work.bf16,
-                                       countMovedBytes(function)));
+                                       countMovedBytes(function), readsVector));
   }
   return success();
 }
