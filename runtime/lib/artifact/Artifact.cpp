@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
-#include "artifact/Verifier.h"
 #include "core/Error.h"
 #include "fsdprt/sha256.h"
 #include <algorithm>
@@ -44,7 +43,7 @@ struct Descriptor {
 };
 } // namespace
 
-std::unique_ptr<Artifact> Artifact::open(const std::string &path) {
+std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
   Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat status;
   if (descriptor.fd < 0 || fstat(descriptor.fd, &status) != 0)
@@ -63,18 +62,18 @@ std::unique_ptr<Artifact> Artifact::open(const std::string &path) {
       badInput("%s: cannot read the artifact: %s", path.c_str(), got < 0 ? strerror(errno) : "the file became shorter");
     done += got;
   }
-  artifact->check();
+  artifact->check(rules);
   return artifact;
 }
 
-std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size, const std::string &name) {
+std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size, const std::string &name, Rules rules) {
   std::unique_ptr<Artifact> artifact(new Artifact);
   artifact->file = name;
   artifact->size = size;
   artifact->bytes.reset(allocate(size, name));
   if (size)
     std::memcpy(artifact->bytes.get(), bytes, size);
-  artifact->check();
+  artifact->check(rules);
   return artifact;
 }
 
@@ -146,7 +145,7 @@ void Artifact::resolveKernels() {
   }
 }
 
-void Artifact::check() {
+void Artifact::check(Rules rules) {
   checkHeader();
   const auto *manifestBytes = reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
   if (header.manifest_size >= uint64_t(1) << 30)
@@ -157,8 +156,9 @@ void Artifact::check() {
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema", file.c_str());
   root = fb::GetManifest(manifestBytes);
-  mesh = verifyManifest(file, *root, header.values_size);
-  resolveKernels();
+  mesh = verifyManifest(file, *root, header.values_size, rules);
+  if (rules == Rules::all)
+    resolveKernels();
 }
 
 const fb::Program *Artifact::program(const char *name) const {

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nothing behind this class sees a byte that the verifier has not been over.
+// Nothing behind this class sees a byte that the verifier has not been over. With Rules::form there is no code, and what
+// its commands touch may be anywhere.
 //
 // The file is read into memory of our own, so that it cannot change after the check.
 //
@@ -14,6 +15,7 @@
 #define FSDPRT_ARTIFACT_ARTIFACT_H
 
 #include "artifact/Image.h"
+#include "artifact/Verifier.h"
 #include "collectives/Mesh.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
@@ -32,8 +34,9 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  static std::unique_ptr<Artifact> open(const std::string &path);
-  static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size, const std::string &name);
+  static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all);
+  static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size, const std::string &name,
+                                              Rules rules = Rules::all);
 
   const std::string &getFile() const { return file; }
   const fb::Manifest &manifest() const { return *root; }
@@ -52,7 +55,7 @@ public:
 
 private:
   Artifact() = default;
-  void check();
+  void check(Rules rules);
   void checkHeader();
   void resolveKernels();
 

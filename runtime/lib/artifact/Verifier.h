@@ -21,12 +21,17 @@
 
 namespace fsdprt {
 
+/// What is asked of an artifact: everything, to run it; or that commands can be read and name what there is, to walk it
+/// (null/NullDevice.h), which finds out itself about arenas, alignment, what overlaps and what is in flight: all but (V5),
+/// (V6), (V15), and what (V12), (V13), (V14) and (V16) say of where ranges lie.
+enum class Rules { all, form };
+
 /// Throws Error with the file, the place, what was expected and what was found. `valuesBytes`: the size of
 /// the file's section of values.
-Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes);
+Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules);
 
 /// The part over programs, called by verifyManifest once the rest has passed.
-void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh);
+void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh, Rules rules);
 
 /// [offset, offset + bytes) lies in [0, limit).
 inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {

@@ -47,15 +47,16 @@ using ull = unsigned long long;
 
 class ManifestVerifier {
 public:
-  ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes)
-      : file(file), manifest(manifest), valuesBytes(valuesBytes) {}
+  ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules)
+      : file(file), manifest(manifest), valuesBytes(valuesBytes), rules(rules) {}
 
   Mesh verify() {
     verifyMesh();
     verifyUnits();
     verifyParams();
     verifyKernels();
-    verifyFeatures();
+    if (rules == Rules::all)
+      verifyFeatures();
     for (uint32_t i = 0; i < count(manifest.layouts()); ++i)
       verifyLayout(*manifest.layouts()->Get(i), i);
     return mesh;
@@ -102,6 +103,7 @@ private:
   const std::string &file;
   const fb::Manifest &manifest;
   const uint64_t valuesBytes;
+  const Rules rules;
   Mesh mesh;
   std::vector<Range> ranges;
 };
@@ -230,6 +232,9 @@ void ManifestVerifier::verifyKernels() { // (V4)
     if (count(kernel.writes()) != 0 && count(kernel.writes()) != count(kernel.binding_bytes()))
       refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(),
              count(kernel.binding_bytes()), count(kernel.writes()));
+    if (count(kernel.reads()) != 0 && count(kernel.reads()) != count(kernel.binding_bytes()))
+      refuse("kernel '%s': expected 'reads' for each of %u bindings, found %u", name.c_str(),
+             count(kernel.binding_bytes()), count(kernel.reads()));
   }
 }
 
@@ -250,6 +255,8 @@ void ManifestVerifier::verifyFeatures() { // (V5)
 
 /// Takes a range of the arena for something that stays there.
 void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what) { // (V6)
+  if (rules == Rules::form)
+    return;
   if (offset % 64 != 0 || !liesInArena(layout, offset, offset, bytes))
     refuse("%s: expected a multiple of 64 and a range within the arena's %llu bytes, found [%llu, +%llu)", what.c_str(),
            (ull)layout.arena_bytes(), (ull)offset, (ull)bytes);
@@ -310,7 +317,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
         refuse("%s: expected extra ids outside of a limit, found %lld with limit %llu", what.c_str(), (long long)id,
                (ull)input.limit());
     }
-    if (isInFile(layout, input.offset()))
+    if (rules == Rules::all && isInFile(layout, input.offset()))
       refuse("%s: expected to be in an arena, found it in the file", what.c_str());
     claim(layout, input.offset(), input.bytes(), what);
   }
@@ -319,7 +326,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
 void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
   if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
-  if (!isOnDevice(layout, slice->offset()))
+  if (rules == Rules::all && !isOnDevice(layout, slice->offset()))
     refuse("%s: expected to be on the device", what.c_str());
   claim(layout, slice->offset(), slice->bytes(), std::move(what));
 }
@@ -350,7 +357,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
       layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
     refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes",
            index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
-  if (layout.workspace() && !isOnDevice(layout, layout.workspace()->offset()))
+  if (rules == Rules::all && layout.workspace() && !isOnDevice(layout, layout.workspace()->offset()))
     refuse("layout %u: expected the workspace on the device", index);
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
@@ -362,13 +369,14 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
       refuse("%s and %s overlap in the arena", ranges[i - 1].what.c_str(), ranges[i].what.c_str());
   for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
-    if (buffer.category() > fb::Category::control || !liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes()))
+    bool fits = rules == Rules::form || liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
+    if (buffer.category() > fb::Category::control || !fits)
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
   }
 }
 
-Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes) {
-  Mesh mesh = ManifestVerifier(file, manifest, valuesBytes).verify();
-  verifyPrograms(file, manifest, mesh);
+Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules) {
+  Mesh mesh = ManifestVerifier(file, manifest, valuesBytes, rules).verify();
+  verifyPrograms(file, manifest, mesh, rules);
   return mesh;
 }

@@ -43,8 +43,9 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 
 class ProgramVerifier {
 public:
-  ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program, const Mesh &mesh)
-      : file(file), manifest(manifest), program(program), layout(*manifest.layouts()->Get(program.layout())),
+  ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program, const Mesh &mesh,
+                  Rules rules)
+      : rules(rules), file(file), manifest(manifest), program(program), layout(*manifest.layouts()->Get(program.layout())),
         mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
 
   void verify() { verifyBlock(program.commands()); }
@@ -77,6 +78,7 @@ private:
   bool isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const;
   uint64_t spanOf(const fb::Slice &slice) const;
 
+  const Rules rules;
   const std::string &file;
   const fb::Manifest &manifest;
   const fb::Program &program;
@@ -153,15 +155,16 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   if (slice->split() >= splits)
     refuse(format("%s: expected a split below %llu, found %llu", what, (ull)splits, (ull)slice->split()));
   uint64_t last = mesh.pieces(slice->split()) - 1, skip;
-  bool fits = !__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
+  bool isForm = rules == Rules::form;
+  bool fits = isForm || (!__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
               !__builtin_add_overflow(sweep, slice->offset(), &end) &&
               !__builtin_mul_overflow(slice->piece(), last, &skip) && !__builtin_add_overflow(end, skip, &end) &&
-              liesInArena(layout, slice->offset(), end, slice->bytes());
+              liesInArena(layout, slice->offset(), end, slice->bytes()));
   if (!fits)
     refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times",
                   what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(),
                   iterations));
-  if (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 || slice->piece() % alignment != 0)
+  if (!isForm && (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 || slice->piece() % alignment != 0))
     refuse(format("%s: expected offset, stride and piece in multiples of %llu, found %llu, %llu and %llu", what,
                   (ull)alignment, (ull)slice->offset(), (ull)slice->stride(), (ull)slice->piece()));
   if (!inLoop && slice->stride() != 0)
@@ -192,9 +195,9 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
     if (slice.bytes() < kernel.binding_bytes()->Get(i))
       refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(), (ull)kernel.binding_bytes()->Get(i),
                     (ull)slice.bytes()));
-    if (isInFile(layout, slice.offset()))
+    if (rules == Rules::all && isInFile(layout, slice.offset()))
       refuse(format("%s: expected to lie in an arena, found it in the file", what.c_str()));
-    if (isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
+    if (rules == Rules::all && isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
       refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
                     isOnHost(layout, slice.offset()) ? "device's, found the host's" : "host's, found the device's"));
   }
@@ -238,11 +241,12 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
         "and %llu",
         (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
         nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
-  if (!isOnDevice(layout, source.offset()) || !isOnDevice(layout, target.offset()))
+  bool isForm = rules == Rules::form;
+  if (!isForm && (!isOnDevice(layout, source.offset()) || !isOnDevice(layout, target.offset())))
     refuse("expected a source and a target on the device, found one on the host or in the file");
   bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received &&
               source.piece() == target.piece() && source.split() == target.split();
-  if (!same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
+  if (!isForm && !same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
     refuse("its source and its target overlap");
   if (collective.root() >= group)
     refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group, collective.root()));
@@ -253,6 +257,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
 }
 
 void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source, const fb::Slice &target) {
+  if (rules == Rules::form)
+    return;
   for (const Pending &start : pending)
     if (start.id == id)
       refuse(format("%s %u is started again before it was waited for", start.what, id));
@@ -260,6 +266,8 @@ void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &sour
 }
 
 void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
+  if (rules == Rules::form)
+    return;
   auto start =
       std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
@@ -275,9 +283,9 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
                   (ull)target.bytes()));
   bool same = source.offset() == target.offset() && source.stride() == target.stride() &&
               source.piece() == target.piece() && source.split() == target.split();
-  if (!same && overlap(source, target))
+  if (rules == Rules::all && !same && overlap(source, target))
     refuse("its source and its target overlap");
-  if (isInFile(layout, source.offset()) && isInFile(layout, target.offset()))
+  if (rules == Rules::all && isInFile(layout, source.offset()) && isInFile(layout, target.offset()))
     refuse("expected a source or a target in an arena, found both in the file");
   if (copy.channel() != 0)
     begin("copy", copy.id(), source, target);
@@ -339,7 +347,7 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
   }
 }
 
-void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh) {
+void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh, Rules rules) {
   std::set<std::string> names;
   if (count(manifest.programs()) == 0)
     badInput("%s: expected at least one program, found none", file.c_str());
@@ -353,5 +361,5 @@ void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifes
   }
   verifySharing(file, manifest);
   for (const fb::Program *program : *manifest.programs())
-    ProgramVerifier(file, manifest, *program, mesh).verify();
+    ProgramVerifier(file, manifest, *program, mesh, rules).verify();
 }
