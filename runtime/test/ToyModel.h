@@ -43,6 +43,11 @@ std::vector<std::byte> pack(const fb::ManifestT &manifest);
 /// Computes the hash again after a change.
 void seal(std::vector<std::byte> &file);
 
+/// The slice, from another offset on.
+inline fb::Slice at(const fb::Slice &slice, uint64_t offset) {
+  return fb::Slice(offset, slice.bytes(), slice.stride(), slice.piece(), slice.split());
+}
+
 /// The compiled ToyKernels.c.
 const std::vector<std::byte> &toyImage();
 std::vector<std::byte> readFile(const std::string &path);

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 7
+#define FSDPRT_ABI_MINOR 8
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -459,6 +459,30 @@ typedef struct fsdprt_simulation_visitor {
 FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifact, const char *cluster,
                                                   fsdprt_simulation *result, const fsdprt_simulation_visitor *visitor,
                                                   fsdprt_error *error);
+
+/*===- The null device: all programs, walked and not executed (docs/NullDevice.md) ===*/
+
+typedef struct fsdprt_walk_options {
+  size_t struct_size;
+  uint64_t steps;                  /* of each session that is walked; 0: 3 */
+  uint64_t peers;                  /* ranks that run another artifact, */
+  const uint64_t *peer_ranks;      /* which, */
+  const char *const *peer_files;   /* and what */
+} fsdprt_walk_options;
+
+typedef struct fsdprt_walk {
+  size_t struct_size;
+  uint64_t ranks, kinds, walked_kinds;     /* kinds: ranks whose commands touch the same ranges are of one */
+  uint64_t commands, events, bytes;        /* that were walked; starts and waits; of all accesses */
+  uint64_t collectives, communicators;     /* that met, of each program once; groups and channels of the mesh */
+  uint64_t findings;                       /* 0: nothing is wrong */
+} fsdprt_walk;
+
+/* Of a file that has the form of an artifact: nothing else about it is taken for granted. Calls `finding` for each thing that is wrong, with how often it
+ * was met. Fails where the file cannot be read, not because of findings. `finding` may be NULL. */
+FSDPRT_API fsdprt_status fsdprt_artifact_walk(const char *path, const fsdprt_walk_options *options, fsdprt_walk *result,
+                                              void (*finding)(void *user, const char *text, uint64_t times), void *user,
+                                              fsdprt_error *error);
 
 #ifdef __cplusplus
 }

@@ -64,7 +64,7 @@ static void checkLaunched(const Options &options) {
 void fsdprt::placeProcess(Options &options) {
   if (options.launchedRank || options.launchedChannel >= 0 || !options.launchedResume.empty())
     checkLaunched(options);
-  if (options.launchedRank || options.dump || !options.simulate.empty())
+  if (options.launchedRank || !options.runs())
     return;
   std::optional<LaunchPlace> place = findLaunchPlace();
   if (place && place->ranks > 1) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, artifact, then a dump, a simulation or a run, or a process for each rank that runs. Errors are one line on
+// Options, artifact, then a dump, a simulation, a walk on the null device or a run, or a process for each rank that runs. Errors are one line on
 // stderr and an exit code. A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
 // but after the current step, and with --export written.
 //
@@ -15,6 +15,7 @@
 #include "Launch.h"
 #include "Launcher.h"
 #include "Meeting.h"
+#include "NullRun.h"
 #include "Simulate.h"
 #include "Trainer.h"
 #include <csignal>
@@ -65,8 +66,10 @@ static ArtifactHandle openEarly(const Options &options) {
 
 /// `artifact` may have been opened already.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
-  if (options.processes && !options.launchedRank && !options.dump && options.simulate.empty())
+  if (options.processes && !options.launchedRank && options.runs())
     return launch(options, argv);
+  if (options.isNull() && !options.dump)
+    return walk(options, printer);
   if (!artifact)
     artifact = open(options);
   if (options.dump)
@@ -111,7 +114,7 @@ int main(int argc, char **argv) {
   ArtifactHandle artifact;
   try {
     placeProcess(options);
-    if (!options.dump && options.simulate.empty() && options.launchedChannel < 0)
+    if (options.runs() && options.launchedChannel < 0)
       catchInterrupts(Interrupts::early);
     if (options.meets)
       artifact = openEarly(options);

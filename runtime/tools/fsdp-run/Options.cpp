@@ -38,6 +38,7 @@ Examples:
   fsdp-run gpt.fsdp --text=book.txt --processes --save=run1 --save-every=100 --on-failure=restart
   fsdp-run gpt.fsdp --profile --steps=20                  where the time of a step goes, by kernel
   fsdp-run gpt.fsdp --simulate=examples/clusters/8xH200.json  the time of a step on a cluster that is not there
+  fsdp-run gpt.fsdp --device=null                         is there a race, a read of nothing, a deadlock in the programs?
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
@@ -45,6 +46,8 @@ Without --text or --data it trains on random ids and numbers, new ones at every 
 Control-C ends the run behind the current step; --save and --export are written. A second one ends it at once.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
+
+static constexpr uint64_t nullSteps = 3; // what the first leaves to the second, and that to a third
 
 //===- Values -------------------------------------------------------------===//
 
@@ -200,7 +203,13 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--threads-per-rank", options.threadsPerRank, "Threads that compute for each rank; their number changes no bit of the result (default: as compiled)")
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
-  app.add_option("--device", options.device, "Where ranks compute: cpu")->check(oneOf({"cpu"}))->type_name("WHERE");
+  app.add_option("--device", options.device,
+                 "Where ranks compute: cpu; or null: nowhere, all commands of all ranks are walked, and races, reads of what "
+                 "nothing has written, ranges out of place and collectives that do not meet are reported: docs/NullDevice.md")
+      ->check(oneOf({"cpu", "null"}))
+      ->capture_default_str()
+      ->type_name("WHERE");
+  app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")->type_name("RANK=FILE")->group(""); // for tests
   app.add_option("--backend", options.backend,
                  "How ranks meet: local (threads of this process), shm (a process for each rank, on "
                  "one machine; those that a launcher started, else the same as --processes), mpi (processes that "
@@ -326,10 +335,18 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return std::string("--max-restarts is for --on-failure=restart, which is not given");
   if (options.restart && options.save.empty())
     return std::string("--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
-  for (const CLI::Option *option : app.get_options())
-    if (!options.simulate.empty() && option->count() && !option->get_lnames().empty() &&
-        std::set<std::string>{"simulate", "trace", "config"}.count(option->get_lnames()[0]) == 0)
-      return "--simulate trains nothing: it does not go with --" + option->get_lnames()[0];
+  auto firstBeside = [&](std::set<std::string> known) -> std::string {
+    for (const CLI::Option *option : app.get_options())
+      if (option->count() && !option->get_lnames().empty() && known.count(option->get_lnames()[0]) == 0)
+        return option->get_lnames()[0];
+    return "";
+  };
+  if (std::string other = firstBeside({"simulate", "trace", "config"}); !options.simulate.empty() && !other.empty())
+    return "--simulate trains nothing: it does not go with --" + other;
+  if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"}); options.isNull() && !other.empty())
+    return "--device=null trains nothing: it does not go with --" + other;
+  if (!options.peers.empty() && !options.isNull())
+    return std::string("--peer is for --device=null, which is not given");
   if (app.count("--simulate") && options.simulate.empty())
     return std::string("--simulate: expected a file that describes a cluster, found nothing");
   for (const char *name : {"--check-against", "--export", "--save", "--resume"})
@@ -362,6 +379,8 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
     for (const char *name : {"--warmup", "--lr-decay-steps", "--val-fraction", "--overfit", "--random-extra-ids"})
       if (app.count(name))
         options.given.insert(name);
+    if (options.isNull() && !app.count("--steps"))
+      options.steps = nullSteps;
     options.backendGiven = app.count("--backend") != 0;
     options.heartbeatGiven = app.count("--heartbeat-seconds") != 0;
     options.processesGiven = options.processes;

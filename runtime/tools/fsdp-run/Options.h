@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace fsdprt {
 
@@ -44,6 +45,10 @@ struct Options {
   bool otherData = false;
   bool check = false, dump = false, assertNoAllocations = false, profile = false;
   std::string onlyKinds, simulate;
+  std::vector<std::string> peers; // RANK=FILE, on the null device
+  bool isNull() const { return device == "null"; }
+  /// Whether programs run.
+  bool runs() const { return !dump && simulate.empty() && !isNull(); }
   double validationFraction = 0.1, extraIds = 0;
   uint64_t validateEvery = 0;
   std::optional<uint64_t> validationBatches;

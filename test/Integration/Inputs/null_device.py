@@ -1,0 +1,118 @@
+"""Walks what fsdp-compile writes on the null device, which has to find nothing.
+
+usage: null_device.py FOLDER [--some | --all]
+
+--some (the default): every pair of choices in some artifact; --all: also every three choices off the default.
+Artifacts have no code, but for a few, so that the workspaces of kernels are walked as well.
+"""
+import itertools
+import os
+import re
+import subprocess
+import sys
+
+FACTORS = {
+    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
+    "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
+    "precision": ["", "--param-dtype=bf16", "--param-dtype=bf16 --param-storage=both", "--param-dtype=f16 --reduce-dtype=f16"],
+    "recompute": ["", "--activation-checkpointing=full", "--activation-checkpointing=selective=contract/2+attention"],
+    "overlap": ["", "--overlap", "--overlap --bucket-bytes=100k", "--overlap --forward-prefetch=2 --backward-prefetch=1 --copy-prefetch=1"],
+    "offload": ["", "--offload=optimizer", "--offload=parameters+gradients+optimizer+activations --offload-min-bytes=4k",
+                "--offload=optimizer:file"],
+    "accumulate": ["", "--grad-accum=3 --grad-sync=each", "--grad-accum=3 --grad-sync=last"],
+    "rows": ["never", "always"],
+    "reshard": ["", "--reshard-after-forward=2", "--reshard-after-forward=false"],
+    "root": ["backward", "forward", "step"],
+    "model": ["gpt2", "llama"],
+}
+NAMES = list(FACTORS)
+MODELS = {
+    "gpt2": ["gpt2", "--layers=2", "--hidden=48", "--heads=3", "--vocab=131", "--seq=13", "--batch=2", "--dropout=0.1"],
+    "llama": ["llama", "--layers=3", "--hidden=48", "--heads=4", "--kv-heads=2", "--intermediate=80", "--vocab=97", "--seq=11", "--batch=2"],
+}
+
+
+def is_possible(cell):
+    if cell["reshard"].endswith("2") and (cell["mesh"], cell["strategy"]) != ("shard=4", "full_shard"):
+        return False
+    if cell["rows"] == "always" and (cell["strategy"] != "full_shard" or cell["mesh"] == "shard=1"
+                                     or cell["accumulate"].endswith("last") or cell["reshard"]):
+        return False
+    return not cell["strategy"].startswith("h") or cell["mesh"].startswith("replicate")
+
+
+def pairs_of(cell):
+    return set(itertools.combinations(cell.items(), 2))
+
+
+def all_pairs():
+    """Greedy: for a pair that is missing yet, the choices beside it that bring most other missing ones, one by one."""
+    default = {name: choices[0] for name, choices in FACTORS.items()}
+    every = [dict([a, b]) for x, y in itertools.combinations(NAMES, 2)
+             for a in itertools.product([x], FACTORS[x]) for b in itertools.product([y], FACTORS[y])]
+    missing, cells = {tuple(pair.items()) for pair in every}, []
+    while missing:
+        seed = dict(min(missing))
+        candidates = []
+        for mesh, strategy in itertools.product(FACTORS["mesh"], FACTORS["strategy"]):
+            cell = default | {"mesh": mesh, "strategy": strategy} | seed
+            if not is_possible(cell):
+                continue
+            for name in NAMES:
+                if name not in seed and name not in ("mesh", "strategy"):
+                    options = [cell | {name: choice} for choice in FACTORS[name]]
+                    cell = max((o for o in options if is_possible(o)), key=lambda o: len(pairs_of(o) & missing))
+            candidates.append(cell)
+        if not candidates:  # a pair that cannot be
+            missing.discard(tuple(seed.items()))
+            continue
+        best = max(candidates, key=lambda c: len(pairs_of(c) & missing))
+        cells.append(best)
+        missing -= pairs_of(best)
+    return cells
+
+
+def three_off():
+    default = {name: choices[0] for name, choices in FACTORS.items()} | {"mesh": "replicate=2,shard=2"}
+    for names in itertools.combinations(NAMES, 3):
+        for choices in itertools.product(*(FACTORS[name][1:] for name in names)):
+            cell = default | dict(zip(names, choices))
+            if is_possible(cell):
+                yield cell
+
+
+def options_of(cell):
+    text = [f"--mesh={cell['mesh']}", f"--sharding-strategy={cell['strategy']}", f"--gather-rows={cell['rows']}",
+            f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7"]
+    for name in ("precision", "recompute", "overlap", "offload", "accumulate", "reshard"):
+        text += cell[name].split()
+    return text
+
+
+def walk(cell, folder, number):
+    artifact = f"{folder}/{number}.fsdp"
+    command = ["fsdp-compile", f"{folder}/{cell['model']}.mlir", *options_of(cell), "-o", artifact]
+    command += [] if number % 16 == 0 else ["--no-code"]
+    for step in (command, ["fsdp-run", artifact, "--device=null"]):
+        done = subprocess.run(step, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            print(f"{' '.join(command)}\n{' '.join(step)}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-2000:]}", flush=True)
+            return None
+    os.remove(artifact)
+    return int(re.search(r"walked ([0-9,]+) commands", done.stdout)[1].replace(",", ""))
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    for name, options in MODELS.items():
+        subprocess.run(["fsdp-modelgen", *options, "-o", f"{folder}/{name}.mlir"], check=True, capture_output=True)
+    cells = list(three_off()) if "--all" in sys.argv else all_pairs()
+    walked = [walk(cell, folder, number) for number, cell in enumerate(cells)]
+    good = [commands for commands in walked if commands]
+    print(f"{len(good)} of {len(cells)} artifacts, {sum(good):,} commands: nothing found")
+    sys.exit(len(good) != len(cells))
+
+
+if __name__ == "__main__":
+    main()
