@@ -86,7 +86,7 @@ def options_of(cell):
             f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7"]
     for name in ("precision", "recompute", "overlap", "offload", "accumulate", "reshard"):
         text += cell[name].split()
-    return text
+    return [option for option in text if cell["offload"] or not option.startswith("--copy-prefetch")]  # of copies to the host alone
 
 
 def walk(cell, folder, number):
