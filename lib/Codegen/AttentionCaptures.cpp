@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionCaptures.h"
+#include "AttentionContributions.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -31,35 +32,19 @@ using namespace mlir::fsdp::tile;
 
 /// Bytes of private tables in all; larger ones are owned.
 static constexpr int64_t mostPrivateBytes = 32 << 20;
-/// Arguments of score_grad before b, h, q, k.
-static constexpr unsigned leading = 2;
+static constexpr unsigned leading = leadingOfGrad;
 
 static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
 Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape) : op(op), kernel(kernel), shape(shape) {
-  SmallVector<int> numbers;
-  for (Value capture : op.getCaptures()) {
-    auto type = cast<RankedTensorType>(capture.getType());
-    numbers.push_back(isa<FloatType>(type.getElementType()) ? gradients.size() : -1);
-    if (numbers.back() < 0)
-      continue;
-    Value result = op.getDcaptures()[gradients.size()];
-    Type element = type.getElementType();
+  for (const CapturedFloat &captured : collectCapturedFloats(op)) {
+    Type element = captured.type.getElementType();
     Type work = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(op.getContext())) : element;
-    gradients.push_back({type, work, false, work == cast<RankedTensorType>(result.getType()).getElementType(), 0, 0, result});
+    bool isDirect = work == cast<RankedTensorType>(captured.result.getType()).getElementType();
+    gradients.push_back({captured.type, work, false, isDirect, 0, 0, captured.result});
   }
-  if (op.getScoreGrad().empty())
-    return;
-  RegionDependence dependences(op.getScoreGrad());
-  for (ContributeOp c : op.getScoreGrad().front().getOps<ContributeOp>()) {
-    int number = numbers[cast<BlockArgument>(c.getCapture()).getArgNumber() - leading - 4];
-    if (gradients[number].result.use_empty())
-      continue;
-    Dependence where = Dependence::None;
-    for (Value index : c.getIndices())
-      where = where | dependences.of(index);
-    contributions.push_back({c, unsigned(number), where, gradients[number].work, {}, {}, {}, 0});
-  }
+  for (const Contributed &c : collectContributions(op))
+    contributions.push_back({c.op, c.gradient, c.where, gradients[c.gradient].work, {}, {}, {}, 0});
 }
 
 //===----------------------------------------------------------------------===//

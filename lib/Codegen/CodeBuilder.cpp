@@ -61,7 +61,8 @@ CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, Value
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   Carried last = body(op.getInductionVar(), op.getRegionIterArgs());
-  scf::YieldOp::create(*this, loc, last);
+  if (!first.empty()) // without values the loop has its end already
+    scf::YieldOp::create(*this, loc, last);
   return Carried(op.getResults());
 }
 

@@ -60,6 +60,9 @@ FragmentFunction::Values FragmentFunction::ofColumn(Value column) const {
 Value FragmentFunction::emit(const Values &row, const Values &column, Value q, Value k, ArrayRef<Value> scores) const {
   Values values = row;
   values.insert(column.begin(), column.end());
-  Site site{head.batch, head.head, b.to64(q), b.to64(k), {}, llvm::to_vector(scores), 0};
-  return function.emit(b, function.result(), site, values);
+  return function.emit(b, function.result(), siteAt(q, k, scores), values);
+}
+
+Site FragmentFunction::siteAt(Value q, Value k, ArrayRef<Value> scores) const {
+  return {head.batch, head.head, b.to64(q), b.to64(k), {}, llvm::to_vector(scores), 0};
 }

@@ -107,6 +107,12 @@ Value GpuBuilder::overQuad(Value value, function_ref<Value(Value, Value)> combin
   return value;
 }
 
+Value GpuBuilder::overWarp(Value value, function_ref<Value(Value, Value)> combine) {
+  for (int64_t bits : {1, 2, 4, 8, 16})
+    value = combine(value, exchange(value, bits));
+  return value;
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

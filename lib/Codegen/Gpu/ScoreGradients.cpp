@@ -16,6 +16,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
 
 ScoreGradients::ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head)
     : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head), mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
@@ -55,7 +56,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
   return keep ? b.select(keep, p, b.number(0)) : p;
 }
 
-std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key, bool masked) const {
+std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
+                                             Contribute contribute) const {
   Value keep = masked ? kept(query, key) : Value(), zero = b.number(0);
   Value p = weightOf(x, query, key, keep), mixed = p;
   if (!weight.empty()) {
@@ -71,7 +73,13 @@ std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &que
   Value ds = b.mulf(p, b.subf(dp, query.delta));
   if (!score.empty()) {
     Value scaled = b.mulf(x, b.number(scale));
-    ds = grad.emit(query.grad, key.grad, query.number, key.number, {ds, scaled});
+    FragmentFunction::Values values = query.grad;
+    values.insert(key.grad.begin(), key.grad.end());
+    Site site = grad.siteAt(query.number, key.number, {ds, scaled});
+    auto at = [&](Value v) { return grad.function.emit(b, v, site, values); };
+    ds = at(grad.function.result());
+    if (contribute)
+      contribute(at, site, values, keep);
     if (keep)
       ds = b.select(keep, ds, zero);
   }

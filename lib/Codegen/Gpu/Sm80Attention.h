@@ -61,6 +61,7 @@ public:
   Values ofColumn(Value column) const;
   /// The result for an element; `scores` are the leading arguments.
   Value emit(const Values &row, const Values &column, Value q, Value k, ArrayRef<Value> scores) const;
+  tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;
 
   tile::ScoreFunction function;
   Values unit;

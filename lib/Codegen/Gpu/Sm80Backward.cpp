@@ -7,6 +7,8 @@
 //   1. dQ, with lse and δ of each query to scratch      Sm80QueryGradients.cpp
 //   2. dK and dV, or one after the other                Sm80KeyGradients.cpp
 //
+// and those of Sm80Captures.cpp around them where gradients of captured tensors are asked for.
+//
 // Configurations are chosen as in Sm80Plan.cpp. Registers of a thread:
 //
 //   rowPieces · blockCols                  S, and dP beside it
@@ -81,26 +83,41 @@ LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp 
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   std::optional<Sm80Backward> plan = chooseBackward(shape, element, target);
   assert(plan && "whyNoGpuKernel has said so");
-  info.scratchBytes = plan->scratchBytes;
-  auto launch = [&](const Sm80Config &config, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
+  Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
+  Sm80Problem problem{*plan, shape, op, kernel, captures};
+  info.scratchBytes = captures.scratchBytes();
+  auto launch = [&](int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
+    if (!units)
+      return;
     std::string symbol = info.info.name;
     if (!info.launches.empty())
       symbol += "_" + std::to_string(info.launches.size());
-    Sm80Tiles b(op.getLoc(), op.getContext(), config.threads(), element);
-    b.enter(entries, kernel, symbol, config.blocksPerSm, /*scratch=*/true);
+    Sm80Tiles b(op.getLoc(), op.getContext(), threads, element);
+    b.enter(entries, kernel, symbol, minBlocks, /*scratch=*/true);
     emit(b);
     b.leave();
-    info.launches.push_back({symbol, units, config.threads(), sharedBytes});
+    info.launches.push_back({symbol, units, threads, sharedBytes});
+  };
+  auto around = [&](int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
+    launch(Sm80Captures::threads, 1, blocks, 0, [&](Sm80Tiles &b) { (captures.*emit)(b, kernel); });
   };
   const Sm80Config &rows = plan->queries;
-  launch(rows, shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
-         queryNeeds(rows, shape, element).sharedBytes, [&](Sm80Tiles &b) { emitQueryGradients(b, *plan, shape, op, kernel); });
+  auto queries = [&](bool tables) {
+    launch(rows.threads(), rows.blocksPerSm, shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
+           queryNeeds(rows, shape, element).sharedBytes, [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
+  };
+  if (!captures.empty())
+    around(captures.clearBlocks(), &Sm80Captures::emitClear);
+  queries(/*tables=*/false);
   for (auto [number, config] : llvm::enumerate(plan->keys)) {
     bool alone = plan->keys.size() == 1, wantsK = alone || number == 0, wantsV = alone || number == 1;
-    launch(config, shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
-           keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes, [&, &config = config](Sm80Tiles &b) {
-             emitKeyGradients(b, *plan, config, shape, op, kernel, wantsK, wantsV);
-           });
+    launch(config.threads(), config.blocksPerSm, shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
+           keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
+           [&, &config = config](Sm80Tiles &b) { emitKeyGradients(b, problem, config, wantsK, wantsV); });
   }
+  if (captures.hasTables())
+    queries(/*tables=*/true);
+  around(captures.scatterBlocks(), &Sm80Captures::emitScatter);
+  around(captures.convertBlocks(), &Sm80Captures::emitConvert);
   return success();
 }

@@ -8,6 +8,7 @@
 #define FSDP_LIB_CODEGEN_GPU_SM80BACKWARD_H
 
 #include "Sm80Blocks.h"
+#include "Sm80Captures.h"
 
 namespace mlir::fsdp::attention {
 
@@ -29,6 +30,7 @@ struct Query {
   FragmentFunction::Values score, mask, weight, grad;
 };
 
+/// A key, likewise.
 struct Key {
   Value number, exists;
   FragmentFunction::Values score, mask, weight, grad;
@@ -41,8 +43,11 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
+  /// Called with what gives values of score_grad at an element, and whether that is kept (or null).
+  using Contribute = function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// weight_mod · P, and dS, of x = q · k and dp = dO · v. `masked`: whether the pair may be left out.
-  std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked) const;
+  std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
+                               Contribute contribute = nullptr) const;
 
   FragmentFunction score, mask, weight, grad;
 
@@ -54,12 +59,19 @@ private:
   double scale;
 };
 
-/// dQ, and for the others lse and delta of each query.
-void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Backward &plan, const Shape &shape, AttentionGradOp op,
-                        func::FuncOp kernel);
+/// What an entry of the backward is made from.
+struct Sm80Problem {
+  const Sm80Backward &plan;
+  const Shape &shape;
+  AttentionGradOp op;
+  func::FuncOp kernel;
+  const Sm80Captures &captures;
+};
+/// dQ, and for the others lse and delta of each query; or with `tables` nothing but what goes into tables of captured
+/// tensors.
+void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
 /// dK, dV, or both.
-void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Backward &plan, const Sm80Config &config, const Shape &shape,
-                      AttentionGradOp op, func::FuncOp kernel, bool wantsK, bool wantsV);
+void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV);
 
 LogicalResult lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target, ModuleOp entries,
                                 GpuKernel &info);

@@ -32,18 +32,22 @@ using namespace mlir::fsdp::tile;
 namespace {
 class KeyGradients {
 public:
-  KeyGradients(Sm80Tiles &b, const Sm80Backward &plan, const Sm80Config &config, const Shape &shape, AttentionGradOp op,
-               func::FuncOp kernel, bool wantsK, bool wantsV)
-      : b(b), plan(plan), config(config), shape(shape), op(op), kernel(kernel), wantsK(wantsK), wantsV(wantsV),
+  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV)
+      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel),
+        captures(problem.captures), wantsK(wantsK), wantsV(wantsV),
         ranges(AttentionTiles(op).getRowTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
-        valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
+        valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {
+    if (wantsK)
+      perColumn = captures.of(Dependence::Column);
+  }
   void emit();
 
 private:
   struct Sums {
     Fragment dk, dv;
+    SmallVector<Value> columns; ///< of what each key of this lane contributes
   };
   bool wholeRows() const { return shape.rows % config.blockCols == 0; }
   void placeUnit();
@@ -52,8 +56,10 @@ private:
   void fetch(Value turn);
   Value numbersAt(Value base, Value turn);
   Query queryAt(Value firstRow, int64_t at, Value turn, bool masked);
-  /// (f·P)ᵀ and dSᵀ, one behind the other.
-  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked);
+  /// (f·P)ᵀ and dSᵀ, one behind the other, then the sums of columns.
+  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked,
+                                 SmallVector<Value> columns);
+  void storeColumns(ArrayRef<Value> columns);
   Sums turn(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
@@ -65,7 +71,9 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   func::FuncOp kernel;
+  const Sm80Captures &captures;
   bool wantsK, wantsV;
+  SmallVector<const Sm80Contribution *> perColumn; ///< empty where dS is not known
   SmallVector<TileRange> ranges;
   Layout scoreLayout, keyLayout, valueLayout;
 
@@ -156,7 +164,8 @@ Query KeyGradients::queryAt(Value firstRow, int64_t at, Value turn, bool masked)
                           of(lseTile), of(deltaTile));
 }
 
-SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked) {
+SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked,
+                                             SmallVector<Value> columns) {
   int64_t count = scoreLayout.numRegisters();
   SmallVector<std::optional<Query>> queries(scoreLayout.numCols());
   SmallVector<Value> all(wantsK ? 2 * count : count);
@@ -165,12 +174,32 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
     if (!queries[at])
       queries[at] = queryAt(firstRow, at, turn, masked);
     Value cotangent = wantsK ? dp.registers[reg] : Value();
-    auto [mixed, ds] = functions->emit(s.registers[reg], cotangent, *queries[at], keys[scoreLayout.rowOf(reg)], masked);
+    int64_t row = scoreLayout.rowOf(reg);
+    auto contribute = [&](ValueAt at, const Site &, FragmentFunction::Values &, Value keep) {
+      for (auto [i, c] : llvm::enumerate(perColumn)) {
+        Value &sum = columns[i * scoreLayout.rowsOfLane() + row];
+        sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
+      }
+    };
+    auto [mixed, ds] = functions->emit(s.registers[reg], cotangent, *queries[at], keys[row], masked, contribute);
     all[reg] = mixed;
     if (wantsK)
       all[count + reg] = ds;
   }
+  llvm::append_range(all, columns);
   return all;
+}
+
+/// Sums of each key over the queries of the head, to scratch.
+void KeyGradients::storeColumns(ArrayRef<Value> columns) {
+  int64_t rows = scoreLayout.rowsOfLane();
+  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(b.add(b.mul(batch, shape.heads), head.head), shape.cols);
+  for (auto [i, c] : llvm::enumerate(perColumn))
+    for (int64_t row = 0; row < rows; ++row) {
+      Value sum = b.overQuad(columns[i * rows + row], [&](Value x, Value y) { return b.addf(x, y); });
+      b.when(b.both(isFirst, b.isLower(numbers[row], shape.cols)),
+             [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
+    }
 }
 
 KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
@@ -186,14 +215,15 @@ KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
     dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout, Sm80Tiles::paddedCols(shape.valueDim));
   SmallVector<Value> both;
   if (op.getMaskMod().empty() && wholeRows()) {
-    both = gradientsOf(s, dp, firstRow, number, false);
+    both = gradientsOf(s, dp, firstRow, number, false, sums.columns);
   } else {
-    SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1), b.getF32Type());
+    SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1) + sums.columns.size(), b.getF32Type());
     both = b.choose(
-        blocks->isFree(block), types, [&] { return gradientsOf(s, dp, firstRow, number, false); },
-        [&] { return gradientsOf(s, dp, firstRow, number, true); });
+        blocks->isFree(block), types, [&] { return gradientsOf(s, dp, firstRow, number, false, sums.columns); },
+        [&] { return gradientsOf(s, dp, firstRow, number, true, sums.columns); });
   }
-  ArrayRef<Value> all(both);
+  sums.columns.assign(both.end() - sums.columns.size(), both.end());
+  ArrayRef<Value> all = ArrayRef(both).drop_back(sums.columns.size());
   if (wantsV)
     sums.dv = b.multiplyAcross(sums.dv, {scoreLayout, llvm::to_vector(all.take_front(s.registers.size()))}, dout);
   if (wantsK)
@@ -211,11 +241,15 @@ SmallVector<Value> KeyGradients::flat(const Sums &sums) {
     llvm::append_range(all, sums.dk.registers);
   if (wantsV)
     llvm::append_range(all, sums.dv.registers);
+  llvm::append_range(all, sums.columns);
   return all;
 }
 
 KeyGradients::Sums KeyGradients::sumsOf(ValueRange values) {
-  Sums sums{{keyLayout, {}}, {valueLayout, {}}};
+  Sums sums{{keyLayout, {}}, {valueLayout, {}}, {}};
+  int64_t products = (wantsK ? keyLayout.numRegisters() : 0) + (wantsV ? valueLayout.numRegisters() : 0);
+  sums.columns = llvm::to_vector(values.drop_front(products));
+  values = values.take_front(products);
   if (wantsK)
     sums.dk.registers = llvm::to_vector(values.take_front(keyLayout.numRegisters()));
   if (wantsV)
@@ -230,8 +264,12 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
     b.barrier(); // all warps have left the buffers of the head before
   b.when(b.isLess(zero, blocks->count), [&] { fetch(zero); });
   b.commit();
-  return sumsOf(b.loop(zero, blocks->count, 1, flat(sums),
+  sums.columns.assign(perColumn.size() * scoreLayout.rowsOfLane(), b.number(0));
+  sums = sumsOf(b.loop(zero, blocks->count, 1, flat(sums),
                        [&](Value number, ValueRange state) { return flat(turn(number, sumsOf(state))); }));
+  storeColumns(sums.columns);
+  sums.columns.clear();
+  return sums;
 }
 
 void KeyGradients::emit() {
@@ -241,7 +279,7 @@ void KeyGradients::emit() {
   b.copyAsync(kTile, kRows, firstKey, config.blockRows(), whole);
   b.copyAsync(vTile, vRows, firstKey, config.blockRows(), whole);
   b.commit();
-  Sums none{b.fill(keyLayout, b.number(0)), b.fill(valueLayout, b.number(0))};
+  Sums none{b.fill(keyLayout, b.number(0)), b.fill(valueLayout, b.number(0)), {}};
   Value zero = b.i32(0);
   Sums sums = shape.group == 1 ? emitHead(zero, none)
                                : sumsOf(b.loop(zero, b.i32(shape.group), 1, flat(none), [&](Value group, ValueRange state) {
@@ -255,7 +293,6 @@ void KeyGradients::emit() {
     storeRows(b, sums.dv, numbers, one, slabOf(b, out, batch, kvHead, shape.kvHeads, shape.cols, shape.valueDim));
 }
 
-void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Backward &plan, const Sm80Config &config, const Shape &shape,
-                                 AttentionGradOp op, func::FuncOp kernel, bool wantsK, bool wantsV) {
-  KeyGradients(b, plan, config, shape, op, kernel, wantsK, wantsV).emit();
+void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV) {
+  KeyGradients(b, problem, config, wantsK, wantsV).emit();
 }

@@ -14,12 +14,16 @@
 //     dQ += dS · K
 //   scale · dQ
 //
+// What is contributed to captured tensors is summed here where its place does not depend on the key. Where it
+// depends on both, the largest is noted here, and the same loop, once more, adds to tables: Sm80Captures.cpp.
+//
 // Nobody else adds to dQ, so bits depend on nothing. What that costs is S and dP twice, here
 // and in Sm80KeyGradients.cpp: seven products instead of five.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Sm80Backward.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -31,8 +35,10 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 namespace {
 class QueryGradients {
 public:
-  QueryGradients(Sm80Tiles &b, const Sm80Backward &plan, const Shape &shape, AttentionGradOp op, func::FuncOp kernel)
-      : b(b), plan(plan), config(plan.queries), shape(shape), op(op), kernel(kernel),
+  QueryGradients(Sm80Tiles &b, const Sm80Problem &problem, bool tables)
+      : b(b), plan(problem.plan), config(plan.queries), shape(problem.shape), op(problem.op), kernel(problem.kernel),
+        captures(problem.captures), tables(tables), perHead(captures.of(Dependence::None)), perRow(captures.of(Dependence::Row)),
+        perElement(captures.of(Dependence::Both)),
         ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
         resultLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))) {}
@@ -45,8 +51,17 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  Fragment gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked);
-  Fragment turn(Value number, Fragment dq);
+  /// Sums of what is contributed, of this lane: of all of its elements, of each of its rows, and the largest sizes.
+  struct Sums {
+    SmallVector<Value> head, row, largest;
+  };
+  void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep);
+  /// dS, then the sums.
+  SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked, Sums sums);
+  SmallVector<Value> turn(Value number, ValueRange state);
+  Sums sumsOf(ValueRange values) const;
+  static SmallVector<Value> flat(ArrayRef<Value> registers, const Sums &sums);
+  void storeSums(const Sums &sums);
 
   Sm80Tiles &b;
   const Sm80Backward &plan;
@@ -54,6 +69,9 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   func::FuncOp kernel;
+  const Sm80Captures &captures;
+  bool tables;
+  SmallVector<const Sm80Contribution *> perHead, perRow, perElement;
   SmallVector<TileRange> ranges;
   Layout scoreLayout, resultLayout;
 
@@ -63,7 +81,7 @@ private:
   SharedTile qTile, doutTile, kTile, vTile;
   std::optional<ScoreGradients> functions;
   std::optional<BlockSequence> blocks;
-  SmallVector<Value> numbers;
+  SmallVector<Value> numbers, exist;
   SmallVector<Query> queries;
 };
 } // namespace
@@ -125,6 +143,9 @@ void QueryGradients::placeQueries() {
     numbers.push_back(row);
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, shape.rows), b.to64(existing));
+    exist.push_back(exists);
+    if (tables) // has been stored
+      continue;
     b.when(b.both(isFirst, exists), [&, lse = lse, delta = delta] {
       b.store(lse, b.shift(scratch, b.add(place, plan.lse)));
       b.store(delta, b.shift(scratch, b.add(place, plan.delta)));
@@ -138,25 +159,108 @@ void QueryGradients::fetch(Value turn) {
   b.copyAsync(stageOf(b, vTile, config.blockCols, turn), vRows, first, config.blockCols, wholeCols());
 }
 
+//===----------------------------------------------------------------------===//
+// What is contributed
+//===----------------------------------------------------------------------===//
+
+QueryGradients::Sums QueryGradients::sumsOf(ValueRange values) const {
+  int64_t rows = scoreLayout.rowsOfLane();
+  Sums sums;
+  if (tables)
+    return sums;
+  sums.head = llvm::to_vector(values.take_front(perHead.size()));
+  sums.row = llvm::to_vector(values.slice(perHead.size(), perRow.size() * rows));
+  sums.largest = llvm::to_vector(values.take_back(perElement.size()));
+  return sums;
+}
+
+SmallVector<Value> QueryGradients::flat(ArrayRef<Value> registers, const Sums &sums) {
+  SmallVector<Value> all(registers);
+  llvm::append_range(all, sums.head);
+  llvm::append_range(all, sums.row);
+  llvm::append_range(all, sums.largest);
+  return all;
+}
+
+/// What an element of row `row` of this lane contributes.
+void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values,
+                                Value keep) {
+  if (shape.rows % config.blockRows())
+    keep = keep ? b.both(keep, exist[row]) : exist[row];
+  for (auto [i, c] : llvm::enumerate(perElement)) {
+    Value value = captures.valueOf(b, *c, at, keep);
+    ContributeOp op = c->op;
+    if (!tables) {
+      Value size = math::AbsFOp::create(b, b.loc, value);
+      sums.largest[i] = arith::MaximumFOp::create(b, b.loc, sums.largest[i], size); // NaN stays
+      continue;
+    }
+    auto type = cast<RankedTensorType>(op.getCapture().getType());
+    Value position = functions->grad.function.emitPosition(b, type, op.getIndices(), site, values);
+    auto add = [&, c = c] { captures.addToTable(b, *c, position, value); };
+    keep ? b.when(keep, add) : add();
+  }
+  if (tables)
+    return;
+  for (auto [i, c] : llvm::enumerate(perHead))
+    sums.head[i] = b.addf(sums.head[i], captures.valueOf(b, *c, at, keep));
+  for (auto [i, c] : llvm::enumerate(perRow)) {
+    Value &sum = sums.row[i * scoreLayout.rowsOfLane() + row];
+    sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
+  }
+}
+
+/// Sums of this lane, over a warp and over rows, to scratch.
+void QueryGradients::storeSums(const Sums &sums) {
+  auto add = [&](Value x, Value y) { return b.addf(x, y); };
+  for (auto [i, c] : llvm::enumerate(perHead)) {
+    Value sum = b.overWarp(sums.head[i], add);
+    int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
+    Value unit = b.add(b.mul(b.to32(b.add(b.mul(head.batch, shape.heads), head.head)), rowBlocks), b.rem(b.block(), rowBlocks));
+    Value index = b.add(b.mul(unit, config.warps), b.warp());
+    b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.storeSum(b, *c, index, sum); });
+  }
+  int64_t rows = scoreLayout.rowsOfLane();
+  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(b.add(b.mul(head.batch, shape.heads), head.head), shape.rows);
+  for (auto [i, c] : llvm::enumerate(perRow))
+    for (int64_t row = 0; row < rows; ++row) {
+      Value sum = b.overQuad(sums.row[i * rows + row], add);
+      b.when(b.both(isFirst, exist[row]), [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
+    }
+  for (auto [i, c] : llvm::enumerate(perElement)) {
+    Value most = b.overWarp(sums.largest[i], [&](Value x, Value y) -> Value { return arith::MaximumFOp::create(b, b.loc, x, y); });
+    b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.noteLargest(b, *c, most); });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
 /// dS of a tile. Columns first: what is known of one is used for all rows.
-Fragment QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked) {
+SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked, Sums sums) {
   Value own = b.add(firstCol, b.colOfLane());
   SmallVector<std::optional<Key>> keys(scoreLayout.numCols());
   Fragment ds = s;
   for (int64_t reg = 0; reg < scoreLayout.numRegisters(); ++reg) {
-    int64_t at = scoreLayout.place(reg).second;
+    int64_t at = scoreLayout.place(reg).second, row = scoreLayout.rowOf(reg);
     if (!keys[at]) {
       Value col = b.add(own, at);
       bool checks = masked && !wholeCols();
       keys[at] = functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col, checks ? b.isLower(col, shape.cols) : Value());
     }
-    const Query &query = queries[scoreLayout.rowOf(reg)];
-    ds.registers[reg] = functions->emit(s.registers[reg], dp.registers[reg], query, *keys[at], masked).second;
+    auto also = [&](ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep) {
+      contribute(sums, row, at, site, values, keep);
+    };
+    ds.registers[reg] = functions->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at], masked, also).second;
   }
-  return ds;
+  return flat(ds.registers, sums);
 }
 
-Fragment QueryGradients::turn(Value number, Fragment dq) {
+SmallVector<Value> QueryGradients::turn(Value number, ValueRange state) {
+  int64_t results = tables ? 0 : resultLayout.numRegisters();
+  Fragment dq{resultLayout, llvm::to_vector(state.take_front(results))};
+  Sums sums = sumsOf(state.drop_front(results));
   Value block = blocks->at(number), firstCol = b.mul(block, config.blockCols), next = b.add(number, 1);
   b.waitForCopies(0);
   b.barrier();
@@ -166,16 +270,20 @@ Fragment QueryGradients::turn(Value number, Fragment dq) {
   Fragment none = b.fill(scoreLayout, b.number(0));
   Fragment s = b.multiplyRows(none, rowsOfWarp(b, qTile, config.warpRows()), keys, Sm80Tiles::paddedCols(shape.dim));
   Fragment dp = b.multiplyRows(none, rowsOfWarp(b, doutTile, config.warpRows()), values, Sm80Tiles::paddedCols(shape.valueDim));
-  Fragment ds = s;
+  SmallVector<Value> all;
   if (op.getMaskMod().empty() && wholeCols()) {
-    ds = gradientOf(s, dp, firstCol, false);
+    all = gradientOf(s, dp, firstCol, false, sums);
   } else {
-    SmallVector<Type> types(s.registers.size(), b.getF32Type());
-    ds.registers = b.choose(
-        blocks->isFree(block), types, [&] { return gradientOf(s, dp, firstCol, false).registers; },
-        [&] { return gradientOf(s, dp, firstCol, true).registers; });
+    SmallVector<Type> types(flat(s.registers, sums).size(), b.getF32Type());
+    all = b.choose(
+        blocks->isFree(block), types, [&] { return gradientOf(s, dp, firstCol, false, sums); },
+        [&] { return gradientOf(s, dp, firstCol, true, sums); });
   }
-  return b.multiplyAcross(std::move(dq), ds, keys);
+  sums = sumsOf(ValueRange(all).drop_front(s.registers.size()));
+  if (tables)
+    return {};
+  dq = b.multiplyAcross(std::move(dq), {scoreLayout, llvm::to_vector(ArrayRef(all).take_front(s.registers.size()))}, keys);
+  return flat(dq.registers, sums);
 }
 
 void QueryGradients::emit() {
@@ -192,18 +300,22 @@ void QueryGradients::emit() {
     b.commit();
   });
   placeQueries();
-  Fragment dq = b.fill(resultLayout, b.number(0));
-  dq.registers = b.loop(zero, blocks->count, 1, dq.registers, [&](Value number, ValueRange state) {
-    return turn(number, {resultLayout, llvm::to_vector(state)}).registers;
-  });
+  int64_t results = tables ? 0 : resultLayout.numRegisters();
+  SmallVector<Value> state(results, b.number(0));
+  if (!tables)
+    state.append(perHead.size() + perRow.size() * scoreLayout.rowsOfLane() + perElement.size(), b.number(0));
+  state = b.loop(zero, blocks->count, 1, state, [&](Value number, ValueRange state) { return turn(number, state); });
+  if (tables)
+    return;
+  storeSums(sumsOf(ValueRange(state).drop_front(results)));
   Pointer out = b.destination(kernel, op.getDq());
   if (!out.base)
     return;
+  Fragment dq{resultLayout, llvm::to_vector(ArrayRef(state).take_front(results))};
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble()));
   storeRows(b, dq, numbers, scale, slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.dim));
 }
 
-void attention::emitQueryGradients(Sm80Tiles &b, const Sm80Backward &plan, const Shape &shape, AttentionGradOp op,
-                                   func::FuncOp kernel) {
-  QueryGradients(b, plan, shape, op, kernel).emit();
+void attention::emitQueryGradients(Sm80Tiles &b, const Sm80Problem &problem, bool tables) {
+  QueryGradients(b, problem, tables).emit();
 }

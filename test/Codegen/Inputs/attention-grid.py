@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|plain|table|full|long|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|few|table|full|long|owned|huge both|forward|backward DTYPE...
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
 import itertools
@@ -280,11 +280,11 @@ def small(dtype):
     yield Case(dtype, 1, 2, 1, 37, 140, 16, 16, "rows", "lengths", None, "batches")
 
 
-def plain(dtype):
-    """Nothing captured that has a gradient; few of them in f32."""
-    sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 70, 16, 16), (1, 4, 1, 37, 140, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
-    functions = [("none", "causal", "none"), ("softcap", "window", "none"), ("none", "documents", "dropout"), ("softcap", "prefix", "none"),
-                 ("none", "none", "none"), ("none", "nothing", "none")]
+def few(dtype):
+    """Each place of gradients of captured tensors, masks, shared heads, dropout, rows without keys; two of them in f32."""
+    sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 70, 90, 16, 16), (1, 4, 1, 37, 70, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
+    functions = [("none", "causal", "none"), ("all", "window", "none"), ("columns", "documents", "dropout"), ("bias", "prefix", "none"),
+                 ("softcap", "nothing", "none")]
     for size, function in zip(itertools.cycle(sizes), functions[:2] if dtype == "f32" else functions):
         yield Case(dtype, *size, function[0], function[1], None, function[2])
 
@@ -339,7 +339,7 @@ def main():
     kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
     for dtype in dtypes:
         seen = set()
-        for case in {"small": small, "plain": plain, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+        for case in {"small": small, "few": few, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
             if case.name in seen:
                 continue
             seen.add(case.name)

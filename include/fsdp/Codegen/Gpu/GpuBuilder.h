@@ -59,6 +59,7 @@ public:
   Value exchange(Value value, int64_t bits);
   /// Over the four lanes that hold a row.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
+  Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
   //===--- Memory ----------------------------------------------------------===//
   /// A place in shared memory.
