@@ -205,7 +205,7 @@ std::optional<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
     cl::Option *option = argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
     if (option && option->getNumOccurrencesFlag() == cl::Optional && option->getNumOccurrences() > 1)
-      return "--" + name.str() + ": expected at most once, found " + std::to_string(option->getNumOccurrences()) + " times";
+      return (name.size() == 1 ? "-" : "--") + name.str() + ": expected at most once, found " + std::to_string(option->getNumOccurrences()) + " times";
   }
   return std::nullopt;
 }

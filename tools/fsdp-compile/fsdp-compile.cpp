@@ -202,6 +202,8 @@ static int compile(const CommandLine &line, const FileOptions &file) {
              noCode = line.noCode;
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
+  if (failed(loadCluster(&context, options.plan.cluster))) // before anything is planned
+    return badUsage;
   if (failed(parseMeshSpec(options.shard.mesh, [&] { return emitError(module->getLoc()); }))) // also where no phase reads it
     return badUsage;
   if (!line.config.empty())

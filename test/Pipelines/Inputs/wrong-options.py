@@ -179,6 +179,7 @@ REFUSED = [
     ("--config=missing.json", "missing.json: error: cannot be read: No such file or directory"),
     ("--config=", "--config=: expected a value"),
     ("--mesh=shard=2 --mesh=shard=4", "--mesh: expected at most once, found 2 times"),
+    ("-o other.mlir", "-o: expected at most once, found 2 times"),
     ("--param-dtype=bf16 --param-dtype=f16", "--param-dtype: expected at most once"),
     ("--overlap --mesh=shard=2 --overlap=false", "--overlap: expected at most once"),
     ("--frobnicate", "Unknown command line argument '--frobnicate'"),
