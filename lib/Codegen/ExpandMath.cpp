@@ -14,6 +14,7 @@
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
 //   tanh   m / (m + 2) of m = exp(2|x|) - 1
 //   erf    |x| <= 1: x + x p(x^2);  beyond: 1 - exp(-q(x))
+//   erfc   the same, and beyond 6: exp(-x^2) / x p(1 / x^2), x^2 as a sum of two numbers
 //   sin    x = n pi/2 + r in three parts, polynomials in r^2, quadrant by n mod 4
 //   pow    exp(y log x), the logarithm in two numbers
 //
@@ -86,8 +87,9 @@ public:
   Value smallExp2(Value x) const;
   Value tanh(Value x) const;
   Value erf(Value x) const;
-  Value erfc(Value x) const;
+  Value erfcTo6(Value x) const;
   /// The rest expects f64.
+  Value erfc(Value x) const;
   std::pair<Value, Value> logTwo(Value x) const;
   Value log(Value x) const;
   Value log1p(Value x) const;
@@ -198,11 +200,12 @@ Value Real::erf(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
   Value inner = fma(polynomial(near, z), x, x);
-  return select(greater(a, 1), copySign(sub(constant(1), erfc(a)), x), inner);
+  return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// exp(-q(x)) for x >= 1; below, 1 - erf by its series.
-Value Real::erfc(Value x) const {
+/// exp(-q(x)) for x >= 1; below, 1 - erf by its series. Does not fall any more where 1 is all
+/// that is seen of 1 - erfc: beyond 4 in f32, beyond 6 in f64.
+Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
   ArrayRef<double> far = isDouble ? ArrayRef<double>(erfFar64) : ArrayRef<double>(erfFar32);
@@ -212,6 +215,13 @@ Value Real::erfc(Value x) const {
   tail = select(greater(x, 0), tail, sub(constant(2), tail));
   Value inner = sub(constant(1), fma(polynomial(near, z), x, x));
   return select(greater(a, 1), tail, add(inner, mul(x, constant(0)))); // NaN comes through
+}
+
+Value Real::erfc(Value x) const {
+  Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z)); // 0 from 27.3 on
+  Value p = polynomial(erfcTail64, div(constant(1), z));
+  Value far = mul(exp(neg(z)), div(fma(neg(rest), p, p), a));
+  return select(greater(x, 6), far, erfcTo6(x));
 }
 
 /// log x = hi + lo. x > 0 and finite; zero, negative, inf and NaN are right in hi
