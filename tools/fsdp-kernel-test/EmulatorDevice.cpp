@@ -6,6 +6,8 @@
 
 #include "EmulatorDevice.h"
 #include "emulate/Emulator.h"
+#include "emulate/TensorMap.h"
+#include <algorithm>
 
 using namespace fsdprt::emulate;
 
@@ -31,6 +33,18 @@ static void add(EmulatorCounts &counts, const Counters &found) {
   counts.instructions += found.instructions;
 }
 
+static TensorMapBytes encode(const EmulatorTensorMap &own, uint64_t base) {
+  TensorMap map;
+  map.type = own.isBf16 ? TensorType::BF16 : TensorType::F16;
+  map.rank = static_cast<uint32_t>(own.sizes.size());
+  map.address = base + own.offset;
+  std::copy(own.sizes.begin(), own.sizes.end(), map.sizes);
+  std::copy(own.strides.begin(), own.strides.end(), map.strides);
+  std::copy(own.box.begin(), own.box.end(), map.box);
+  map.swizzle = TensorSwizzle::Bytes128;
+  return encodeTensorMap(map);
+}
+
 std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches, const std::vector<EmulatorBinding> &bindings,
                                 size_t scratchBytes, EmulatorCounts &counts) {
   counts = {};
@@ -52,6 +66,8 @@ std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches, con
       launch.dynamicSharedBytes = own.sharedBytes;
       for (Storage *storage : storages)
         launch.argument(storage->base);
+      for (const EmulatorTensorMap &map : own.maps)
+        launch.argument(encode(map, storages.at(map.binding)->base));
       add(counts, state->emulator.launch(launch));
     }
   } catch (const std::exception &error) {

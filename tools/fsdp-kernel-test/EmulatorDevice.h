@@ -17,10 +17,19 @@
 #include <string>
 #include <vector>
 
+/// Swizzled by 128 bytes, of 16-bit floats.
+struct EmulatorTensorMap {
+  size_t binding;
+  uint64_t offset;
+  bool isBf16;
+  std::vector<int64_t> sizes, strides, box;
+};
+
 struct EmulatorLaunch {
   std::string entry;
   uint32_t blocks, threads;
   uint64_t sharedBytes;
+  std::vector<EmulatorTensorMap> maps;
 };
 
 struct EmulatorBinding {

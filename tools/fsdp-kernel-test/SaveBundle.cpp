@@ -75,6 +75,11 @@ static void writeEntry(llvm::json::OStream &json, const EntryReport &entry) {
 }
 
 bool saveBundle(const GpuImage &image, ModuleOp module, StringRef folder) {
+  for (const GpuKernel &kernel : image.kernels)
+    if (llvm::any_of(kernel.launches, [](const GpuLaunch &launch) { return !launch.maps.empty(); })) {
+      llvm::errs() << "error: @" << kernel.info.name << " has tensor maps, which a bundle does not hold\n";
+      return false;
+    }
   if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
     llvm::errs() << "error: cannot make the folder " << folder << ": " << error.message() << "\n";
     return false;

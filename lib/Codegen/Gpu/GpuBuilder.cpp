@@ -35,11 +35,23 @@ static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries) {
                                 Attribute(), /*alignment=*/1024, sharedSpace);
 }
 
-static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, int64_t threads, int64_t minBlocks) {
+/// A parameter that is a tensor map, of 128 bytes.
+static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument) {
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
+  entry.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));
+  entry.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(64));
+  entry.setArgAttr(argument, NVVM::NVVMDialect::getGridConstantAttrName(), b.getUnitAttr());
+}
+
+static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, int64_t threads, int64_t minBlocks, int64_t maps) {
   entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
   entry->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(minBlocks));
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+    if (i >= entry.getNumArguments() - maps) {
+      describeMap(b, entry, i);
+      continue;
+    }
     entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
     entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
     entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(bindingAlignment));
@@ -49,21 +61,24 @@ static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, 
   }
 }
 
-void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch) {
+void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch,
+                       int64_t maps) {
   LLVM::GlobalOp shared = getShared(*this, entries);
   auto pointer = LLVM::LLVMPointerType::get(getContext(), globalSpace);
   SmallVector<Type> types(kernel.getNumArguments() + scratch, pointer);
+  types.append(maps, LLVM::LLVMPointerType::get(getContext()));
   setInsertionPointToEnd(entries.getBody());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), types);
   auto entry = LLVM::LLVMFuncOp::create(*this, loc, symbol, type);
-  describe(*this, entry, kernel, threads, minBlocks);
+  describe(*this, entry, kernel, threads, minBlocks, maps);
   Block *block = entry.addEntryBlock(*this);
   setInsertionPointToStart(block);
   bindings.clear();
   for (BlockArgument argument : kernel.getArguments())
     bindings[argument] = {block->getArgument(argument.getArgNumber()),
                           cast<RankedTensorType>(argument.getType()).getElementType(), constant(0)};
-  scratchBase = scratch ? Value(block->getArguments().back()) : Value();
+  scratchBase = scratch ? Value(block->getArgument(kernel.getNumArguments())) : Value();
+  tensorMaps.assign(block->args_end() - maps, block->args_end());
   sharedBase = LLVM::AddressOfOp::create(*this, loc, shared);
 }
 

@@ -9,6 +9,7 @@
 
 #include "../GemmShared.h"
 #include "GpuLowering.h"
+#include "fsdp/Codegen/Gpu/GpuBuilder.h"
 
 namespace mlir::fsdp::gemm {
 
@@ -19,6 +20,7 @@ struct GpuConfig {
   int64_t warpRows, warpCols;
   int64_t stages;
   int64_t blocksPerSm; ///< that are to fit
+  bool warpgroups = false; ///< wgmma on tiles from tensor maps
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
@@ -44,6 +46,7 @@ struct GpuPlan {
   SmallVector<int> outer, kOuter;
   int kInner = -1;
   int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: tiles of k, over all its digits
+  int64_t multiprocessors = 1;
   int64_t splits = 1;   ///< parts of k whose sums are added in order by a launch of their own
   int64_t storeCols = 1; ///< neighbours in a row of the result that one thread finishes
 
@@ -57,6 +60,8 @@ struct GpuPlan {
   int64_t scratchBytes() const { return splits > 1 ? splits * outerCount * lhs.size * rhs.size * 4 : 0; }
 };
 
+/// Columns of sums that a warpgroup sends through shared memory at a time.
+inline constexpr int64_t groupCols = 32;
 /// Copies of a side that a thread has at most where each has registers of its own.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// Names the tile of a contraction, for tuning and tests: "128x64", or with k in four parts "128x64/4".
@@ -69,6 +74,16 @@ int64_t estimateRegisters(const GpuPlan &plan);
 
 /// Orients the problem and decides everything; why not, when there is no code for it.
 FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target, std::string &reason);
+
+/// First row and column of tile `number` of the result: groups of eight rows of tiles, in each column by column, so that
+/// blocks that run at the same time share rows and columns in the second-level cache.
+std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
+
+/// Whether the factors can be copied by tensor maps, and the plan is for warpgroups of sm_90a; then those of lhs and rhs.
+std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem, const GpuPlan &plan);
+/// Writes the kernel for warpgroups.
+void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, std::array<GpuTensorMap, 2> maps, ModuleOp entries,
+                   GpuKernel &info);
 
 /// Why there is no GPU kernel of this contraction.
 std::optional<std::string> whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target);

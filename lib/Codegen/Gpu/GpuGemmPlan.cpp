@@ -35,6 +35,8 @@ static const GpuConfig table16[] = {
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
+/// Of warpgroups of 64 rows each; only where a kernel asks for them.
+static const GpuConfig tableGroups[] = {{128, 256, 64, 16, 256, 4, 1, true}, {128, 128, 64, 16, 128, 6, 1, true}};
 static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
@@ -50,6 +52,8 @@ static constexpr int64_t chunkBytes = 16;
 static int64_t bytesOf(Type type) { return std::max<int64_t>(getStorageType(type).getIntOrFloatBitWidth() / 8, 1); }
 
 int64_t GpuPlan::sharedBytes() const {
+  if (config.warpgroups)
+    return config.stages * stageBytes() + config.blockRows * (groupCols * 4 + 32) + 16 * config.stages;
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
 
@@ -142,6 +146,8 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
   int64_t registers = std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
   int64_t shared = plan.sharedBytes();
+  if (c.warpgroups)
+    return target.chip == "sm_90a" && shared <= target.sharedPerBlock;
   return estimateRegisters(plan) <= registers && shared <= target.sharedPerBlock &&
          (shared + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
@@ -162,7 +168,7 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
 
 /// The name of a tile in `fsdp.gemm_tile`.
 static std::string nameOf(const GpuConfig &config) {
-  return std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols);
+  return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols);
 }
 
 static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target, GpuPlan &plan) {
@@ -173,11 +179,13 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     return false;
   std::optional<GpuPlan> best;
   double least = 0;
-  for (const GpuConfig &config : plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16)) {
-    if (asked && tile != nameOf(config))
+  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
+  llvm::append_range(table, tableGroups);
+  for (const GpuConfig &config : table) {
+    if (asked ? tile != nameOf(config) : config.warpgroups)
       continue;
     setConfig(problem, plan, config);
-    if (!fits(plan, target))
+    if (!fits(plan, target) || (config.warpgroups && !makeTensorMaps(problem, plan)))
       continue;
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
@@ -212,6 +220,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   orient(problem);
   GpuPlan plan;
   plan.element = *element;
+  plan.multiprocessors = target.multiprocessors;
   plan.lhs.digits = problem.digitsOf(Role::M);
   plan.rhs.digits = problem.digitsOf(Role::N);
   plan.lhs.size = product(problem, plan.lhs.digits);

@@ -13,9 +13,6 @@
 //   for each strip of the block's tile: load what else is read, compute, store
 //
 // The barrier orders both ways: behind it all warps see the tile, and have left the one before.
-// Blocks go through groups of eight rows of tiles, column by column, so that those that run
-// at the same time share rows and columns in the second-level cache.
-//
 // With k in parts, blocks store sums in scratch, and a second launch adds and finishes them.
 //
 //===----------------------------------------------------------------------===//
@@ -30,8 +27,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 using namespace mlir::fsdp::tile;
 
-/// Rows of tiles in a group.
-static constexpr int64_t rasterRows = 8;
 /// Strips whose loads are under way together.
 static constexpr int64_t stripsTogether = 4;
 /// Threads of a block that adds parts.
@@ -81,25 +76,12 @@ private:
 // Places
 //===----------------------------------------------------------------------===//
 
-/// The block's tile: groups of rows, in each column by column.
 void Sm80Gemm::placeBlock() {
-  int64_t rowTiles = plan.rowTiles(), colTiles = plan.colTiles(), tiles = rowTiles * colTiles;
-  Value number = b.rem(b.block(), tiles), rest = b.div(b.block(), tiles);
+  int64_t tiles = plan.rowTiles() * plan.colTiles();
+  Value rest = b.div(b.block(), tiles);
   split = b.rem(rest, plan.splits);
   outer = b.div(rest, plan.splits);
-  int64_t height = std::min(rasterRows, rowTiles);
-  Value group = b.div(number, height * colTiles), inGroup = b.rem(number, height * colTiles);
-  Value rowTile, colTile;
-  if (rowTiles % height == 0) {
-    rowTile = b.rem(inGroup, height);
-    colTile = b.div(inGroup, height);
-  } else {
-    Value rows = b.min(b.sub(b.i32(rowTiles), b.mul(group, height)), b.i32(height));
-    rowTile = arith::RemUIOp::create(b, b.loc, inGroup, rows);
-    colTile = arith::DivUIOp::create(b, b.loc, inGroup, rows);
-  }
-  firstRow = b.mul(b.add(b.mul(group, height), rowTile), config.blockRows);
-  firstCol = b.mul(colTile, config.blockCols);
+  std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(b.block(), tiles));
 }
 
 /// Tiles of k: an equal part of them.
@@ -340,6 +322,10 @@ LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, M
   FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure()) : makeGpuPlan(*problem, kernel, target, reason);
   if (failed(plan))
     return kernel.emitError("expected a contraction that there is code for, found ") << reason;
+  if (auto maps = makeTensorMaps(*problem, *plan)) {
+    lowerSm90Gemm(kernel, *problem, *plan, *maps, entries, info);
+    return success();
+  }
   std::string symbol = kernel.getName().str();
   const GpuConfig &config = plan->config;
   Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan->element);

@@ -29,14 +29,15 @@ public:
   const int64_t threads; ///< of a block
 
   //===--- Entries ---------------------------------------------------------===//
-  /// Makes an entry with the bindings of `kernel`, and one more where `scratch`, and goes into it.
+  /// Makes an entry with the bindings of `kernel`, one more where `scratch`, and `maps` tensor maps, and goes into it.
   /// `minBlocks` of them are to fit on a multiprocessor.
-  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch);
+  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch, int64_t maps = 0);
   /// Ends it.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   /// Where the kernel returns a value; no base when it does not.
   Pointer destination(func::FuncOp kernel, Value result) const;
+  Value tensorMap(int64_t number) const { return tensorMaps[number]; }
   Pointer scratch(Type type) { return {scratchBase, type, constant(0)}; }
 
   //===--- Scalars ---------------------------------------------------------===//
@@ -73,6 +74,7 @@ public:
 
 private:
   DenseMap<Value, Pointer> bindings;
+  SmallVector<Value> tensorMaps;
   Value scratchBase, sharedBase;
 };
 

@@ -27,13 +27,24 @@
 
 namespace mlir::fsdp {
 
+/// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128 bytes, what does
+/// not exist is 0. Dimension 0 is the one whose elements are neighbours.
+struct GpuTensorMap {
+  int64_t binding = 0, offset = 0; ///< where it begins; in bytes
+  bool isBf16 = true;              ///< or f16
+  SmallVector<int64_t> sizes;      ///< in elements
+  SmallVector<int64_t> strides;    ///< in bytes, of dimensions 1 and on
+  SmallVector<int64_t> box;        ///< that is copied at a time
+};
+
 /// One launch of an entry. Its arguments are the bindings of the kernel, in order, then the
-/// scratch when there is some.
+/// scratch when there is some, then its tensor maps by value.
 struct GpuLaunch {
   std::string symbol;
   int64_t blocks = 1;      ///< in x
   int64_t threads = 32;    ///< of a block
   int64_t sharedBytes = 0; ///< that the launch adds
+  std::vector<GpuTensorMap> maps;
 };
 
 /// What the launcher of a kernel must know; launches run one after the other.

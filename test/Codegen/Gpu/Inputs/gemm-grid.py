@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|table DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|table|grouptable DTYPE...
 # short: every epilogue and every transpose once; full: all of them with each other at odd sizes; tiles: each tile that there is
 # for the type; splits: k in parts; table: what the table of ptxas is made of.
 import itertools
@@ -162,6 +162,22 @@ def table(dtype):
     yield Kernel(dtype, "nt", 1999, 1999, 1999, "residual", tile=tiles_of(dtype)[0])
 
 
+def groups(dtype):
+    """Of warpgroups: each transpose and epilogue, more tiles than a round, a batch, tails."""
+    for tile, (transposes, epilogue) in zip(["wg128x128", "wg128x256"] * 4, zip(TRANSPOSES * 2, EPILOGUES)):
+        yield Kernel(dtype, transposes, 192, 296, 136, epilogue, tile=tile)
+    yield Kernel(dtype, "nn", 136, 128, 72, "none", "f32", batch=3, tile="wg128x128")
+    yield Kernel(dtype, "nt", 1600, 1552, 16, "residual", tile="wg128x128")
+
+
+def grouptable(dtype):
+    for tile, transposes in itertools.product(["wg128x256", "wg128x128"], TRANSPOSES):
+        yield Kernel(dtype, transposes, 4096, 4096, 4096, tile=tile)
+    for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
+        yield Kernel(dtype, "nt", 4096, 4096, 4096, epilogue, tile="wg128x256")
+    yield Kernel(dtype, "nt", 4000, 4000, 4000, "residual", tile="wg128x256")
+
+
 for dtype in sys.argv[2:]:
-    for kernel in {"short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "grouptable": grouptable, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
