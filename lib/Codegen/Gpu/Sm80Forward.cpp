@@ -22,15 +22,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ForwardScores.h"
 #include "Sm80Blocks.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
-
-static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
 class Sm80Forward {
@@ -42,32 +40,19 @@ public:
   void emit();
 
 private:
-  /// What a lane knows of one of its rows.
-  struct Row {
-    Value number;   ///< in the matrix
-    Value existing; ///< the same, or the last row
-    FragmentFunction::Values score, mask, weight;
-  };
   /// The state of a loop over blocks: sums of O, then max and sum of each row.
   struct State {
     Fragment o;
-    SmallVector<Value> max, sum;
+    ForwardScores::State rows;
     SmallVector<Value> flat() const;
   };
-  bool foldsScale() { return op.getScoreMod().empty() && op.getScale().convertToDouble() > 0; }
-  double factor() { return foldsScale() ? op.getScale().convertToDouble() * log2e : log2e; }
   bool wholeCols() const { return shape.cols % config.blockCols == 0; }
-  bool canBeMasked() { return !op.getMaskMod().empty() || !wholeCols(); }
   void placeUnit();
   void placeTiles();
-  void placeRows();
   void fetch(const SharedTile &tile, const GlobalRows &rows, Value turn);
   State unflatten(ValueRange values);
   State turn(Value number, State state);
   Fragment scoresOf(Value number, Value firstCol);
-  Fragment modify(Fragment s, Value firstCol, bool masked);
-  Fragment weigh(Fragment p, Value firstCol);
-  Fragment softmax(const Fragment &s, State &state);
   void finish(State state);
 
   Sm80Tiles &b;
@@ -82,8 +67,7 @@ private:
   Value firstRow; ///< of the block
   GlobalRows qRows, kRows, vRows;
   SharedTile qTile, kTile, vTile;
-  std::optional<FragmentFunction> score, mask, weight;
-  SmallVector<Row> rows;
+  std::optional<ForwardScores> scores;
   std::optional<BlockSequence> blocks;
 };
 } // namespace
@@ -116,14 +100,6 @@ void Sm80Forward::placeTiles() {
   vTile = {b.sharedAt(values), valuePitch};
 }
 
-void Sm80Forward::placeRows() {
-  Value first = b.add(b.add(firstRow, b.mul(b.warp(), config.warpRows())), b.rowOfLane());
-  for (int64_t i = 0; i < scoreLayout.rowsOfLane(); ++i) {
-    Value number = b.add(first, 8 * i), existing = b.min(number, b.i32(shape.rows - 1));
-    rows.push_back({number, existing, score->ofRow(existing), mask->ofRow(existing), weight->ofRow(existing)});
-  }
-}
-
 void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value turn) {
   Value first = b.mul(blocks->at(turn), config.blockCols);
   b.copyAsync(stageOf(b, tile, config.blockCols, turn), rows, first, config.blockCols, wholeCols());
@@ -133,94 +109,18 @@ void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value tu
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// Scores as the functions make them. Columns first: what is known of one is used for all rows.
-Fragment Sm80Forward::modify(Fragment s, Value firstCol, bool masked) {
-  Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
-  SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(scoreLayout.numCols());
-  SmallVector<std::pair<Value, Value>> places(scoreLayout.numCols());
-  for (int64_t reg = 0; reg < scoreLayout.numRegisters(); ++reg) {
-    int64_t at = scoreLayout.place(reg).second;
-    const Row &row = rows[scoreLayout.rowOf(reg)];
-    if (!places[at].first) {
-      Value col = b.add(own, at), existing = masked && !wholeCols() ? b.min(col, b.i32(shape.cols - 1)) : col;
-      places[at] = {col, existing};
-      columns[at] = {score->ofColumn(existing), masked ? mask->ofColumn(existing) : FragmentFunction::Values()};
-    }
-    auto [col, existing] = places[at];
-    Value x = s.registers[reg];
-    if (!foldsScale())
-      x = b.mulf(x, scale);
-    if (!score->empty())
-      x = score->emit(row.score, columns[at].first, row.existing, existing, {x});
-    if (masked) {
-      Value keep = wholeCols() ? Value() : b.isLower(col, shape.cols);
-      if (!mask->empty()) {
-        Value kept = mask->emit(row.mask, columns[at].second, row.existing, existing, {});
-        keep = keep ? b.both(keep, kept) : kept;
-      }
-      x = b.select(keep, x, b.number(-infinity));
-    }
-    s.registers[reg] = x;
-  }
-  return s;
-}
-
 Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
   Fragment s = b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
                               stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
-  bool always = !score->empty() || !foldsScale();
-  if (!canBeMasked())
-    return always ? modify(s, firstCol, false) : s;
+  bool always = scores->alwaysModifies();
+  if (!scores->canBeMasked())
+    return always ? scores->modify(s, firstCol, false) : s;
   Value free = blocks->isFree(b.div(firstCol, config.blockCols));
   SmallVector<Type> types(s.registers.size(), b.getF32Type());
   s.registers = b.choose(
-      free, types, [&] { return always ? modify(s, firstCol, false).registers : s.registers; },
-      [&] { return modify(s, firstCol, true).registers; });
+      free, types, [&] { return always ? scores->modify(s, firstCol, false).registers : s.registers; },
+      [&] { return scores->modify(s, firstCol, true).registers; });
   return s;
-}
-
-/// P over S, and the state for it.
-Fragment Sm80Forward::softmax(const Fragment &s, State &state) {
-  Fragment p = s;
-  Value c = b.number(factor());
-  auto larger = [&](Value x, Value y) -> Value { return arith::MaxNumFOp::create(b, b.loc, x, y); };
-  SmallVector<Value> most(scoreLayout.rowsOfLane()), shift, correction, sums(scoreLayout.rowsOfLane());
-  for (auto [reg, x] : llvm::enumerate(s.registers)) {
-    Value &all = most[scoreLayout.rowOf(reg)];
-    all = all ? larger(all, x) : x;
-  }
-  for (auto [i, all] : llvm::enumerate(most)) {
-    Value after = larger(b.mulf(b.overQuad(all, larger), c), state.max[i]);
-    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, b.number(-infinity));
-    shift.push_back(arith::NegFOp::create(b, b.loc, b.select(isEmpty, b.number(0), after)));
-    correction.push_back(b.exp2(b.addf(state.max[i], shift.back())));
-    state.max[i] = after;
-  }
-  for (auto [reg, x] : llvm::enumerate(s.registers)) {
-    int64_t row = scoreLayout.rowOf(reg);
-    p.registers[reg] = b.exp2(b.fma(x, c, shift[row]));
-    sums[row] = sums[row] ? b.addf(sums[row], p.registers[reg]) : p.registers[reg];
-  }
-  for (auto [i, sum] : llvm::enumerate(sums))
-    state.sum[i] = b.fma(state.sum[i], correction[i], sum);
-  for (auto [reg, x] : llvm::enumerate(state.o.registers))
-    x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
-  return p;
-}
-
-/// P · weight_mod; a factor where the mask masks may be anything.
-Fragment Sm80Forward::weigh(Fragment p, Value firstCol) {
-  if (weight->empty())
-    return p;
-  Value own = b.add(firstCol, b.colOfLane());
-  for (auto [reg, x] : llvm::enumerate(p.registers)) {
-    const Row &row = rows[scoreLayout.rowOf(reg)];
-    Value col = b.min(b.add(own, scoreLayout.place(reg).second), b.i32(shape.cols - 1));
-    Value factor = weight->emit(row.weight, weight->ofColumn(col), row.existing, col, {});
-    Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0));
-    x = b.select(isNone, b.number(0), b.mulf(x, factor));
-  }
-  return p;
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,16 +129,15 @@ Fragment Sm80Forward::weigh(Fragment p, Value firstCol) {
 
 SmallVector<Value> Sm80Forward::State::flat() const {
   SmallVector<Value> all(o.registers);
-  llvm::append_range(all, max);
-  llvm::append_range(all, sum);
+  llvm::append_range(all, rows.max);
+  llvm::append_range(all, rows.sum);
   return all;
 }
 
 Sm80Forward::State Sm80Forward::unflatten(ValueRange values) {
   int64_t count = outputLayout.numRegisters(), perLane = scoreLayout.rowsOfLane();
   return {{outputLayout, llvm::to_vector(values.take_front(count))},
-          llvm::to_vector(values.slice(count, perLane)),
-          llvm::to_vector(values.take_back(perLane))};
+          {llvm::to_vector(values.slice(count, perLane)), llvm::to_vector(values.take_back(perLane))}};
 }
 
 Sm80Forward::State Sm80Forward::turn(Value number, State state) {
@@ -252,7 +151,11 @@ Sm80Forward::State Sm80Forward::turn(Value number, State state) {
   };
   begin(kTile, kRows);
   Fragment s = scoresOf(number, firstCol);
-  Fragment p = weigh(softmax(s, state), firstCol);
+  SmallVector<Value> correction;
+  Fragment p = scores->softmax(s, state.rows, correction);
+  for (auto [reg, x] : llvm::enumerate(state.o.registers))
+    x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
+  p = scores->weigh(p, firstCol);
   begin(vTile, vRows);
   state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;
@@ -264,39 +167,21 @@ Sm80Forward::State Sm80Forward::turn(Value number, State state) {
 
 /// O and LSE of the rows that exist; 0 and -inf where there was no key.
 void Sm80Forward::finish(State state) {
-  SmallVector<Value> inverses;
-  Pointer lse = b.destination(kernel, op.getLse());
-  Value number = b.add(b.mul(head.batch, shape.heads), head.head);
-  for (int64_t i = 0; i < scoreLayout.rowsOfLane(); ++i) {
-    Value total = b.overQuad(state.sum[i], [&](Value x, Value y) { return b.addf(x, y); });
-    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, total, b.number(0));
-    Value inverse = arith::DivFOp::create(b, b.loc, b.number(1), total);
-    inverses.push_back(b.select(isEmpty, b.number(0), inverse));
-    if (!lse.base)
-      continue;
-    Value value = b.addf(b.mulf(state.max[i], b.number(ln2)), math::LogOp::create(b, b.loc, total));
-    Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0);
-    b.when(b.both(isFirst, b.isLower(rows[i].number, shape.rows)), [&] {
-      Pointer place = b.shift(b.shift(lse, b.mul(number, shape.rows)), b.to64(rows[i].number));
-      b.store(b.select(isEmpty, b.number(-infinity), value), place);
-    });
-  }
+  SmallVector<Value> inverses = scores->finish(state.rows, b.destination(kernel, op.getLse()));
   Pointer out = b.destination(kernel, op.getO());
   if (!out.base)
     return;
-  SmallVector<Value> numbers = llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
-  storeRows(b, state.o, numbers, inverses, slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.valueDim));
+  storeRows(b, state.o, scores->rowNumbers(), inverses,
+            slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.valueDim));
 }
 
 void Sm80Forward::emit() {
   placeUnit();
   placeTiles();
-  score.emplace(b, op.getScoreMod(), 1, shape, op.getCaptures(), head);
-  mask.emplace(b, op.getMaskMod(), 0, shape, op.getCaptures(), head);
-  weight.emplace(b, op.getWeightMod(), 0, shape, op.getCaptures(), head);
-  placeRows();
+  scores.emplace(b, op, shape, scoreLayout, head);
+  scores->placeRows(b.add(b.add(firstRow, b.mul(b.warp(), config.warpRows())), b.rowOfLane()));
   Value zero = b.i32(0), last = b.min(b.add(firstRow, config.blockRows()), b.i32(shape.rows));
-  blocks.emplace(b, ranges, *mask, head, firstRow, last);
+  blocks.emplace(b, ranges, scores->mask, head, firstRow, last);
   b.when(b.isLess(zero, blocks->count), [&] {
     b.copyAsync(qTile, qRows, firstRow, config.blockRows(), shape.rows % config.blockRows() == 0);
     fetch(kTile, kRows, zero);
@@ -304,9 +189,7 @@ void Sm80Forward::emit() {
     fetch(vTile, vRows, zero);
     b.commit();
   });
-  int64_t perLane = scoreLayout.rowsOfLane();
-  State first{b.fill(outputLayout, b.number(0)), SmallVector<Value>(perLane, b.number(-infinity)),
-              SmallVector<Value>(perLane, b.number(0))};
+  State first{b.fill(outputLayout, b.number(0)), scores->start()};
   finish(unflatten(b.loop(zero, blocks->count, 1, first.flat(),
                           [&](Value number, ValueRange state) { return turn(number, unflatten(state)).flat(); })));
 }

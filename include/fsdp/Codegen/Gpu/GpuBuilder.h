@@ -49,6 +49,9 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
+  /// Row l/4 of a lane, and its column 2 (l%4): where register 0 of what mma and wgmma leave stands.
+  Value rowOfLane() { return div(lane(), 4); }
+  Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// 2^x; 0 below 2^-126.
   Value exp2(Value x) { return callIntrinsic(*this, loc, "llvm.nvvm.ex2.approx.ftz", x); }
   Value isLower(Value a, int64_t b) { return isLess(a, constantLike(a, b)); }

@@ -63,9 +63,6 @@ public:
 
   //===--- Fragments -------------------------------------------------------===//
   Fragment fill(Layout layout, Value value) { return {layout, SmallVector<Value>(layout.numRegisters(), value)}; }
-  /// Row l/4 of a lane, and its column 2 (l%4): where register 0 stands.
-  Value rowOfLane() { return div(lane(), 4); }
-  Value colOfLane() { return mul(rem(lane(), 4), 2); }
 
   //===--- Products --------------------------------------------------------===//
   /// sums(r, c) + Σ over k of a(r, k) · b(c, k): rows of both along k.

@@ -1,0 +1,138 @@
+//===- ForwardScores.cpp - From scores to weights, in registers -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Of a row, with c = log2(e), times the scale where no function comes between:
+//
+//   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
+//
+// Maxima are those of the whole row (four lanes have it), sums those of a lane's own columns
+// until the end. As long as a row has no key, m' is -inf, and 0 in its place leaves all at 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ForwardScores.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+ForwardScores::ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, Layout layout, const Head &head)
+    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head), mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
+      weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head), b(b), op(op), shape(shape), layout(layout), head(head) {}
+
+bool ForwardScores::foldsScale() const { return score.empty() && op.getScale().convertToDouble() > 0; }
+double ForwardScores::factor() const { return foldsScale() ? op.getScale().convertToDouble() * log2e : log2e; }
+
+ForwardScores::State ForwardScores::start() {
+  return {SmallVector<Value>(rowsOfLane(), b.number(-infinity)), SmallVector<Value>(rowsOfLane(), b.number(0))};
+}
+
+void ForwardScores::placeRows(Value first) {
+  for (int64_t i = 0; i < rowsOfLane(); ++i) {
+    Value number = b.add(first, 8 * i), existing = b.min(number, b.i32(shape.rows - 1));
+    rows.push_back({number, existing, score.ofRow(existing), mask.ofRow(existing), weight.ofRow(existing)});
+  }
+}
+
+SmallVector<Value> ForwardScores::rowNumbers() const {
+  return llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
+}
+
+/// Columns first: what is known of one is used for all rows.
+Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
+  Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
+  SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(layout.numCols());
+  SmallVector<std::pair<Value, Value>> places(layout.numCols());
+  for (int64_t reg = 0; reg < layout.numRegisters(); ++reg) {
+    int64_t at = layout.place(reg).second;
+    const Row &row = rows[layout.rowOf(reg)];
+    if (!places[at].first) {
+      Value col = b.add(own, at), existing = masked && !wholeCols() ? b.min(col, b.i32(shape.cols - 1)) : col;
+      places[at] = {col, existing};
+      columns[at] = {score.ofColumn(existing), masked ? mask.ofColumn(existing) : FragmentFunction::Values()};
+    }
+    auto [col, existing] = places[at];
+    Value x = s.registers[reg];
+    if (!foldsScale())
+      x = b.mulf(x, scale);
+    if (!score.empty())
+      x = score.emit(row.score, columns[at].first, row.existing, existing, {x});
+    if (masked) {
+      Value keep = wholeCols() ? Value() : b.isLower(col, shape.cols);
+      if (!mask.empty()) {
+        Value kept = mask.emit(row.mask, columns[at].second, row.existing, existing, {});
+        keep = keep ? b.both(keep, kept) : kept;
+      }
+      x = b.select(keep, x, b.number(-infinity));
+    }
+    s.registers[reg] = x;
+  }
+  return s;
+}
+
+Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Value> &correction) const {
+  Fragment p = s;
+  Value c = b.number(factor());
+  auto larger = [&](Value x, Value y) -> Value { return arith::MaxNumFOp::create(b, b.loc, x, y); };
+  SmallVector<Value> most(layout.rowsOfLane()), shift, sums(layout.rowsOfLane());
+  for (auto [reg, x] : llvm::enumerate(s.registers)) {
+    Value &all = most[layout.rowOf(reg)];
+    all = all ? larger(all, x) : x;
+  }
+  for (auto [i, all] : llvm::enumerate(most)) {
+    Value after = larger(b.mulf(b.overQuad(all, larger), c), state.max[i]);
+    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, b.number(-infinity));
+    shift.push_back(arith::NegFOp::create(b, b.loc, b.select(isEmpty, b.number(0), after)));
+    correction.push_back(b.exp2(b.addf(state.max[i], shift.back())));
+    state.max[i] = after;
+  }
+  for (auto [reg, x] : llvm::enumerate(s.registers)) {
+    int64_t row = layout.rowOf(reg);
+    p.registers[reg] = b.exp2(b.fma(x, c, shift[row]));
+    sums[row] = sums[row] ? b.addf(sums[row], p.registers[reg]) : p.registers[reg];
+  }
+  for (auto [i, sum] : llvm::enumerate(sums))
+    state.sum[i] = b.fma(state.sum[i], correction[i], sum);
+  return p;
+}
+
+Fragment ForwardScores::weigh(Fragment p, Value firstCol) const {
+  if (weight.empty())
+    return p;
+  Value own = b.add(firstCol, b.colOfLane());
+  for (auto [reg, x] : llvm::enumerate(p.registers)) {
+    const Row &row = rows[layout.rowOf(reg)];
+    Value col = b.min(b.add(own, layout.place(reg).second), b.i32(shape.cols - 1));
+    Value factor = weight.emit(row.weight, weight.ofColumn(col), row.existing, col, {});
+    Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0));
+    x = b.select(isNone, b.number(0), b.mulf(x, factor));
+  }
+  return p;
+}
+
+SmallVector<Value> ForwardScores::finish(const State &state, const Pointer &lse) const {
+  SmallVector<Value> inverses;
+  Value number = b.add(b.mul(head.batch, shape.heads), head.head);
+  for (int64_t i = 0; i < rowsOfLane(); ++i) {
+    Value total = b.overQuad(state.sum[i], [&](Value x, Value y) { return b.addf(x, y); });
+    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, total, b.number(0));
+    Value inverse = arith::DivFOp::create(b, b.loc, b.number(1), total);
+    inverses.push_back(b.select(isEmpty, b.number(0), inverse));
+    if (!lse.base)
+      continue;
+    Value value = b.addf(b.mulf(state.max[i], b.number(ln2)), math::LogOp::create(b, b.loc, total));
+    Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0);
+    b.when(b.both(isFirst, b.isLower(rows[i].number, shape.rows)), [&] {
+      Pointer place = b.shift(b.shift(lse, b.mul(number, shape.rows)), b.to64(rows[i].number));
+      b.store(b.select(isEmpty, b.number(-infinity), value), place);
+    });
+  }
+  return inverses;
+}
