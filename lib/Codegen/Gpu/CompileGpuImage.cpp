@@ -15,6 +15,7 @@
 #include "GpuGemm.h"
 #include "GpuLowering.h"
 #include "Sm80Backward.h"
+#include "Sm90Attention.h"
 #include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Lowering.h"
 
@@ -73,8 +74,11 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
   if (isContraction(kernel))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
-  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
+  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
+    if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
+      return lowerSm90Forward(kernel, forward, *config, target, entries, info);
     return lowerSm80Forward(kernel, forward, target, entries, info);
+  }
   return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries, info);
 }
 

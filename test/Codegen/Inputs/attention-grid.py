@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|few|table|full|long|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|tiles|few|table|full|long|owned|huge both|forward|backward DTYPE...
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
 import itertools
@@ -280,6 +280,21 @@ def small(dtype):
     yield Case(dtype, 1, 2, 1, 37, 140, 16, 16, "rows", "lengths", None, "batches")
 
 
+def tiles(dtype):
+    """Heads of a multiple of 8 numbers, as tensor maps copy them: each function and each mask over several blocks of keys, heads of
+    all widths with nothing else, more blocks of queries than a GPU has multiprocessors."""
+    sizes = itertools.cycle([(1, 4, 2, 200, 333, 64, 64), (2, 2, 1, 257, 300, 128, 128), (1, 2, 2, 130, 400, 96, 96), (1, 2, 1, 70, 530, 40, 72),
+                             (1, 1, 1, 150, 270, 192, 128), (1, 1, 1, 129, 270, 256, 256)])
+    for mod, mask in zip((m for m in MODS if m != "gathered"), itertools.cycle(MASKS[1:] + MASKS[:1])):
+        yield Case(dtype, *next(sizes), mod, mask)
+    for d, dv in [(64, 64), (128, 128), (64, 256), (256, 16), (8, 8), (104, 88)]:
+        yield Case(dtype, 1, 1, 1, 193, 720, d, dv)
+    yield Case(dtype, 1, 1, 1, 60, 352, 128, 128)
+    yield Case(dtype, 2, 12, 3, 1100, 40, 16, 24)
+    yield Case(dtype, 2, 12, 3, 1100, 260, 8, 8, "none", "causal")
+    yield Case(dtype, 2, 4, 2, 300, 300, 64, 64, "all", "window", None, "dropout")
+
+
 def few(dtype):
     """Each place of gradients of captured tensors, masks, shared heads, dropout, rows without keys; two of them in f32."""
     sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 70, 90, 16, 16), (1, 4, 1, 37, 70, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
@@ -339,7 +354,7 @@ def main():
     kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
     for dtype in dtypes:
         seen = set()
-        for case in {"small": small, "few": few, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+        for case in {"small": small, "tiles": tiles, "few": few, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
             if case.name in seen:
                 continue
             seen.add(case.name)

@@ -29,6 +29,8 @@ struct GpuTarget {
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;
 
+  /// Whether warpgroups multiply (wgmma).
+  bool hasWarpgroups() const { return chip == "sm_90a"; }
   /// Whether `name` is that of a chip; "cpu" is not.
   static bool isKnown(StringRef name);
   /// The names, for messages: "sm_80, sm_90a or sm_100a".

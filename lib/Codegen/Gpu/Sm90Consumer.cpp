@@ -1,0 +1,254 @@
+//===- Sm90Consumer.cpp - Who computes attention on wgmma -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Scores of a block of keys are multiplied while the softmax of the block before is summed:
+//
+//   for each block of queries
+//     S = Q · K[0]ᵀ;  P = softmax(S)
+//     for each further block i of keys, those that are masked in part first
+//       begin S = Q · K[i]ᵀ
+//       begin O = O + P · V[i - 1]
+//       wait for S;  K[i] is empty;  S' = softmax(S)       beside O's product
+//       wait for O;  V[i - 1] is empty;  O = O · a;  P = S'
+//     O = O + P · V[last];  O / l by way of shared memory, lse
+//
+// Warpgroups begin products in turns (named barriers 1 and on), so that the softmax of one runs beside
+// the products of the other: who has begun its two lets the next.
+//
+// Loops over masked and over free blocks are two, as what differs between them would be a
+// branch between the begin of a product and its end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ForwardScores.h"
+#include "Sm90Forward.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+static constexpr int64_t warpRows = 16;
+
+namespace {
+class Consumer : Sm90Role {
+public:
+  Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
+  void emit();
+
+private:
+  /// What goes from one block of keys to the next. Weights: of the latest, as a left factor.
+  struct State {
+    Fragment o;
+    ForwardScores::State rows;
+    SmallVector<Value> weights;
+    SmallVector<Value> flat() const;
+  };
+  State unflatten(ValueRange values) const;
+  Value consume(const QueryTile &tile, Value before, Value met);
+  State begin(Value met);
+  State turn(Value turn, Value met, State state, bool masked);
+  State loop(Value from, Value to, Value met, const State &state, bool masked);
+  State addLast(State state, const Stage &stage);
+  void finish(const QueryTile &tile, State state);
+
+  SmallVector<Value> multiplyKeys(const Stage &stage);
+  SmallVector<Value> multiplyValues(const State &state, const Stage &stage);
+  Fragment weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows, SmallVector<Value> &correction, bool masked);
+  void release(Value barrier) {
+    b.when(isFirstLane, [&] { b.arrive(barrier); });
+  }
+  void waitForTurn();
+  void endTurn();
+
+  const Type element;
+  const Layout scoreLayout, outputLayout;
+  Value group, warp, isFirstLane;
+  std::optional<ForwardScores> scores;
+  std::optional<KeySequence> sequence;
+};
+} // namespace
+
+Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
+    : Sm90Role(b, problem), element(problem.op.getQ().getType().getElementType()),
+      scoreLayout(Layout::mmaSums(warpRows, config.blockCols)), outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))),
+      group(group), warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Consumer::State::flat() const {
+  SmallVector<Value> all(o.registers);
+  llvm::append_range(all, rows.max);
+  llvm::append_range(all, rows.sum);
+  llvm::append_range(all, weights);
+  return all;
+}
+
+Consumer::State Consumer::unflatten(ValueRange values) const {
+  auto take = [&](int64_t count) {
+    SmallVector<Value> some(values.take_front(count));
+    values = values.drop_front(count);
+    return some;
+  };
+  State state{{outputLayout, take(outputLayout.numRegisters())}, {}, {}};
+  state.rows.max = take(scoreLayout.rowsOfLane());
+  state.rows.sum = take(scoreLayout.rowsOfLane());
+  state.weights = take(values.size());
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
+  PanelTile all = queries(), keyTile = keys(stage);
+  Value own = b.shiftBytes(all.base, b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  return b.multiply({}, b.factorAlong(own, all.rows, paddedDim(shape)), b.factorAlong(keyTile.base, keyTile.rows, paddedDim(shape)),
+                    config.blockCols, element);
+}
+
+SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &stage) {
+  PanelTile tile = values(stage);
+  return b.multiply(state.o.registers, state.weights, b.factorAcross(tile.base, tile.rows, config.blockCols), paddedValueDim(shape),
+                    element);
+}
+
+/// Warpgroups come in a circle; whose turn it is has a barrier that the one before arrives at.
+void Consumer::waitForTurn() {
+  if (config.inTurns)
+    b.syncNamed(b.add(group, 1), 2 * Sm90Builder::groupThreads);
+}
+
+void Consumer::endTurn() {
+  if (config.inTurns)
+    b.arriveNamed(b.add(b.rem(b.add(group, 1), config.groups), 1), 2 * Sm90Builder::groupThreads);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of keys
+//===----------------------------------------------------------------------===//
+
+/// Weights of the turn-th block from its products.
+Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows, SmallVector<Value> &correction,
+                             bool masked) {
+  Fragment s{scoreLayout, std::move(sums)};
+  Value firstCol = b.mul(sequence->at(turn), config.blockCols);
+  if (masked || scores->alwaysModifies())
+    s = scores->modify(s, firstCol, masked);
+  return scores->weigh(scores->softmax(s, rows, correction), firstCol);
+}
+
+/// The first block, with nothing to sum yet.
+Consumer::State Consumer::begin(Value met) {
+  State state{{outputLayout, SmallVector<Value>(outputLayout.numRegisters(), b.number(0))}, scores->start(), {}};
+  Stage stage = stageOf(met);
+  b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
+  SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage)), correction;
+  release(barrier(Sm90Places::KeysEmpty, stage));
+  state.weights = toFactor(b, weightsOf(sums, b.i32(0), state.rows, correction, scores->canBeMasked()), element);
+  return state;
+}
+
+Consumer::State Consumer::turn(Value turn, Value met, State state, bool masked) {
+  Value number = b.add(met, turn);
+  Stage stage = stageOf(number), before = stageOf(b.sub(number, b.i32(1)));
+  b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
+  waitForTurn();
+  SmallVector<Value> sums = multiplyKeys(stage), correction;
+  b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);
+  state.o.registers = multiplyValues(state, before);
+  endTurn();
+  sums = b.waitForSums(sums, 1);
+  release(barrier(Sm90Places::KeysEmpty, stage));
+  Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
+  state.o.registers = b.waitForSums(state.o.registers);
+  release(barrier(Sm90Places::ValuesEmpty, before));
+  for (auto [reg, x] : llvm::enumerate(state.o.registers))
+    x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
+  state.weights = toFactor(b, weights, element);
+  return state;
+}
+
+Consumer::State Consumer::loop(Value from, Value to, Value met, const State &state, bool masked) {
+  return unflatten(b.loop(from, to, 1, state.flat(), [&](Value number, ValueRange carried) {
+    return turn(number, met, unflatten(carried), masked).flat();
+  }));
+}
+
+Consumer::State Consumer::addLast(State state, const Stage &stage) {
+  b.wait(barrier(Sm90Places::ValuesFull, stage), stage.parity);
+  state.o.registers = b.waitForSums(multiplyValues(state, stage));
+  release(barrier(Sm90Places::ValuesEmpty, stage));
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of queries
+//===----------------------------------------------------------------------===//
+
+/// O / l of a warp's rows through shared memory; where that is Q's, Q is empty when it has been read.
+void Consumer::finish(const QueryTile &tile, State state) {
+  SmallVector<Value> inverses = scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
+  if (!problem.hasOutput) {
+    if (!config.ownOutput)
+      release(barrier(Sm90Places::QueriesEmpty));
+    return;
+  }
+  auto syncWarp = [&] { NVVM::SyncWarpOp::create(b, b.loc, b.i32(-1)); };
+  if (config.ownOutput) {
+    b.when(isFirstLane, [&] { b.waitForStores(0, /*sourceOnly=*/true); });
+    syncWarp();
+  }
+  Value row = b.add(b.mul(group, Sm90Builder::groupRows), b.mul(warp, warpRows));
+  PanelTile own{b.shiftBytes(b.sharedAt(problem.places.output), b.mul(row, Sm90Builder::panelBytes)), config.blockRows()};
+  storeFragment(b, state.o, inverses, element, own);
+  b.fenceAsync();
+  syncWarp();
+  b.when(isFirstLane, [&] {
+    storeTile(b, own, b.tensorMap(3), b.add(tile.firstRow, row), tile.number, shape.valueDim);
+    b.commitStores();
+    if (!config.ownOutput) {
+      b.waitForStores(0, /*sourceOnly=*/true);
+      b.arrive(barrier(Sm90Places::QueriesEmpty));
+    }
+  });
+}
+
+Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
+  scores.emplace(b, problem.op, shape, scoreLayout, tile.head);
+  Value row = b.add(b.mul(group, Sm90Builder::groupRows), b.add(b.mul(warp, warpRows), b.rowOfLane()));
+  scores->placeRows(b.add(tile.firstRow, row));
+  sequence.emplace(b, problem, scores->mask, tile);
+  b.wait(barrier(Sm90Places::QueriesFull), b.rem(before, 2));
+  State state = begin(met);
+  Value from = b.i32(1);
+  if (scores->canBeMasked()) {
+    state = loop(from, sequence->maskedCount, met, state, /*masked=*/true);
+    from = b.max(from, sequence->maskedCount);
+  }
+  state = loop(from, sequence->count, met, state, /*masked=*/false);
+  if (config.ownOutput)
+    release(barrier(Sm90Places::QueriesEmpty));
+  Value behind = b.add(met, sequence->count);
+  finish(tile, addLast(std::move(state), stageOf(b.sub(behind, b.i32(1)))));
+  return behind;
+}
+
+void Consumer::emit() {
+  if (config.inTurns)
+    b.when(b.isEqual(group, config.groups - 1), [&] { endTurn(); });
+  forEachTile([&](const QueryTile &tile, Value before, Value met) { return consume(tile, before, met); });
+  if (config.inTurns)
+    b.when(b.isEqual(group, 0), [&] { waitForTurn(); });
+  if (problem.hasOutput)
+    b.when(isFirstLane, [&] { b.waitForStores(0, /*sourceOnly=*/true); });
+}
+
+void attention::emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group) { Consumer(b, problem, group).emit(); }

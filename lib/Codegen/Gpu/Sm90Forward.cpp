@@ -1,0 +1,192 @@
+//===- Sm90Forward.cpp - Attention on wgmma ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A block of threads per multiprocessor goes through blocks of queries. One of its warpgroups copies
+// (Sm90Producer.cpp), two or three of 64 rows each compute (Sm90Consumer.cpp).
+//
+// Blocks of queries come in rounds, one for each block of threads, by falling work: of the heads
+// whose keys and values fit into the second-level cache together, first all of the last rows, which
+// see most under a causal mask. Every other round goes backwards through the blocks of threads, so
+// that what the sums of work differ by is less than one block of queries. That order is fixed
+// when the kernel is compiled: a counter that all blocks of threads take the next one from would need
+// memory that somebody sets to 0 before each launch, and would lose by that what it wins.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Forward.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+/// Of the second-level cache, for keys and values of heads that are gone through together.
+static constexpr int64_t cacheBytes = INT64_C(32) << 20;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) {
+  int64_t outputBytes = tileBytes(config.blockRows(), shape.valueDim);
+  queryBytes = tileBytes(config.blockRows(), shape.dim);
+  keyBytes = tileBytes(config.blockCols, shape.dim);
+  valueBytes = tileBytes(config.blockCols, shape.valueDim);
+  keys = config.ownOutput ? queryBytes : std::max(queryBytes, outputBytes);
+  values = keys + stages * keyBytes;
+  output = config.ownOutput ? values + stages * valueBytes : 0;
+  barriers = values + stages * valueBytes + (config.ownOutput ? outputBytes : 0);
+}
+
+PanelTile Sm90Role::keys(const Stage &stage) {
+  const Sm90Places &places = problem.places;
+  return {b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, places.keyBytes)), config.blockCols};
+}
+
+PanelTile Sm90Role::values(const Stage &stage) {
+  const Sm90Places &places = problem.places;
+  return {b.shiftBytes(b.sharedAt(places.values), b.mul(stage.index, places.valueBytes)), config.blockCols};
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of queries
+//===----------------------------------------------------------------------===//
+
+/// How many kv heads are gone through together: a divisor of all.
+static int64_t headsTogether(const Sm90Problem &problem) {
+  const Shape &shape = problem.shape;
+  int64_t all = shape.batch * shape.kvHeads, bytes = shape.cols * (shape.dim + shape.valueDim) * 2;
+  if (problem.op.getMaskMod().empty())
+    return 1; // equal work: neighbours share keys
+  int64_t most = std::max<int64_t>(cacheBytes / bytes, 1), together = 1;
+  for (int64_t i = 1; i <= std::min(most, all); ++i)
+    if (all % i == 0)
+      together = i;
+  return together;
+}
+
+QueryTile Sm90Role::tileAt(Value number) {
+  int64_t rowBlocks = problem.rowBlocks(), perBlock = headsTogether(problem) * shape.group;
+  Value section = b.div(number, rowBlocks * perBlock), within = b.rem(number, rowBlocks * perBlock);
+  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.div(within, perBlock));
+  // Query heads that share keys are neighbours.
+  Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)), own = b.rem(head, shape.heads);
+  QueryTile tile;
+  tile.number = head;
+  tile.kvNumber = b.div(head, shape.group);
+  tile.head = {b.to64(b.div(head, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
+  tile.firstRow = b.mul(rowBlock, config.blockRows());
+  tile.endRow = b.min(b.add(tile.firstRow, config.blockRows()), b.i32(shape.rows));
+  return tile;
+}
+
+void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body) {
+  int64_t blocks = problem.blocks, full = problem.numTiles() / blocks, rest = problem.numTiles() % blocks;
+  Value block = b.block(), backwards = b.sub(b.i32(blocks - 1), block);
+  Value rounds = b.i32(full);
+  if (rest)
+    rounds = b.select(b.isLower(full % 2 ? backwards : block, rest), b.i32(full + 1), rounds);
+  b.loop(b.i32(0), rounds, 1, b.i32(0), [&](Value round, ValueRange met) -> CodeBuilder::Carried {
+    Value place = b.select(b.isEqual(b.rem(round, 2), 0), block, backwards);
+    return {body(tileAt(b.add(b.mul(round, blocks), place)), round, met[0])};
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of keys
+//===----------------------------------------------------------------------===//
+
+KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask, const QueryTile &tile)
+    : count(b.i32(0)), b(b), last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
+  SmallVector<std::pair<Value, Value>> free;
+  for (const TileRange &range : problem.ranges) {
+    auto all = emitBounds(b, range, mask.function, mask.unit, tile.head, b.to64(tile.firstRow), b.to64(tile.endRow));
+    for (Value &bound : all)
+      bound = b.to32(bound);
+    runs.push_back({all[0], all[1]});
+    runs.push_back({all[2], all[3]});
+    free.push_back({all[1], all[2]});
+  }
+  auto addUp = [&](ArrayRef<std::pair<Value, Value>> some) {
+    for (auto [begin, end] : some)
+      count = b.add(count, b.max(b.sub(end, begin), b.i32(0)));
+  };
+  addUp(runs);
+  maskedCount = count;
+  addUp(free);
+  runs.append(free);
+  isEmpty = b.isEqual(count, 0);
+  count = b.max(count, b.i32(1));
+}
+
+Value KeySequence::at(Value turn) const {
+  Value block, left = turn;
+  for (auto [begin, end] : runs) {
+    Value here = b.add(begin, left), isBefore = b.isLower(left, 0);
+    block = block ? b.select(isBefore, block, here) : here;
+    left = b.sub(left, b.max(b.sub(end, begin), b.i32(0)));
+  }
+  return block ? b.select(isEmpty, b.i32(last), block) : b.i32(last);
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+static void initBarriers(Sm90Builder &b, const Sm90Problem &problem) {
+  int64_t warps = problem.config.groups * Sm90Builder::groupThreads / 32;
+  b.when(b.isEqual(b.thread(), 0), [&] {
+    auto init = [&](int64_t which, int64_t count) {
+      b.initBarrier(b.sharedAt(problem.places.barriers + which * Sm90Builder::barrierBytes), count);
+    };
+    init(Sm90Places::QueriesFull, 1);
+    init(Sm90Places::QueriesEmpty, warps);
+    for (int64_t i = 0; i < Sm90Places::stages; ++i) {
+      init(Sm90Places::KeysFull + i, 1);
+      init(Sm90Places::KeysEmpty + i, warps);
+      init(Sm90Places::ValuesFull + i, 1);
+      init(Sm90Places::ValuesEmpty + i, warps);
+    }
+    b.fenceBarriers();
+  });
+  b.barrier();
+}
+
+static void emitRoles(Sm90Builder &b, const Sm90Problem &problem) {
+  int64_t groups = problem.config.groups;
+  Value group = b.warpgroup();
+  initBarriers(b, problem);
+  b.when(
+      b.isEqual(group, 0),
+      [&] {
+        giveRegisters(b, groups);
+        b.when(b.isEqual(b.uniform(b.warp()), 0), [&] { b.when(b.isElected(), [&] { emitProducer(b, problem); }); });
+      },
+      [&] {
+        takeRegisters(b, groups);
+        emitConsumer(b, problem, b.sub(group, b.i32(1)));
+      });
+}
+
+LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config, const GpuTarget &target,
+                                          ModuleOp entries, GpuKernel &info) {
+  Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  Sm90Problem problem{config, shape, op, kernel, 1, false, AttentionTiles(op).getKeyTiles(config.blockCols), Sm90Places(config, shape)};
+  problem.blocks = std::min(problem.numTiles(), target.multiprocessors);
+  GpuLaunch launch{info.info.name, problem.blocks, config.threads(), problem.places.bytes(), {}};
+  launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()), mapOfHeads(kernel, op.getK(), config.blockCols),
+                 mapOfHeads(kernel, op.getV(), config.blockCols)};
+  if (std::optional<GpuTensorMap> output = mapOfResult(kernel, op.getO(), 16)) {
+    problem.hasOutput = true;
+    launch.maps.push_back(*output);
+  }
+  Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
+  b.enter(entries, kernel, launch.symbol, 1, /*scratch=*/false, launch.maps.size());
+  emitRoles(b, problem);
+  b.leave();
+  info.launches.push_back(std::move(launch));
+  return success();
+}

@@ -1,0 +1,72 @@
+//===- Sm90Plan.cpp - How attention is cut on sm_90a ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A table by head dimension, the first row that is wide enough and that the model lets pass.
+// Registers of a thread that consumes:
+//
+//   blockCols / 2       scores of the block that is multiplied
+//   blockCols / 4       weights of the block before
+//   valueDim / 2        O
+//   24                  addresses, counters, max and sum of two rows
+//   24                  what functions of scores keep, where there are some
+//
+// Shared memory: Q, two buffers of K and two of V, O where it fits beside them, barriers. ptxas
+// says what it really takes: test/Codegen/Gpu/Inputs/ptxas-sm90a.txt.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Forward.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+
+namespace {
+struct Row {
+  int64_t dim; ///< the larger head dimension, at most
+  Sm90Config config;
+};
+} // namespace
+
+// groups, blockCols, inTurns
+static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},  {128, {2, 176, true}}, {128, {2, 128, true}},
+                              {192, {2, 112, false}}, {192, {2, 96, false}}, {256, {2, 80, false}}, {256, {2, 64, false}}};
+
+Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape, bool hasFunctions) {
+  int64_t registers = c.blockCols / 2 + c.blockCols / 4 + paddedValueDim(shape) / 2 + 24 + (hasFunctions ? 24 : 0);
+  return {registers, Sm90Places(c, shape).bytes()};
+}
+
+/// Whether it fits; O has memory of its own if it can.
+static bool makeFit(Sm90Config &config, const Shape &shape, bool hasFunctions, const GpuTarget &target) {
+  for (bool own : {true, false}) {
+    config.ownOutput = own;
+    Sm80Needs needs = sm90ForwardNeeds(config, shape, hasFunctions);
+    if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
+      return true;
+  }
+  return false;
+}
+
+std::optional<Sm90Config> attention::chooseSm90Forward(AttentionOp op, const GpuTarget &target) {
+  RankedTensorType q = op.getQ().getType(), k = op.getK().getType(), v = op.getV().getType();
+  if (!target.hasWarpgroups() || !hasTensorMap(q) || !hasTensorMap(k) || !hasTensorMap(v) || !hasTensorMap(op.getO().getType()))
+    return std::nullopt;
+  Shape shape = getShape(q, k, v);
+  bool hasFunctions = !op.getScoreMod().empty() || !op.getMaskMod().empty() || !op.getWeightMod().empty();
+  for (const Row &row : forward) {
+    Sm90Config config = row.config;
+    if (std::max(shape.dim, shape.valueDim) > row.dim)
+      continue;
+    if (shape.rows <= Sm90Builder::groupRows)
+      config.groups = 1;
+    config.inTurns &= config.groups > 1;
+    config.blockCols = std::min<int64_t>(config.blockCols, llvm::alignTo(shape.cols, 16));
+    if (makeFit(config, shape, hasFunctions, target))
+      return config;
+  }
+  return std::nullopt;
+}
