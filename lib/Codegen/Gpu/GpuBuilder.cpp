@@ -111,6 +111,7 @@ Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Ty
 //===----------------------------------------------------------------------===//
 
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
+void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
 Value GpuBuilder::exchange(Value value, int64_t bits) {
   return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(bits), i32(31), NVVM::ShflKind::bfly, UnitAttr());

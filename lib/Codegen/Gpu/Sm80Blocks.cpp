@@ -62,7 +62,7 @@ GlobalRows attention::slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, 
   return {b.shift(tensor, b.mul(number, rows * cols)), rows, cols};
 }
 
-void attention::storeRows(Sm80Tiles &b, const Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
+void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
                           const GlobalRows &to) {
   Value own = b.colOfLane();
   const Layout &layout = fragment.layout;

@@ -41,7 +41,7 @@ tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
 
 /// Writes the rows of a fragment, times a factor each, to a matrix: those that exist. `numbers`: of the rows of this lane.
-void storeRows(tile::Sm80Tiles &b, const tile::Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
+void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
                const tile::GlobalRows &to);
 
 } // namespace mlir::fsdp::attention

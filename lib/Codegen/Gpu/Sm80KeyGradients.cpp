@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm80Backward.h"
+#include "KeyScores.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -33,15 +33,10 @@ namespace {
 class KeyGradients {
 public:
   KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV)
-      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel),
-        captures(problem.captures), wantsK(wantsK), wantsV(wantsV),
-        ranges(AttentionTiles(op).getRowTiles(config.blockCols)),
-        scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
+      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel), wantsK(wantsK),
+        wantsV(wantsV), scores(b, problem, config.blockRows(), config.warpRows(), config.blockCols, wantsK),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
-        valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {
-    if (wantsK)
-      perColumn = captures.of(Dependence::Column);
-  }
+        valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
   void emit();
 
 private:
@@ -49,17 +44,13 @@ private:
     Fragment dk, dv;
     SmallVector<Value> columns; ///< of what each key of this lane contributes
   };
-  bool wholeRows() const { return shape.rows % config.blockCols == 0; }
   void placeUnit();
   void placeTiles();
   void placeHead(Value group);
   void fetch(Value turn);
   Value numbersAt(Value base, Value turn);
-  Query queryAt(Value firstRow, int64_t at, Value turn, bool masked);
-  /// (f·P)ᵀ and dSᵀ, one behind the other, then the sums of columns.
-  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked,
-                                 SmallVector<Value> columns);
-  void storeColumns(ArrayRef<Value> columns);
+  Value normAt(Value base, Value turn, int64_t at);
+  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked, ArrayRef<Value> columns);
   Sums turn(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
@@ -71,22 +62,14 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   func::FuncOp kernel;
-  const Sm80Captures &captures;
   bool wantsK, wantsV;
-  SmallVector<const Sm80Contribution *> perColumn; ///< empty where dS is not known
-  SmallVector<TileRange> ranges;
-  Layout scoreLayout, keyLayout, valueLayout;
+  KeyScores scores;
+  Layout keyLayout, valueLayout;
 
-  Head head;
-  Value firstKey, kvHead, batch;
   GlobalRows qRows, doutRows, kRows, vRows;
   Pointer lse, delta; ///< of the head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
-  SmallVector<Value> numbers;
-  SmallVector<Key> keys;
-  std::optional<ScoreGradients> functions;
-  std::optional<BlockSequence> blocks;
 };
 } // namespace
 
@@ -95,16 +78,10 @@ private:
 //===----------------------------------------------------------------------===//
 
 void KeyGradients::placeUnit() {
-  int64_t keyBlocks = llvm::divideCeil(shape.cols, config.blockRows());
-  Value unit = b.block(), number = b.div(unit, keyBlocks);
-  firstKey = b.mul(b.rem(unit, keyBlocks), config.blockRows());
-  batch = b.to64(b.div(number, shape.kvHeads));
-  kvHead = b.to64(b.rem(number, shape.kvHeads));
-  kRows = slabOf(b, b.binding(op.getK()), batch, kvHead, shape.kvHeads, shape.cols, shape.dim);
-  vRows = slabOf(b, b.binding(op.getV()), batch, kvHead, shape.kvHeads, shape.cols, shape.valueDim);
-  Value first = b.add(b.add(firstKey, b.mul(b.warp(), config.warpRows())), b.rowOfLane());
-  for (int64_t i = 0; i < scoreLayout.rowsOfLane(); ++i)
-    numbers.push_back(b.add(first, 8 * i));
+  scores.placeBlock(b.div(b.block(), scores.keyBlocks()), b.rem(b.block(), scores.keyBlocks()));
+  scores.placeLane(b.warp());
+  kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim);
+  vRows = slabOf(b, b.binding(op.getV()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
 }
 
 void KeyGradients::placeTiles() {
@@ -123,18 +100,13 @@ void KeyGradients::placeTiles() {
 }
 
 void KeyGradients::placeHead(Value group) {
-  head = {batch, b.add(b.mul(kvHead, shape.group), b.to64(group)), kvHead};
-  qRows = slabOf(b, b.binding(op.getQ()), batch, head.head, shape.heads, shape.rows, shape.dim);
-  doutRows = slabOf(b, b.binding(op.getDout()), batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Value number = b.mul(b.add(b.mul(batch, shape.heads), head.head), shape.rows);
+  scores.placeHead(group);
+  const Head &head = scores.head;
+  qRows = slabOf(b, b.binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
+  doutRows = slabOf(b, b.binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Value number = b.mul(scores.headNumber(), plan.rowStride);
   lse = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.lse));
   delta = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.delta));
-  functions.emplace(b, op, shape, head);
-  Value last = b.min(b.add(firstKey, config.blockRows()), b.i32(shape.cols));
-  blocks.emplace(b, ranges, functions->mask, head, firstKey, last);
-  keys.clear();
-  for (Value key : numbers)
-    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), Value()));
 }
 
 Value KeyGradients::numbersAt(Value base, Value turn) {
@@ -143,9 +115,10 @@ Value KeyGradients::numbersAt(Value base, Value turn) {
 
 void KeyGradients::fetch(Value turn) {
   int64_t rows = config.blockCols;
-  Value first = b.mul(blocks->at(turn), rows);
-  b.copyAsync(stageOf(b, qTile, rows, turn), qRows, first, rows, wholeRows());
-  b.copyAsync(stageOf(b, doutTile, rows, turn), doutRows, first, rows, wholeRows());
+  bool whole = scores.wholeRows();
+  Value first = b.mul(scores.blocks->at(turn), rows);
+  b.copyAsync(stageOf(b, qTile, rows, turn), qRows, first, rows, whole);
+  b.copyAsync(stageOf(b, doutTile, rows, turn), doutRows, first, rows, whole);
   b.copyWordsAsync(numbersAt(lseTile, turn), lse, first, rows, shape.rows);
   b.copyWordsAsync(numbersAt(deltaTile, turn), delta, first, rows, shape.rows);
 }
@@ -154,80 +127,44 @@ void KeyGradients::fetch(Value turn) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-Query KeyGradients::queryAt(Value firstRow, int64_t at, Value turn, bool masked) {
-  Value offset = b.mul(b.colOfLane(), 4), row = b.add(b.add(firstRow, b.colOfLane()), at);
-  auto of = [&](Value base) -> Value {
-    return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(b.shiftBytes(numbersAt(base, turn), offset), at * 4));
-  };
-  bool checks = masked && !wholeRows();
-  return functions->query(checks ? b.min(row, b.i32(shape.rows - 1)) : row, checks ? b.isLower(row, shape.rows) : Value(),
-                          of(lseTile), of(deltaTile));
+Value KeyGradients::normAt(Value base, Value turn, int64_t at) {
+  Value own = b.shiftBytes(numbersAt(base, turn), b.mul(b.colOfLane(), 4));
+  return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, at * 4));
 }
 
-SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value firstRow, Value turn, bool masked,
-                                             SmallVector<Value> columns) {
-  int64_t count = scoreLayout.numRegisters();
-  SmallVector<std::optional<Query>> queries(scoreLayout.numCols());
-  SmallVector<Value> all(wantsK ? 2 * count : count);
-  for (int64_t reg = 0; reg < count; ++reg) {
-    int64_t at = scoreLayout.place(reg).second;
-    if (!queries[at])
-      queries[at] = queryAt(firstRow, at, turn, masked);
-    Value cotangent = wantsK ? dp.registers[reg] : Value();
-    int64_t row = scoreLayout.rowOf(reg);
-    auto contribute = [&](ValueAt at, const Site &, FragmentFunction::Values &, Value keep) {
-      for (auto [i, c] : llvm::enumerate(perColumn)) {
-        Value &sum = columns[i * scoreLayout.rowsOfLane() + row];
-        sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
-      }
-    };
-    auto [mixed, ds] = functions->emit(s.registers[reg], cotangent, *queries[at], keys[row], masked, contribute);
-    all[reg] = mixed;
-    if (wantsK)
-      all[count + reg] = ds;
-  }
-  llvm::append_range(all, columns);
-  return all;
-}
-
-/// Sums of each key over the queries of the head, to scratch.
-void KeyGradients::storeColumns(ArrayRef<Value> columns) {
-  int64_t rows = scoreLayout.rowsOfLane();
-  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(b.add(b.mul(batch, shape.heads), head.head), shape.cols);
-  for (auto [i, c] : llvm::enumerate(perColumn))
-    for (int64_t row = 0; row < rows; ++row) {
-      Value sum = b.overQuad(columns[i * rows + row], [&](Value x, Value y) { return b.addf(x, y); });
-      b.when(b.both(isFirst, b.isLower(numbers[row], shape.cols)),
-             [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
-    }
+SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked, ArrayRef<Value> columns) {
+  auto of = [&](Value base) { return [this, base, turn](int64_t at) { return normAt(base, turn, at); }; };
+  ArrayRef<Value> cotangents = wantsK ? ArrayRef(dp.registers) : ArrayRef<Value>();
+  Value firstRow = b.mul(scores.blocks->at(turn), config.blockCols);
+  return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked, columns);
 }
 
 KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
-  Value block = blocks->at(number), firstRow = b.mul(block, config.blockCols), next = b.add(number, 1);
+  Value next = b.add(number, 1);
   b.waitForCopies(0);
   b.barrier();
-  b.when(b.isLess(next, blocks->count), [&] { fetch(next); });
+  b.when(b.isLess(next, scores.blocks->count), [&] { fetch(next); });
   b.commit();
   SharedTile q = stageOf(b, qTile, config.blockCols, number), dout = stageOf(b, doutTile, config.blockCols, number);
-  Fragment none = b.fill(scoreLayout, b.number(0)), dp = none;
+  Fragment none = b.fill(scores.layout, b.number(0)), dp = none;
   Fragment s = b.multiplyRows(none, rowsOfWarp(b, kTile, config.warpRows()), q, Sm80Tiles::paddedCols(shape.dim));
   if (wantsK)
     dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout, Sm80Tiles::paddedCols(shape.valueDim));
   SmallVector<Value> both;
-  if (op.getMaskMod().empty() && wholeRows()) {
-    both = gradientsOf(s, dp, firstRow, number, false, sums.columns);
+  if (!scores.isEverMasked()) {
+    both = gradientsOf(s, dp, number, false, sums.columns);
   } else {
     SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1) + sums.columns.size(), b.getF32Type());
     both = b.choose(
-        blocks->isFree(block), types, [&] { return gradientsOf(s, dp, firstRow, number, false, sums.columns); },
-        [&] { return gradientsOf(s, dp, firstRow, number, true, sums.columns); });
+        scores.blocks->isFree(scores.blocks->at(number)), types, [&] { return gradientsOf(s, dp, number, false, sums.columns); },
+        [&] { return gradientsOf(s, dp, number, true, sums.columns); });
   }
   sums.columns.assign(both.end() - sums.columns.size(), both.end());
   ArrayRef<Value> all = ArrayRef(both).drop_back(sums.columns.size());
   if (wantsV)
-    sums.dv = b.multiplyAcross(sums.dv, {scoreLayout, llvm::to_vector(all.take_front(s.registers.size()))}, dout);
+    sums.dv = b.multiplyAcross(sums.dv, {scores.layout, llvm::to_vector(all.take_front(s.registers.size()))}, dout);
   if (wantsK)
-    sums.dk = b.multiplyAcross(sums.dk, {scoreLayout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
+    sums.dk = b.multiplyAcross(sums.dk, {scores.layout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
   return sums;
 }
 
@@ -262,12 +199,12 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   Value zero = b.i32(0);
   if (shape.group > 1)
     b.barrier(); // all warps have left the buffers of the head before
-  b.when(b.isLess(zero, blocks->count), [&] { fetch(zero); });
+  b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();
-  sums.columns.assign(perColumn.size() * scoreLayout.rowsOfLane(), b.number(0));
-  sums = sumsOf(b.loop(zero, blocks->count, 1, flat(sums),
+  sums.columns = scores.emptyColumns();
+  sums = sumsOf(b.loop(zero, scores.blocks->count, 1, flat(sums),
                        [&](Value number, ValueRange state) { return flat(turn(number, sumsOf(state))); }));
-  storeColumns(sums.columns);
+  scores.storeColumns(sums.columns);
   sums.columns.clear();
   return sums;
 }
@@ -276,8 +213,8 @@ void KeyGradients::emit() {
   placeUnit();
   placeTiles();
   bool whole = shape.cols % config.blockRows() == 0;
-  b.copyAsync(kTile, kRows, firstKey, config.blockRows(), whole);
-  b.copyAsync(vTile, vRows, firstKey, config.blockRows(), whole);
+  b.copyAsync(kTile, kRows, scores.firstKey, config.blockRows(), whole);
+  b.copyAsync(vTile, vRows, scores.firstKey, config.blockRows(), whole);
   b.commit();
   Sums none{b.fill(keyLayout, b.number(0)), b.fill(valueLayout, b.number(0)), {}};
   Value zero = b.i32(0);
@@ -286,11 +223,12 @@ void KeyGradients::emit() {
                                    return flat(emitHead(group, sumsOf(state)));
                                  }));
   b.waitForCopies(0);
+  ArrayRef<Value> numbers = scores.numbers;
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())), one(numbers.size());
   if (Pointer out = b.destination(kernel, op.getDk()); wantsK && out.base)
-    storeRows(b, sums.dk, numbers, scale, slabOf(b, out, batch, kvHead, shape.kvHeads, shape.cols, shape.dim));
+    storeRows(b, sums.dk, numbers, scale, slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim));
   if (Pointer out = b.destination(kernel, op.getDv()); wantsV && out.base)
-    storeRows(b, sums.dv, numbers, one, slabOf(b, out, batch, kvHead, shape.kvHeads, shape.cols, shape.valueDim));
+    storeRows(b, sums.dv, numbers, one, slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim));
 }
 
 void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV) {

@@ -59,6 +59,8 @@ public:
 
   //===--- Threads ---------------------------------------------------------===//
   void barrier();
+  /// Of the lanes of a warp.
+  void syncWarp();
   /// What the lane with these bits of its number turned over has.
   Value exchange(Value value, int64_t bits);
   /// Over the four lanes that hold a row.

@@ -1,0 +1,92 @@
+//===- KeyScores.cpp - Gradients of scores with keys as rows ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "KeyScores.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t warpKeys, int64_t blockQueries, bool wantsK)
+    : blockKeys(blockKeys), blockQueries(blockQueries), layout(Layout::mmaSums(warpKeys, blockQueries)), b(b), shape(problem.shape),
+      op(problem.op), captures(problem.captures), ranges(AttentionTiles(op).getRowTiles(blockQueries)) {
+  if (wantsK)
+    perColumn = captures.of(Dependence::Column);
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+void KeyScores::placeBlock(Value number, Value block) {
+  firstKey = b.mul(block, blockKeys);
+  batch = b.to64(b.div(number, shape.kvHeads));
+  kvHead = b.to64(b.rem(number, shape.kvHeads));
+}
+
+void KeyScores::placeLane(Value warp) {
+  Value first = b.add(b.add(firstKey, b.mul(warp, layout.numRows())), b.rowOfLane());
+  for (int64_t i = 0; i < layout.rowsOfLane(); ++i)
+    numbers.push_back(b.add(first, 8 * i));
+}
+
+void KeyScores::placeHead(Value group) {
+  head = {batch, b.add(b.mul(kvHead, shape.group), b.to64(group)), kvHead};
+  functions.emplace(b, op, shape, head);
+  Value last = b.min(b.add(firstKey, blockKeys), b.i32(shape.cols));
+  blocks.emplace(b, ranges, functions->mask, head, firstKey, last);
+  keys.clear();
+  for (Value key : numbers)
+    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), Value()));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+Query KeyScores::queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked) {
+  Value row = b.add(b.add(firstRow, b.colOfLane()), at);
+  bool checks = masked && !wholeRows();
+  return functions->query(checks ? b.min(row, b.i32(shape.rows - 1)) : row, checks ? b.isLower(row, shape.rows) : Value(), lse(at),
+                          delta(at));
+}
+
+SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse, Norm delta, bool masked,
+                                   ArrayRef<Value> columns) {
+  int64_t count = layout.numRegisters();
+  bool wantsK = !dp.empty();
+  SmallVector<std::optional<Query>> queries(layout.numCols());
+  SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns);
+  for (int64_t reg = 0; reg < count; ++reg) {
+    int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
+    if (!queries[at])
+      queries[at] = queryAt(firstRow, at, lse, delta, masked);
+    auto contribute = [&](ValueAt at, const Site &, FragmentFunction::Values &, Value keep) {
+      for (auto [i, c] : llvm::enumerate(perColumn)) {
+        Value &sum = sums[i * layout.rowsOfLane() + row];
+        sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
+      }
+    };
+    auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row], masked, contribute);
+    all[reg] = mixed;
+    if (wantsK)
+      all[count + reg] = ds;
+  }
+  llvm::append_range(all, sums);
+  return all;
+}
+
+void KeyScores::storeColumns(ArrayRef<Value> columns) {
+  int64_t rows = layout.rowsOfLane();
+  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(headNumber(), shape.cols);
+  for (auto [i, c] : llvm::enumerate(perColumn))
+    for (int64_t row = 0; row < rows; ++row) {
+      Value sum = b.overQuad(columns[i * rows + row], [&](Value x, Value y) { return b.addf(x, y); });
+      b.when(b.both(isFirst, b.isLower(numbers[row], shape.cols)),
+             [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
+    }
+}
