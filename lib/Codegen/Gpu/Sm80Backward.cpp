@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm80Backward.h"
+#include "Sm90Backward.h"
 #include "fsdp/Codegen/Lowering.h"
 
 using namespace mlir;
@@ -36,18 +36,24 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
 }
 
 /// Rows of this block, twice those of the other side, of both tensors.
-static int64_t tileBytes(const Sm80Config &c, const Shape &shape, Type element) {
+static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));
 }
 
 Sm80Needs attention::queryNeeds(const Sm80Config &c, const Shape &shape, Type element) {
-  return {otherRegisters(c, element) + c.rowPieces * Sm80Tiles::paddedCols(shape.dim) / 2, tileBytes(c, shape, element)};
+  return {otherRegisters(c, element) + c.rowPieces * Sm80Tiles::paddedCols(shape.dim) / 2, bytesOfTiles(c, shape, element)};
 }
 
 Sm80Needs attention::keyNeeds(const Sm80Config &c, const Shape &shape, Type element, bool wantsK, bool wantsV) {
   int64_t sums = (wantsK ? Sm80Tiles::paddedCols(shape.dim) : 0) + (wantsV ? Sm80Tiles::paddedCols(shape.valueDim) : 0);
-  return {otherRegisters(c, element) + c.rowPieces * sums / 2, tileBytes(c, shape, element) + 4 * c.blockCols * 4};
+  return {otherRegisters(c, element) + c.rowPieces * sums / 2, bytesOfTiles(c, shape, element) + 4 * c.blockCols * 4};
+}
+
+void Sm80Backward::placeNorms(const Shape &shape, int64_t stride) {
+  rowStride = stride;
+  delta = shape.batch * shape.heads * rowStride;
+  scratchBytes = 2 * delta * 4;
 }
 
 std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type element, const GpuTarget &target) {
@@ -63,7 +69,7 @@ std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type e
   };
   if (!queries)
     return std::nullopt;
-  Sm80Backward plan{*queries, {}};
+  Sm80Backward plan{*queries, {}, {}};
   if (auto both = keys(true, true)) {
     plan.keys = {*both};
   } else {
@@ -72,9 +78,68 @@ std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type e
       return std::nullopt;
     plan.keys = {*forK, *forV};
   }
-  plan.delta = shape.batch * shape.heads * shape.rows;
-  plan.scratchBytes = 2 * plan.delta * 4;
+  plan.placeNorms(shape, shape.rows);
   return plan;
+}
+
+namespace {
+/// The launches of a kernel, one after the other.
+class BackwardLaunches {
+public:
+  BackwardLaunches(const Sm80Problem &problem, ModuleOp entries, GpuKernel &info)
+      : problem(problem), plan(problem.plan), shape(problem.shape), op(problem.op), captures(problem.captures),
+        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries), info(info) {}
+
+  void queries(bool tables);
+  void keys();
+  /// A kernel of Sm80Captures.
+  void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
+    launch(Sm80Captures::threads, 1, blocks, 0, [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
+  }
+
+private:
+  std::string nextSymbol() const {
+    return info.info.name + (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
+  }
+  void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit);
+
+  const Sm80Problem &problem;
+  const Sm80Backward &plan;
+  const Shape &shape;
+  AttentionGradOp op;
+  const Sm80Captures &captures;
+  Type element;
+  ModuleOp entries;
+  GpuKernel &info;
+};
+} // namespace
+
+void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
+  if (!units)
+    return;
+  std::string symbol = nextSymbol();
+  Sm80Tiles b(op.getLoc(), op.getContext(), threads, element);
+  b.enter(entries, problem.kernel, symbol, minBlocks, /*scratch=*/true);
+  emit(b);
+  b.leave();
+  info.launches.push_back({symbol, units, threads, sharedBytes, {}});
+}
+
+void BackwardLaunches::queries(bool tables) {
+  const Sm80Config &rows = plan.queries;
+  launch(rows.threads(), rows.blocksPerSm, shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
+         queryNeeds(rows, shape, element).sharedBytes, [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
+}
+
+void BackwardLaunches::keys() {
+  if (plan.keysOfGroups)
+    return lowerSm90Keys(problem, *plan.keysOfGroups, nextSymbol(), entries, info);
+  for (auto [number, config] : llvm::enumerate(plan.keys)) {
+    bool alone = plan.keys.size() == 1, wantsK = alone || number == 0, wantsV = alone || number == 1;
+    launch(config.threads(), config.blocksPerSm, shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
+           keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
+           [&, &config = config](Sm80Tiles &b) { emitKeyGradients(b, problem, config, wantsK, wantsV); });
+  }
 }
 
 LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target, ModuleOp entries,
@@ -83,41 +148,20 @@ LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp 
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   std::optional<Sm80Backward> plan = chooseBackward(shape, element, target);
   assert(plan && "whyNoGpuKernel has said so");
+  plan->keysOfGroups = chooseSm90Keys(op, target);
+  if (plan->keysOfGroups)
+    plan->placeNorms(shape, llvm::alignTo(shape.rows, plan->keysOfGroups->blockQueries));
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
-  Sm80Problem problem{*plan, shape, op, kernel, captures};
   info.scratchBytes = captures.scratchBytes();
-  auto launch = [&](int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
-    if (!units)
-      return;
-    std::string symbol = info.info.name;
-    if (!info.launches.empty())
-      symbol += "_" + std::to_string(info.launches.size());
-    Sm80Tiles b(op.getLoc(), op.getContext(), threads, element);
-    b.enter(entries, kernel, symbol, minBlocks, /*scratch=*/true);
-    emit(b);
-    b.leave();
-    info.launches.push_back({symbol, units, threads, sharedBytes});
-  };
-  auto around = [&](int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
-    launch(Sm80Captures::threads, 1, blocks, 0, [&](Sm80Tiles &b) { (captures.*emit)(b, kernel); });
-  };
-  const Sm80Config &rows = plan->queries;
-  auto queries = [&](bool tables) {
-    launch(rows.threads(), rows.blocksPerSm, shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
-           queryNeeds(rows, shape, element).sharedBytes, [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
-  };
+  Sm80Problem problem{*plan, shape, op, kernel, captures};
+  BackwardLaunches launches(problem, entries, info);
   if (!captures.empty())
-    around(captures.clearBlocks(), &Sm80Captures::emitClear);
-  queries(/*tables=*/false);
-  for (auto [number, config] : llvm::enumerate(plan->keys)) {
-    bool alone = plan->keys.size() == 1, wantsK = alone || number == 0, wantsV = alone || number == 1;
-    launch(config.threads(), config.blocksPerSm, shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
-           keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
-           [&, &config = config](Sm80Tiles &b) { emitKeyGradients(b, problem, config, wantsK, wantsV); });
-  }
+    launches.around(captures.clearBlocks(), &Sm80Captures::emitClear);
+  launches.queries(/*tables=*/false);
+  launches.keys();
   if (captures.hasTables())
-    queries(/*tables=*/true);
-  around(captures.scatterBlocks(), &Sm80Captures::emitScatter);
-  around(captures.convertBlocks(), &Sm80Captures::emitConvert);
+    launches.queries(/*tables=*/true);
+  launches.around(captures.scatterBlocks(), &Sm80Captures::emitScatter);
+  launches.around(captures.convertBlocks(), &Sm80Captures::emitConvert);
   return success();
 }

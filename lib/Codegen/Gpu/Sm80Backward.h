@@ -12,11 +12,24 @@
 
 namespace mlir::fsdp::attention {
 
+/// How dK and dV are cut for wgmma: `groups` warpgroups have 64 keys each, besides one that copies, and meet blocks of
+/// `blockQueries`.
+struct Sm90Keys {
+  int64_t groups, blockQueries;
+
+  int64_t blockKeys() const { return 64 * groups; }
+  int64_t threads() const { return 128 * (groups + 1); }
+};
+
 /// What the kernels of the backward are, and where they meet in scratch: f32 for each query of all heads.
 struct Sm80Backward {
   Sm80Config queries;             ///< rows are queries
   SmallVector<Sm80Config> keys;   ///< rows are keys: one for both gradients, or one for each
+  std::optional<Sm90Keys> keysOfGroups; ///< instead, where the chip has wgmma
   int64_t lse = 0, delta = 0, scratchBytes = 0;
+  int64_t rowStride = 0; ///< from head to head: at least as many as there are queries
+
+  void placeNorms(const Shape &shape, int64_t stride);
 };
 std::optional<Sm80Backward> chooseBackward(const Shape &shape, Type element, const GpuTarget &target);
 Sm80Needs queryNeeds(const Sm80Config &config, const Shape &shape, Type element);

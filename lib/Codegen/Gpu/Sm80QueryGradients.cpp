@@ -142,11 +142,11 @@ void QueryGradients::placeQueries() {
     auto [lse, delta] = normOf(existing, exists);
     numbers.push_back(row);
     queries.push_back(functions->query(existing, Value(), lse, delta));
-    Value place = b.add(b.mul(number, shape.rows), b.to64(existing));
+    Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
     if (tables) // has been stored
       continue;
-    b.when(b.both(isFirst, exists), [&, lse = lse, delta = delta] {
+    b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {
       b.store(lse, b.shift(scratch, b.add(place, plan.lse)));
       b.store(delta, b.shift(scratch, b.add(place, plan.delta)));
     });

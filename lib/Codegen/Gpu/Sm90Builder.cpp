@@ -125,6 +125,10 @@ void Sm90Builder::copyBox(Value target, Value map, ValueRange coordinates, Value
                                                          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(), Value());
 }
 
+void Sm90Builder::copyBulk(Value target, Value source, Value bytes, Value barrier) {
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, loc, target, source, barrier, bytes, Value(), Value());
+}
+
 void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(), NVVM::TMAStoreMode::TILE, Value());
 }

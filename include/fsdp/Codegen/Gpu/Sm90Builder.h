@@ -82,6 +82,8 @@ public:
   /// Begins to copy the box whose first element has these coordinates (i32, that of dimension 0 first) to `target`;
   /// `barrier` counts its bytes, those beyond the tensor's ends too. By one thread.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
+  /// Begins to copy `bytes` (a multiple of 16, as both addresses) of global memory to `target`; `barrier` counts them.
+  void copyBulk(Value target, Value source, Value bytes, Value barrier);
   /// Begins to copy shared memory to a box; what lies beyond the tensor's ends is left out. By one thread, behind
   /// fenceAsync() of all who wrote it and a barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
