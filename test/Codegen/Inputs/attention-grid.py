@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|few|table|full|long|owned|huge both|forward|backward DTYPE...
+#   attention-grid.py small|tiles|few|table|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
+# --emulated: full, softcap and long in sizes that an emulator runs in seconds.
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
 import itertools
@@ -313,12 +314,14 @@ def table(dtype):
             yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
 
 
-def full(dtype, softcap=False):
+def full(dtype, softcap=False, emulated=False):
     """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together.
     Those with a softcap, which is allowed three times the error of low precision, apart."""
     lengths = [(1, 1), (1, 300), (113, 203), (799, 3), (260, 260)]
+    if emulated:
+        lengths = [(1, 1), (1, 150), (70, 113), (199, 3), (130, 130)]
     dims = [(64, 64), (96, 96), (128, 128), (256, 256), (40, 72), (33, 17), (8, 8), (80, 100)]
-    heads = [(2, 2, 2), (2, 4, 1), (1, 8, 1)]
+    heads = [(1, 2, 2), (2, 2, 1), (1, 4, 1)] if emulated else [(2, 2, 2), (2, 4, 1), (1, 8, 1)]
     pairs = list(itertools.product(MODS, MASKS))
     random.Random(1).shuffle(pairs)
     for shape, functions in zip(itertools.product(heads, lengths, dims), pairs, strict=True):
@@ -326,12 +329,13 @@ def full(dtype, softcap=False):
             yield Case(dtype, *itertools.chain(*shape), *functions, entries=97)
 
 
-def long(dtype):
-    """1024 x 1024: each mask, each score function."""
+def long(dtype, emulated=False):
+    """1024 x 1024: each mask, each score function. Emulated, 400 x 400."""
+    size = (400, 400) if emulated else (1024, 1024)
     for mod, mask in zip(MODS, itertools.cycle(MASKS[1:] + MASKS[:1])):
-        yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, mod, mask, entries=2000)
-    yield Case(dtype, 1, 2, 1, 1024, 1024, 64, 64, "alibi", "causal", None, "dropout")
-    yield Case(dtype, 1, 2, 1, 1024, 1024, 128, 128, "relative", "documents")
+        yield Case(dtype, 1, 2, 1, *size, 64, 64, mod, mask, entries=2000)
+    yield Case(dtype, 1, 2, 1, *size, 64, 64, "alibi", "causal", None, "dropout")
+    yield Case(dtype, 1, 2, 1, *size, 128, 128, "relative", "documents")
 
 
 def owned(dtype):
@@ -351,10 +355,14 @@ def huge(dtype):
 
 
 def main():
-    kind, directions, dtypes = sys.argv[1], sys.argv[2], sys.argv[3:]
+    emulated = "--emulated" in sys.argv
+    kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
+    kinds = {"small": small, "tiles": tiles, "few": few, "table": table, "full": functools.partial(full, emulated=emulated),
+             "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
+             "owned": owned, "huge": huge}
     for dtype in dtypes:
         seen = set()
-        for case in {"small": small, "tiles": tiles, "few": few, "table": table, "full": full, "softcap": functools.partial(full, softcap=True), "long": long, "owned": owned, "huge": huge}[kind](dtype):
+        for case in kinds[kind](dtype):
             if case.name in seen:
                 continue
             seen.add(case.name)
