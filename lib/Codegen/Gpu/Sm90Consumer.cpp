@@ -54,7 +54,7 @@ private:
   State turn(Value turn, Value met, State state, bool masked);
   State loop(Value from, Value to, Value met, const State &state, bool masked);
   State addLast(State state, const Stage &stage);
-  void finish(const QueryTile &tile, State state);
+  void finish(const QueryTile &tile, const State &state);
 
   SmallVector<Value> multiplyKeys(const Stage &stage);
   SmallVector<Value> multiplyValues(const State &state, const Stage &stage);
@@ -76,7 +76,12 @@ private:
 Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
     : Sm90Role(b, problem), element(problem.op.getQ().getType().getElementType()),
       scoreLayout(Layout::mmaSums(warpRows, config.blockCols)), outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))),
-      group(group), warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {}
+      group(group), warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
+  // An address that ptxas knows to be constant it computes where one lane arrives, in registers of the warp; then it takes all
+  // else around for code of single lanes, too, and moves each descriptor to where it is read.
+  Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
+  barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
+}
 
 //===----------------------------------------------------------------------===//
 // State
@@ -194,7 +199,7 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 //===----------------------------------------------------------------------===//
 
 /// O / l of a warp's rows through shared memory; where that is Q's, Q is empty when it has been read.
-void Consumer::finish(const QueryTile &tile, State state) {
+void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses = scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
   if (!problem.hasOutput) {
     if (!config.ownOutput)
@@ -234,10 +239,11 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
     from = b.max(from, sequence->maskedCount);
   }
   state = loop(from, sequence->count, met, state, /*masked=*/false);
+  Value behind = b.add(met, sequence->count);
+  state = addLast(std::move(state), stageOf(b.sub(behind, b.i32(1))));
   if (config.ownOutput)
     release(barrier(Sm90Places::QueriesEmpty));
-  Value behind = b.add(met, sequence->count);
-  finish(tile, addLast(std::move(state), stageOf(b.sub(behind, b.i32(1)))));
+  finish(tile, state);
   return behind;
 }
 

@@ -83,13 +83,14 @@ struct Stage {
 /// What both roles do with a problem.
 class Sm90Role {
 public:
-  Sm90Role(Sm90Builder &b, const Sm90Problem &problem) : b(b), problem(problem), config(problem.config), shape(problem.shape) {}
+  Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
+      : b(b), problem(problem), config(problem.config), shape(problem.shape), barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
   /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of this block; it gives the
   /// number of blocks of keys behind it.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
-  Value barrier(Sm90Places::Barrier which) { return b.sharedAt(problem.places.barriers + which * Sm90Builder::barrierBytes); }
+  Value barrier(Sm90Places::Barrier which) { return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes); }
   Value barrier(Sm90Places::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }
@@ -105,6 +106,7 @@ protected:
   const Sm90Problem &problem;
   const Sm90Config &config;
   const Shape &shape;
+  Value barriers; ///< where they begin
 
 private:
   QueryTile tileAt(Value number);
