@@ -75,8 +75,8 @@ struct Sm90Config {
 };
 /// The configuration for `op`; nothing when it is not for wgmma.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);
-/// Registers, an estimate, and bytes of shared memory.
-Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, bool hasFunctions);
+/// Registers, an estimate, of which functions of scores take `functionRegisters`; and bytes of shared memory.
+Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, int64_t functionRegisters);
 
 LogicalResult lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);

@@ -12,6 +12,7 @@
 //   valueDim / 2        O
 //   24                  addresses, counters, max and sum of two rows
 //   24                  what functions of scores keep, where there are some
+//   8                   elements of captured tensors on their way, where there is one for each key
 //
 // Shared memory: Q, two buffers of K and two of V, O where it fits beside them, barriers. ptxas
 // says what it really takes: test/Codegen/Gpu/Inputs/ptxas-sm90a.txt.
@@ -19,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sm90Forward.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -35,16 +37,29 @@ struct Row {
 static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},  {128, {2, 176, true}}, {128, {2, 128, true}},
                               {192, {2, 112, false}}, {192, {2, 96, false}}, {256, {2, 80, false}}, {256, {2, 64, false}}};
 
-Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape, bool hasFunctions) {
-  int64_t registers = c.blockCols / 2 + c.blockCols / 4 + paddedValueDim(shape) / 2 + 24 + (hasFunctions ? 24 : 0);
+Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape, int64_t functionRegisters) {
+  int64_t registers = c.blockCols / 2 + c.blockCols / 4 + paddedValueDim(shape) / 2 + 24 + functionRegisters;
   return {registers, Sm90Places(c, shape).bytes()};
 }
 
+static int64_t registersOfFunctions(AttentionOp op) {
+  bool any = false, readsKeys = false;
+  for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()}) {
+    if (region->empty())
+      continue;
+    any = true;
+    RegionDependence dependence(*region);
+    for (auto extract : region->getOps<tensor::ExtractOp>())
+      readsKeys |= (dependence.of(extract.getResult()) | Dependence::Row) == Dependence::Both;
+  }
+  return (any ? 24 : 0) + (readsKeys ? 8 : 0);
+}
+
 /// Whether it fits; O has memory of its own if it can.
-static bool makeFit(Sm90Config &config, const Shape &shape, bool hasFunctions, const GpuTarget &target) {
+static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters, const GpuTarget &target) {
   for (bool own : {true, false}) {
     config.ownOutput = own;
-    Sm80Needs needs = sm90ForwardNeeds(config, shape, hasFunctions);
+    Sm80Needs needs = sm90ForwardNeeds(config, shape, functionRegisters);
     if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
       return true;
   }
@@ -56,7 +71,7 @@ std::optional<Sm90Config> attention::chooseSm90Forward(AttentionOp op, const Gpu
   if (!target.hasWarpgroups() || !hasTensorMap(q) || !hasTensorMap(k) || !hasTensorMap(v) || !hasTensorMap(op.getO().getType()))
     return std::nullopt;
   Shape shape = getShape(q, k, v);
-  bool hasFunctions = !op.getScoreMod().empty() || !op.getMaskMod().empty() || !op.getWeightMod().empty();
+  int64_t functionRegisters = registersOfFunctions(op);
   for (const Row &row : forward) {
     Sm90Config config = row.config;
     if (std::max(shape.dim, shape.valueDim) > row.dim)
@@ -65,7 +80,7 @@ std::optional<Sm90Config> attention::chooseSm90Forward(AttentionOp op, const Gpu
       config.groups = 1;
     config.inTurns &= config.groups > 1;
     config.blockCols = std::min<int64_t>(config.blockCols, llvm::alignTo(shape.cols, 16));
-    if (makeFit(config, shape, hasFunctions, target))
+    if (makeFit(config, shape, functionRegisters, target))
       return config;
   }
   return std::nullopt;
