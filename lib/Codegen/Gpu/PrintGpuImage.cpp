@@ -20,9 +20,8 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
-/// Four schedulers issue one instruction per turn each; a product of m16n8k16 (in tf32 m16n8k8) takes a
-/// scheduler's tensor core 8 turns on sm_80.
-static constexpr int64_t schedulers = 4, turnsOfMma = 8;
+/// They issue one instruction per turn each.
+static constexpr int64_t schedulers = 4;
 
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
   size_t width = 5;
@@ -36,13 +35,13 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
       if (entry == image.reports.end())
         continue;
       os << llvm::left_justify(launch.symbol, width);
-      int64_t warps = launch.threads / 32;
+      int64_t warps = (launch.threads - launch.copyThreads) / 32;
       std::pair<int64_t, int> columns[] = {{launch.blocks, 9}, {launch.threads, 8}, {entry->registers, 10},
                                            {launch.sharedBytes + entry->sharedBytes, 7}, {entry->stackBytes, 6},
                                            {entry->spillStoreBytes + entry->spillLoadBytes, 7}, {entry->barriers, 9},
                                            {entry->instructions, 13}, {entry->loopInstructions, 6}, {entry->loopMma, 5},
                                            {entry->loopInstructions * warps / schedulers, 6},
-                                           {entry->loopMma * warps / schedulers * turnsOfMma, 7}};
+                                           {entry->loopTensorTurns * warps / schedulers, 7}};
       for (auto [number, space] : columns)
         os << llvm::right_justify(std::to_string(number), space);
       os << "\n";

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A cubin is an ELF file with a section `.text.ENTRY` of instructions of 16 bytes each, from
-// sm_70 on. Their low 12 bits say what they are, of which two are of interest here: 0x23c
-// multiplies matrices (HMMA), 0x947 branches (BRA), to the next instruction plus a
-// signed number of bytes in bits 32 to 81. The main loop is the shortest one, by the branch
-// back at its end, that has the most multiplications.
+// sm_70 on. Their low 12 bits say what they are, of which three are of interest here: 0x23c
+// multiplies matrices (HMMA), 0x1f0 in the low 9 bits does so for a warpgroup (HGMMA, whose
+// columns are 8 · (1 + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a
+// signed number of bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in
+// words of four bytes. The main loop is the shortest one, by the branch back at its end, that has
+// the most multiplications.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,32 +24,45 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
-static constexpr uint64_t multiplies = 0x23c, branches = 0x947;
+static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
+/// Turns of a scheduler's tensor core: of m16n8k16 on sm_80, and of 8 columns of 16 rows and k = 16 on sm_90.
+static constexpr int64_t turnsOfMma = 8, turnsOfGroupCols = 4;
 
 namespace {
 struct Instruction {
   uint64_t low, high;
   uint64_t opcode() const { return low & 0xfff; }
+  bool isMma() const { return opcode() == multiplies || isGroupMma(); }
+  bool isGroupMma() const { return (low & 0x1ff) == multipliesInGroup; }
+  int64_t tensorTurns() const { return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * turnsOfGroupCols : turnsOfMma; }
   /// Of a branch, in instructions behind this one.
-  int64_t distance() const {
+  int64_t distance(bool isSm80) const {
     uint64_t bits = low >> 32 | (high & 0x3ffff) << 32;
-    return llvm::SignExtend64<50>(bits) / static_cast<int64_t>(instructionBytes) + 1;
+    if (!isSm80)
+      bits = (bits >> 2 << 8 | (low >> 16 & 0xff)) << 2;
+    return (isSm80 ? llvm::SignExtend64<50>(bits) : llvm::SignExtend64<58>(bits)) / static_cast<int64_t>(instructionBytes) + 1;
   }
 };
 } // namespace
 
-static void countInto(ArrayRef<Instruction> code, EntryReport &entry) {
-  auto mmaIn = [&](size_t begin, size_t end) {
-    return llvm::count_if(code.slice(begin, end - begin), [](const Instruction &i) { return i.opcode() == multiplies; });
-  };
+static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entry) {
   entry.instructions = code.size();
   for (size_t at = 0; at < code.size(); ++at) {
-    if (code[at].opcode() != branches || code[at].distance() > 0 || -code[at].distance() > static_cast<int64_t>(at))
+    if (code[at].opcode() != branches)
       continue;
-    size_t begin = at + code[at].distance();
-    int64_t mma = mmaIn(begin, at + 1), length = at + 1 - begin;
+    int64_t distance = code[at].distance(isSm80);
+    if (distance > 0 || -distance > static_cast<int64_t>(at))
+      continue;
+    ArrayRef<Instruction> loop = code.slice(at + distance, 1 - distance);
+    int64_t mma = 0, turns = 0, length = loop.size();
+    for (const Instruction &instruction : loop)
+      if (instruction.isMma()) {
+        ++mma;
+        turns += instruction.tensorTurns();
+      }
     if (mma > entry.loopMma || (mma && mma == entry.loopMma && length < entry.loopInstructions)) {
       entry.loopMma = mma;
+      entry.loopTensorTurns = turns;
       entry.loopInstructions = length;
     }
   }
@@ -76,6 +91,6 @@ void fsdp::countInstructions(GpuImage &image) {
       code.push_back({llvm::support::endian::read64le(bytes->data() + at), llvm::support::endian::read64le(bytes->data() + at + 8)});
     for (EntryReport &entry : image.reports)
       if (*name == entry.symbol)
-        countInto(code, entry);
+        countInto(code, image.chip == "sm_80", entry);
   }
 }

@@ -30,7 +30,7 @@ namespace mlir::fsdp {
 /// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128 bytes, what does
 /// not exist is 0. Dimension 0 is the one whose elements are neighbours.
 struct GpuTensorMap {
-  int64_t binding = 0, offset = 0; ///< where it begins; in bytes
+  int64_t binding = 0, offset = 0; ///< where it begins: the one behind the last binding is the scratch; in bytes
   bool isBf16 = true;              ///< or f16
   SmallVector<int64_t> sizes;      ///< in elements
   SmallVector<int64_t> strides;    ///< in bytes, of dimensions 1 and on
@@ -44,7 +44,9 @@ struct GpuLaunch {
   int64_t blocks = 1;      ///< in x
   int64_t threads = 32;    ///< of a block
   int64_t sharedBytes = 0; ///< that the launch adds
-  std::vector<GpuTensorMap> maps;
+  std::vector<GpuTensorMap> maps = {};
+  int64_t cluster = 1;     ///< blocks in x that run together; divides their number
+  int64_t copyThreads = 0; ///< of a block, that do nothing but fetch for the others
 };
 
 /// What the launcher of a kernel must know; launches run one after the other.
@@ -60,6 +62,7 @@ struct EntryReport {
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0, barriers = 0;
   int64_t instructions = 0;                  ///< in all
   int64_t loopInstructions = 0, loopMma = 0; ///< of the main loop, and how many of them multiply matrices
+  int64_t loopTensorTurns = 0;               ///< that those take a scheduler's tensor core
 };
 
 enum class SpillPolicy { Ignore, Warn, Error };
