@@ -63,6 +63,7 @@ std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches, con
       launch.entry = own.entry;
       launch.grid[0] = own.blocks;
       launch.block[0] = own.threads;
+      launch.cluster[0] = own.cluster;
       launch.dynamicSharedBytes = own.sharedBytes;
       for (Storage *storage : storages)
         launch.argument(storage->base);

@@ -27,7 +27,7 @@ struct EmulatorTensorMap {
 
 struct EmulatorLaunch {
   std::string entry;
-  uint32_t blocks, threads;
+  uint32_t blocks, threads, cluster;
   uint64_t sharedBytes;
   std::vector<EmulatorTensorMap> maps;
 };

@@ -48,6 +48,27 @@ static void writeBindings(llvm::json::OStream &json, func::FuncOp kernel) {
   });
 }
 
+static void writeNumbers(llvm::json::OStream &json, StringRef name, ArrayRef<int64_t> numbers) {
+  json.attributeArray(name, [&] {
+    for (int64_t number : numbers)
+      json.value(number);
+  });
+}
+
+static void writeMaps(llvm::json::OStream &json, ArrayRef<GpuTensorMap> maps) {
+  json.attributeArray("maps", [&] {
+    for (const GpuTensorMap &map : maps)
+      json.object([&] {
+        json.attribute("binding", map.binding);
+        json.attribute("offset", map.offset);
+        json.attribute("dtype", map.isBf16 ? "bf16" : "f16");
+        writeNumbers(json, "sizes", map.sizes);
+        writeNumbers(json, "strides", map.strides);
+        writeNumbers(json, "box", map.box);
+      });
+  });
+}
+
 static void writeKernel(llvm::json::OStream &json, const GpuKernel &kernel, func::FuncOp function) {
   json.object([&] {
     json.attribute("name", kernel.info.name);
@@ -60,6 +81,8 @@ static void writeKernel(llvm::json::OStream &json, const GpuKernel &kernel, func
           json.attribute("blocks", launch.blocks);
           json.attribute("threads", launch.threads);
           json.attribute("sharedBytes", launch.sharedBytes);
+          json.attribute("cluster", launch.cluster);
+          writeMaps(json, launch.maps);
         });
     });
   });
@@ -75,11 +98,6 @@ static void writeEntry(llvm::json::OStream &json, const EntryReport &entry) {
 }
 
 bool saveBundle(const GpuImage &image, ModuleOp module, StringRef folder) {
-  for (const GpuKernel &kernel : image.kernels)
-    if (llvm::any_of(kernel.launches, [](const GpuLaunch &launch) { return !launch.maps.empty(); })) {
-      llvm::errs() << "error: @" << kernel.info.name << " has tensor maps, which a bundle does not hold\n";
-      return false;
-    }
   if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
     llvm::errs() << "error: cannot make the folder " << folder << ": " << error.message() << "\n";
     return false;

@@ -90,7 +90,7 @@ bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
   for (const GpuLaunch &launch : kernel.launches) {
     EmulatorLaunch &own = launches.emplace_back();
     own = {launch.symbol, static_cast<uint32_t>(launch.blocks), static_cast<uint32_t>(launch.threads),
-           static_cast<uint64_t>(launch.sharedBytes), {}};
+           static_cast<uint32_t>(launch.cluster), static_cast<uint64_t>(launch.sharedBytes), {}};
     auto all = [](ArrayRef<int64_t> numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
     for (const GpuTensorMap &map : launch.maps)
       own.maps.push_back({static_cast<size_t>(map.binding), static_cast<uint64_t>(map.offset), map.isBf16, all(map.sizes), all(map.strides),

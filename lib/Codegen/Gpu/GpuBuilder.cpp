@@ -62,7 +62,7 @@ static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, 
 }
 
 void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch,
-                       int64_t maps) {
+                       int64_t maps, int64_t cluster) {
   LLVM::GlobalOp shared = getShared(*this, entries);
   auto pointer = LLVM::LLVMPointerType::get(getContext(), globalSpace);
   SmallVector<Type> types(kernel.getNumArguments() + scratch, pointer);
@@ -71,6 +71,8 @@ void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, 
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), types);
   auto entry = LLVM::LLVMFuncOp::create(*this, loc, symbol, type);
   describe(*this, entry, kernel, threads, minBlocks, maps);
+  if (cluster > 1)
+    entry->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), getDenseI32ArrayAttr({static_cast<int32_t>(cluster), 1, 1}));
   Block *block = entry.addEntryBlock(*this);
   setInsertionPointToStart(block);
   bindings.clear();

@@ -21,6 +21,7 @@ struct GpuConfig {
   int64_t stages;
   int64_t blocksPerSm; ///< that are to fit
   bool warpgroups = false; ///< wgmma on tiles from tensor maps
+  int64_t cluster = 1;     ///< blocks, one below the other, that share the tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
@@ -50,9 +51,12 @@ struct GpuPlan {
   int64_t splits = 1;   ///< parts of k whose sums are added in order by a launch of their own
   int64_t storeCols = 1; ///< neighbours in a row of the result that one thread finishes
 
-  int64_t rowTiles() const { return llvm::divideCeil(lhs.size, config.blockRows); }
+  /// Of the result; a cluster has a tile of its own for each block, counted as one.
+  int64_t tileRows() const { return config.blockRows * config.cluster; }
+  int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
-  int64_t blocks() const { return outerCount * splits * rowTiles() * colTiles(); }
+  int64_t tiles() const { return outerCount * splits * rowTiles() * colTiles(); }
+  int64_t blocks() const { return tiles() * config.cluster; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
   /// Between rows of sums that wait to be stored; an odd number of 32 bytes.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }
@@ -60,8 +64,10 @@ struct GpuPlan {
   int64_t scratchBytes() const { return splits > 1 ? splits * outerCount * lhs.size * rhs.size * 4 : 0; }
 };
 
-/// Columns of sums that a warpgroup sends through shared memory at a time.
-inline constexpr int64_t groupCols = 32;
+/// Columns of sums that a warpgroup sends through shared memory at a time, and what it takes: of f32, with some bytes between rows, or
+/// twice a panel of results, one of which is stored while the other is written.
+inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
+static_assert(groupBytes >= 64 * groupPitch);
 /// Copies of a side that a thread has at most where each has registers of its own.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// Names the tile of a contraction, for tuning and tests: "128x64", or with k in four parts "128x64/4".
@@ -81,6 +87,9 @@ std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value numbe
 
 /// Whether the factors can be copied by tensor maps, and the plan is for warpgroups of sm_90a; then those of lhs and rhs.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem, const GpuPlan &plan);
+/// A map of the result where there is but one, of the factors' type, whose operations load nothing that depends on the row: then boxes of
+/// 64 x 64 of it are stored.
+std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
 /// Writes the kernel for warpgroups.
 void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, std::array<GpuTensorMap, 2> maps, ModuleOp entries,
                    GpuKernel &info);

@@ -26,7 +26,7 @@ GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &p
     bindings.push_back(b.binding(argument));
 }
 
-bool GpuEpilogue::startsFromZero() const {
+bool gemm::startsFromZero(const Problem &problem) {
   const Access &init = problem.init.access;
   return init.binding < 0 && init.maps.empty() && cast<FloatAttr>(init.splat).getValue().isZero();
 }
@@ -134,11 +134,11 @@ Value GpuEpilogue::indexOf(ArrayRef<int64_t> strides, const Position &position, 
   return arith::IndexCastOp::create(b, b.loc, b.getIndexType(), index);
 }
 
-void GpuEpilogue::finish(const Strip &strip, const Loaded &loaded, Row sums) {
+SmallVector<GpuEpilogue::Row> GpuEpilogue::results(const Loaded &loaded, Row sums) {
   SmallVector<Row> results(problem.stores.size());
   for (int64_t lane = 0; lane < plan.storeCols; ++lane) {
     Value sum = sums[lane];
-    if (!startsFromZero())
+    if (!startsFromZero(problem))
       sum = b.addf(sum, b.convertFloat(loaded.init[lane], b.getF32Type()));
     DenseMap<Value, Value> values = emitMaps(
         b, problem, sum, 0, [&](unsigned load) { return loaded.loads[load][lane]; },
@@ -146,23 +146,36 @@ void GpuEpilogue::finish(const Strip &strip, const Loaded &loaded, Row sums) {
     for (auto [result, store] : llvm::zip_equal(results, problem.stores))
       result.push_back(values.lookup(store.value));
   }
+  return results;
+}
+
+void GpuEpilogue::finish(const Strip &strip, const Loaded &loaded, Row sums) {
+  SmallVector<Row> computed = results(loaded, std::move(sums));
   auto run = [&] {
-    for (auto [step, result] : llvm::zip_equal(problem.stores, results))
+    for (auto [step, result] : llvm::zip_equal(problem.stores, computed))
       store(step, loaded.position, result);
   };
   strip.exists ? b.when(strip.exists, run) : run();
 }
 
+GpuEpilogue::Loaded GpuEpilogue::loadAll(const Strip &strip) {
+  Loaded loaded;
+  loaded.position = positionOf(strip);
+  if (!startsFromZero(problem))
+    loaded.init = loadExisting(problem.init, strip, loaded.position);
+  for (const Operand &operand : problem.loads)
+    loaded.loads.push_back(loadExisting(operand, strip, loaded.position));
+  return loaded;
+}
+
+SmallVector<Value> GpuEpilogue::compute(const Strip &strip, ArrayRef<Value> sums) {
+  return results(loadAll(strip), Row(sums)).front();
+}
+
 void GpuEpilogue::finish(ArrayRef<Strip> strips, function_ref<SmallVector<Value>(unsigned)> sums) {
   SmallVector<Loaded> loaded;
-  for (const Strip &strip : strips) {
-    Loaded &own = loaded.emplace_back();
-    own.position = positionOf(strip);
-    if (!startsFromZero())
-      own.init = loadExisting(problem.init, strip, own.position);
-    for (const Operand &operand : problem.loads)
-      own.loads.push_back(loadExisting(operand, strip, own.position));
-  }
+  for (const Strip &strip : strips)
+    loaded.push_back(loadAll(strip));
   for (auto [i, strip] : llvm::enumerate(strips))
     finish(strip, loaded[i], sums(i));
 }

@@ -18,6 +18,9 @@ struct Strip {
   Value exists;          ///< or null when it does
 };
 
+/// Whether there is nothing that products are added to.
+bool startsFromZero(const Problem &problem);
+
 class GpuEpilogue {
 public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
@@ -25,6 +28,8 @@ public:
   /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores. `sums` gives those of
   /// strip i; loads of all strips come first.
   void finish(ArrayRef<Strip> strips, function_ref<SmallVector<Value>(unsigned)> sums);
+  /// What becomes of the sums of a strip, of the problem's only result.
+  SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// Stores sums as part `split` in scratch.
   void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
   /// The sums of all parts, in order.
@@ -43,11 +48,12 @@ private:
   Row loadExisting(const Operand &operand, const Strip &strip, const Position &position);
   Row applyMaps(const Operand &operand, Row row);
   void store(const StoreStep &step, const Position &position, const Row &values);
+  Loaded loadAll(const Strip &strip);
+  SmallVector<Row> results(const Loaded &loaded, Row sums);
   void finish(const Strip &strip, const Loaded &loaded, Row sums);
   Pointer partOf(const Strip &strip, Value split);
   Value indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane);
   int64_t colStride(ArrayRef<int64_t> strides) const { return strides[plan.rhs.digits.back()]; }
-  bool startsFromZero() const;
 
   GpuBuilder &b;
   const Problem &problem;

@@ -35,8 +35,12 @@ static const GpuConfig table16[] = {
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
-/// Of warpgroups of 64 rows each; only where a kernel asks for them.
-static const GpuConfig tableGroups[] = {{128, 256, 64, 16, 256, 4, 1, true}, {128, 128, 64, 16, 128, 6, 1, true}};
+/// Of warpgroups of 64 rows each.
+static const GpuConfig tableGroups[] = {{128, 256, 64, 16, 256, 4, 1, true},
+                                        {128, 256, 64, 16, 256, 4, 1, true, 2},
+                                        {128, 128, 64, 16, 128, 6, 1, true},
+                                        {128, 128, 64, 16, 128, 6, 1, true, 2},
+                                        {128, 64, 64, 16, 64, 8, 1, true}};
 static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
@@ -46,14 +50,14 @@ static constexpr int64_t minSplitBlocks = 8;
 /// Cycles: of a launch more, and before and behind the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
 /// Multiply-adds of a multiprocessor in a cycle, and bytes that come to it and leave it.
-static constexpr double macsPerCycle = 1024, bytesPerCycle = 48, bytesOutPerCycle = 12;
+static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48, bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
 
 static int64_t bytesOf(Type type) { return std::max<int64_t>(getStorageType(type).getIntOrFloatBitWidth() / 8, 1); }
 
 int64_t GpuPlan::sharedBytes() const {
   if (config.warpgroups)
-    return config.stages * stageBytes() + config.blockRows * (groupCols * 4 + 32) + 16 * config.stages;
+    return config.stages * stageBytes() + config.blockRows / 64 * groupBytes + 16 * config.stages;
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
 
@@ -156,8 +160,8 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
 static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
   double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK), parts = plan.element.isF32() ? 6 : 1;
-  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts / macsPerCycle;
-  double loads = static_cast<double>(plan.stageBytes() / c.blockK) * steps / bytesPerCycle;
+  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts / (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
+  double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) * steps / bytesPerCycle;
   double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
   double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
   double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
@@ -168,7 +172,8 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
 
 /// The name of a tile in `fsdp.gemm_tile`.
 static std::string nameOf(const GpuConfig &config) {
-  return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols);
+  return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols) +
+         (config.cluster > 1 ? "c" + std::to_string(config.cluster) : "");
 }
 
 static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target, GpuPlan &plan) {
@@ -182,14 +187,15 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
   llvm::append_range(table, tableGroups);
   for (const GpuConfig &config : table) {
-    if (asked ? tile != nameOf(config) : config.warpgroups)
+    if (asked && tile != nameOf(config))
       continue;
+    plan.splits = 1;
     setConfig(problem, plan, config);
     if (!fits(plan, target) || (config.warpgroups && !makeTensorMaps(problem, plan)))
       continue;
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
-      if (asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks)
+      if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) || (config.warpgroups && splits > 1))
         continue;
       double cycles = estimateCycles(plan, target);
       if (best && cycles >= least)

@@ -31,5 +31,5 @@ std::pair<Value, Value> gemm::emitTile(GpuBuilder &b, const GpuPlan &plan, Value
     rowTile = arith::RemUIOp::create(b, b.loc, inGroup, rows);
     colTile = arith::DivUIOp::create(b, b.loc, inGroup, rows);
   }
-  return {b.mul(b.add(b.mul(group, height), rowTile), plan.config.blockRows), b.mul(colTile, plan.config.blockCols)};
+  return {b.mul(b.add(b.mul(group, height), rowTile), plan.tileRows()), b.mul(colTile, plan.config.blockCols)};
 }

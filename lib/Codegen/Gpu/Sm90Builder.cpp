@@ -129,6 +129,11 @@ void Sm90Builder::copyBulk(Value target, Value source, Value bytes, Value barrie
   NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, loc, target, source, barrier, bytes, Value(), Value());
 }
 
+void Sm90Builder::storeMatrices(Value place, ArrayRef<Value> words) {
+  NVVM::StMatrixOp::create(*this, loc, place, words, NVVM::MMALayout::row, NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
+}
+
 void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(), NVVM::TMAStoreMode::TILE, Value());
 }
@@ -142,6 +147,33 @@ void Sm90Builder::commitStores() { NVVM::CpAsyncBulkCommitGroupOp::create(*this,
 
 void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
   NVVM::CpAsyncBulkWaitGroupOp::create(*this, loc, static_cast<uint32_t>(pending), sourceOnly ? getUnitAttr() : UnitAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+static LLVM::LLVMPointerType clusterPointer(MLIRContext *context) {
+  return LLVM::LLVMPointerType::get(context, static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+}
+
+Value Sm90Builder::blockInCluster() { return NVVM::BlockInClusterIdXOp::create(*this, loc, getI32Type()); }
+
+void Sm90Builder::clusterBarrier() {
+  NVVM::ClusterArriveOp::create(*this, loc, UnitAttr());
+  NVVM::ClusterWaitOp::create(*this, loc, UnitAttr());
+}
+
+void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier, int64_t blocks) {
+  Value to = LLVM::AddrSpaceCastOp::create(*this, loc, clusterPointer(getContext()), target);
+  Value mask = arith::ConstantIntOp::create(*this, loc, (INT64_C(1) << blocks) - 1, 16);
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(*this, loc, to, map, coordinates, barrier, ValueRange(), mask, Value(),
+                                                         NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(), Value());
+}
+
+void Sm90Builder::arriveIn(Value barrier, Value number) {
+  Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
+  NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,6 +16,9 @@
 //                                               32 columns at a time: sums to shared memory,
 //                                                 strips of the result
 //
+// Two blocks of a cluster have tiles one below the other, which need the same of rhs: each copies a
+// half of it to both, once the consumers of both have left the stage.
+//
 // A tile in shared memory is made of panels with rows of 128 bytes, as Sm90Builder.h
 // has them: 64 of k for each row of the result, or 64 rows of the result for each of k.
 //
@@ -34,39 +37,68 @@ using namespace mlir::fsdp::tile;
 static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2, threads = (consumers + 1) * groupThreads;
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
-/// Of the columns that go through shared memory at a time, what lies between their rows.
-static constexpr int64_t chunkCols = groupCols, chunkPitch = chunkCols * 4 + 32, chunkBytes = panel * chunkPitch;
 static constexpr int64_t stripsTogether = 4;
 
 //===----------------------------------------------------------------------===//
 // Tensor maps
 //===----------------------------------------------------------------------===//
 
-/// Of a factor whose tile is of `width` rows (columns) of the result.
-static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan, const Operand &operand, const GpuSide &side) {
-  int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner, second = side.alongK ? inner : plan.kInner;
-  bool flat = side.digits.size() == 1 || problem.digits[inner].size % side.width == 0;
-  if (!side.async || side.unit * 2 != 16 || !flat)
+/// What cuTensorMapEncodeTiled asks of strides, and how many dimensions it takes.
+static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
+
+/// Whether a tile's rows (columns) go through one digit alone.
+static bool isFlat(const Problem &problem, const GpuSide &side) {
+  return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
+}
+
+/// Of boxes with `panel` neighbours in digit `first` and `rows` in digit `second`.
+static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan, const Operand &operand, int first, int second,
+                                                 int64_t rows) {
+  GpuTensorMap map{operand.access.binding, operand.access.offset * 2, plan.element.isBF16(), {problem.digits[first].size}, {}, {panel}};
+  auto append = [&](int digit, int64_t box) {
+    int64_t size = problem.digits[digit].size;
+    map.sizes.push_back(size);
+    map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * 2); // nobody goes from the only one to the next
+    map.box.push_back(box);
+  };
+  append(second, rows);
+  for (auto [digit, stride] : llvm::enumerate(operand.strides))
+    if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
+      append(digit, 1);
+  auto isStride = [](int64_t stride) { return stride > 0 && stride < strideLimit && stride % strideAlignment == 0; };
+  return map.sizes.size() <= maxDimensions && llvm::all_of(map.strides, isStride) ? std::optional(map) : std::nullopt;
+}
+
+/// Of a factor of which a block fetches `width` rows (columns) of the result.
+static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan, const Operand &operand, const GpuSide &side,
+                                                 int64_t width) {
+  int inner = side.digits.back();
+  if (!side.async || side.unit * 2 != strideAlignment || !isFlat(problem, side))
     return std::nullopt;
-  GpuTensorMap map{operand.access.binding, operand.access.offset * 2, plan.element.isBF16(), {}, {}, {}};
-  map.sizes = {problem.digits[first].size, problem.digits[second].size};
-  map.strides = {operand.strides[second] * 2};
-  map.box = {panel, side.alongK ? side.width : plan.config.blockK};
-  for (auto [digit, stride] : llvm::enumerate(operand.strides)) {
-    if (static_cast<int>(digit) == first || static_cast<int>(digit) == second || stride == 0)
-      continue;
-    map.sizes.push_back(problem.digits[digit].size);
-    map.strides.push_back(stride * 2);
-    map.box.push_back(1);
-  }
-  bool fits = map.sizes.size() <= 5 && llvm::all_of(map.strides, [](int64_t stride) { return stride > 0 && stride < INT64_C(1) << 40; });
-  return fits ? std::optional(map) : std::nullopt;
+  if (side.alongK)
+    return makeTensorMap(problem, plan, operand, plan.kInner, inner, width);
+  return makeTensorMap(problem, plan, operand, inner, plan.kInner, plan.config.blockK);
+}
+
+std::optional<GpuTensorMap> gemm::makeResultMap(const Problem &problem, const GpuPlan &plan) {
+  if (problem.stores.size() != 1 || !startsFromZero(problem) || !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
+    return std::nullopt;
+  const Operand &dest = problem.stores.front().dest;
+  bool dependsOnRow = llvm::any_of(problem.loads, [&](const Operand &load) {
+    return llvm::any_of(plan.lhs.digits, [&](int digit) { return load.strides[digit] != 0; });
+  });
+  int inner = plan.rhs.digits.back();
+  if (dependsOnRow || dest.access.elementType != plan.element || dest.strides[inner] != 1 || dest.access.offset * 2 % strideAlignment ||
+      plan.storeCols % 2)
+    return std::nullopt;
+  return makeTensorMap(problem, plan, dest, inner, plan.lhs.digits.back(), panel);
 }
 
 std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem, const GpuPlan &plan) {
   if (!plan.config.warpgroups || plan.element.isF32() || plan.splits != 1)
     return std::nullopt;
-  auto lhs = makeTensorMap(problem, plan, problem.lhs, plan.lhs), rhs = makeTensorMap(problem, plan, problem.rhs, plan.rhs);
+  auto lhs = makeTensorMap(problem, plan, problem.lhs, plan.lhs, plan.lhs.width);
+  auto rhs = makeTensorMap(problem, plan, problem.rhs, plan.rhs, plan.rhs.width / plan.config.cluster);
   if (!lhs || !rhs)
     return std::nullopt;
   return std::array{*lhs, *rhs};
@@ -79,8 +111,8 @@ std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &p
 namespace {
 class Sm90Gemm {
 public:
-  Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel, int64_t blocks)
-      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks) {}
+  Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel, int64_t blocks, bool storesBoxes)
+      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks), storesBoxes(storesBoxes) {}
   void emit();
 
 private:
@@ -91,11 +123,16 @@ private:
   Stage stageOf(Value number);
   void forEachTile(function_ref<void(Value first)> body);
   void produce();
-  void copySide(const GpuSide &side, const Operand &operand, Value map, Value target, const Stage &stage, Position position);
+  void release(const Stage &stage);
+  void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts, const Stage &stage, Position position);
   void consume();
   SmallVector<Value> multiply(ArrayRef<Value> sums, const Stage &stage);
-  void finish(ArrayRef<Value> sums);
+  Value ownChunk();
+  std::pair<Value, Value> placeOfLane();
+  void finishInStrips(ArrayRef<Value> sums);
   void finishChunk(int64_t firstOfChunk, Value chunk);
+  void finishInBoxes(ArrayRef<Value> sums);
+  SmallVector<Value> computeWords(ArrayRef<Value> sums, int64_t from);
 
   Sm90Builder &b;
   const Problem &problem;
@@ -103,21 +140,22 @@ private:
   const GpuConfig &config;
   func::FuncOp kernel;
   const int64_t blocks;
-  Value group, ownThread, outer, firstRow, firstCol;
+  const bool storesBoxes;
+  Value inCluster, leaves, group, ownThread, outer, firstRow, firstCol;
 };
 } // namespace
 
-static int64_t barriersAt(const GpuPlan &plan) { return plan.config.stages * plan.stageBytes() + consumers * chunkBytes; }
+static int64_t barriersAt(const GpuPlan &plan) { return plan.config.stages * plan.stageBytes() + consumers * groupBytes; }
 
 void Sm90Gemm::initBarriers() {
   b.when(b.isEqual(b.thread(), 0), [&] {
     for (int64_t i = 0; i < config.stages; ++i) {
       b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * i), 1);
-      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)), consumers * groupThreads / 32);
+      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)), config.cluster * consumers * groupThreads / 32);
     }
     b.fenceBarriers();
   });
-  b.barrier();
+  config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
 /// Of the number-th tile of k that the block meets.
@@ -129,11 +167,13 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
 
 /// `first`: how many tiles of k the block has met before.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
-  int64_t tiles = plan.rowTiles() * plan.colTiles();
-  b.loop(b.block(), b.i32(plan.blocks()), blocks, [&](Value number) {
+  int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
+  b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
     outer = b.div(number, tiles);
     std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(number, tiles));
-    body(b.mul(b.div(number, blocks), plan.kBlocks));
+    if (config.cluster > 1)
+      firstRow = b.add(firstRow, b.mul(inCluster, config.blockRows));
+    body(b.mul(b.div(number, atATime), plan.kBlocks));
   });
 }
 
@@ -141,16 +181,25 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, Value map, Value target, const Stage &stage, Position position) {
+/// Of `parts` blocks of a cluster each copies its part of the tile to all of them.
+void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts, const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner, second = side.alongK ? inner : plan.kInner;
   auto at = [&](int digit) { return position[digit] ? position[digit] : b.i32(0); };
-  int64_t panels = side.alongK ? 1 : side.width / panel;
-  for (int64_t i = 0; i < panels; ++i) {
-    SmallVector<Value> coordinates = {b.add(at(first), i * panel), at(second)};
+  int64_t boxes = side.alongK ? 1 : side.width / panel / parts, boxBytes = panelBytes * (side.alongK ? side.width / parts : config.blockK);
+  int64_t boxCols = side.alongK ? side.width / parts : panel;
+  for (int64_t i = 0; i < boxes; ++i) {
+    Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i), shift = b.mul(number, boxCols);
+    SmallVector<Value> coordinates = {at(first), at(second)};
+    Value &moved = coordinates[side.alongK ? 1 : 0];
+    moved = b.add(moved, shift);
     for (auto [digit, stride] : llvm::enumerate(operand.strides))
       if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
         coordinates.push_back(at(digit));
-    b.copyBox(b.shiftBytes(target, side.offset + i * panelBytes * config.blockK), map, coordinates, stage.full);
+    Value target = b.shiftBytes(b.shiftBytes(stage.begin, side.offset), b.mul(number, boxBytes));
+    if (parts == 1)
+      b.copyBox(target, b.tensorMap(map), coordinates, stage.full);
+    else
+      b.copyBoxToCluster(target, b.tensorMap(map), coordinates, stage.full, parts);
   }
 }
 
@@ -169,8 +218,8 @@ void Sm90Gemm::produce() {
       position[plan.kInner] = b.mul(b.rem(kBlock, innerBlocks), config.blockK);
       if (!plan.kOuter.empty())
         setDigits(b, problem, position, b.div(kBlock, innerBlocks), plan.kOuter);
-      copySide(plan.lhs, problem.lhs, b.tensorMap(0), stage.begin, stage, position);
-      copySide(plan.rhs, problem.rhs, b.tensorMap(1), stage.begin, stage, position);
+      copySide(plan.lhs, problem.lhs, 0, 1, stage, position);
+      copySide(plan.rhs, problem.rhs, 1, config.cluster, stage, position);
     });
   });
 }
@@ -191,7 +240,7 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
 
 void Sm90Gemm::finishChunk(int64_t firstOfChunk, Value chunk) {
   GpuEpilogue epilogue(b, problem, plan, kernel);
-  int64_t perRow = chunkCols / plan.storeCols, total = panel * perRow, together = std::clamp<int64_t>(total / groupThreads, 1, stripsTogether);
+  int64_t perRow = groupCols / plan.storeCols, total = panel * perRow, together = std::clamp<int64_t>(total / groupThreads, 1, stripsTogether);
   bool wholeRows = plan.lhs.size % config.blockRows == 0, wholeCols = plan.rhs.size % config.blockCols == 0;
   Value rowOfGroup = b.add(firstRow, b.mul(group, panel));
   b.loop(ownThread, b.i32(total), together * groupThreads, [&](Value first) {
@@ -199,7 +248,7 @@ void Sm90Gemm::finishChunk(int64_t firstOfChunk, Value chunk) {
     SmallVector<Value> places;
     for (int64_t i = 0; i < together; ++i) {
       Value number = b.add(first, i * groupThreads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
-      places.push_back(b.shiftBytes(chunk, b.add(b.mul(row, chunkPitch), b.mul(col, 4))));
+      places.push_back(b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))));
       Strip strip{outer, b.add(rowOfGroup, row), b.add(b.add(firstCol, firstOfChunk), col), Value()};
       if (!wholeRows)
         strip.exists = b.isLess(strip.row, b.i32(plan.lhs.size));
@@ -215,25 +264,96 @@ void Sm90Gemm::finishChunk(int64_t firstOfChunk, Value chunk) {
   });
 }
 
-void Sm90Gemm::finish(ArrayRef<Value> sums) {
+/// What the warpgroup has of shared memory for its sums.
+Value Sm90Gemm::ownChunk() { return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes)); }
+
+/// First row and column, within the tile of the warpgroup, of what a lane has.
+std::pair<Value, Value> Sm90Gemm::placeOfLane() {
+  return {b.add(b.mul(b.div(ownThread, 32), 16), b.div(b.lane(), 4)), b.mul(b.rem(b.lane(), 4), 2)};
+}
+
+/// By way of strips of the result.
+void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   Layout layout = Layout::mmaSums(16, config.blockCols);
-  Value chunk = b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, chunkBytes));
-  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.div(b.lane(), 4)), col = b.mul(b.rem(b.lane(), 4), 2);
-  Value own = b.shiftBytes(chunk, b.add(b.mul(row, chunkPitch), b.mul(col, 4))), barrier = b.add(group, 1);
-  for (int64_t from = 0; from < config.blockCols; from += chunkCols) {
+  auto [row, col] = placeOfLane();
+  Value chunk = ownChunk(), own = b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))), barrier = b.add(group, 1);
+  for (int64_t from = 0; from < config.blockCols; from += groupCols) {
     b.syncNamed(barrier, groupThreads);
-    for (int64_t i = from / 8 * 4; i < (from + chunkCols) / 8 * 4; i += 2) {
+    for (int64_t i = from / 8 * 4; i < (from + groupCols) / 8 * 4; i += 2) {
       auto [r, c] = layout.place(i);
-      b.storePair(sums[i], sums[i + 1], {b.shiftBytes(own, r * chunkPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
+      b.storePair(sums[i], sums[i + 1], {b.shiftBytes(own, r * groupPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
     }
     b.syncNamed(barrier, groupThreads);
     finishChunk(from, chunk);
   }
 }
 
+/// Words of results, two for each four sums from register `from` on: of 16 rows and 64 columns.
+SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
+  GpuPlan pairs = plan;
+  pairs.storeCols = 2;
+  GpuEpilogue epilogue(b, problem, pairs, kernel);
+  Layout layout = Layout::mmaSums(16, config.blockCols);
+  auto [row, col] = placeOfLane();
+  Value firstOfLane = b.add(b.add(firstRow, b.mul(group, panel)), row);
+  SmallVector<Value> words;
+  for (int64_t i = from; i < from + panel / 2; i += 2) {
+    auto [r, c] = layout.place(i);
+    Strip strip{outer, b.add(firstOfLane, r), b.add(b.add(firstCol, col), c), Value()};
+    if (plan.rhs.size % config.blockCols)
+      strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
+    SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
+    for (Value &result : results) {
+      auto narrowed = result.getDefiningOp<arith::TruncFOp>(); // both at once, by pack()
+      bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
+      result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
+    }
+    words.push_back(b.pack(results[0], results[1], plan.element));
+  }
+  return words;
+}
+
+/// By way of boxes: a panel is written while the one before is stored.
+void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
+  const Operand &dest = problem.stores.front().dest;
+  int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
+  Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0), lane = b.lane();
+  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16)); // that the lane names
+  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
+  Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
+  for (int64_t from = 0; from < config.blockCols; from += panel) {
+    Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
+    b.when(isFirst, [&] { b.waitForStores(1, /*sourceOnly=*/true); });
+    b.syncNamed(barrier, groupThreads);
+    SmallVector<Value> words = computeWords(sums, from / 2);
+    for (int64_t i = 0; i < panel / 16; ++i) {
+      Value own = b.createOrFold<arith::XOrIOp>(b.loc, place, b.i32(i * 32));
+      b.storeMatrices(b.shiftBytes(target, own), ArrayRef(words).slice(4 * i, 4));
+    }
+    b.fenceAsync();
+    b.syncNamed(barrier, groupThreads);
+    b.when(isFirst, [&] {
+      Position position(problem.digits.size());
+      setDigits(b, problem, position, outer, plan.outer);
+      setDigits(b, problem, position, b.add(firstRow, b.mul(group, panel)), plan.lhs.digits);
+      setDigits(b, problem, position, b.add(firstCol, from), plan.rhs.digits);
+      SmallVector<Value> coordinates = {position[first], position[second]};
+      for (auto [digit, stride] : llvm::enumerate(dest.strides))
+        if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
+          coordinates.push_back(position[digit]);
+      b.storeBox(b.tensorMap(2), coordinates, target);
+      b.commitStores();
+    });
+  }
+}
+
+/// A lane of each warp for each block that copies to this one.
+void Sm90Gemm::release(const Stage &stage) {
+  b.when(b.isLower(b.lane(), config.cluster), [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
+}
+
 void Sm90Gemm::consume() {
-  Value isFirstLane = b.isEqual(b.lane(), 0);
-  auto release = [&](const Stage &stage) { b.when(isFirstLane, [&] { b.arrive(stage.empty); }); };
+  leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done in those that do not arrive
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
     SmallVector<Value> sums = b.loop(b.i32(0), b.i32(plan.kBlocks), 1, zeros, [&](Value kBlock, ValueRange carried) {
@@ -247,13 +367,17 @@ void Sm90Gemm::consume() {
     });
     sums = b.waitForSums(sums);
     release(stageOf(b.add(first, plan.kBlocks - 1)));
-    finish(sums);
+    storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
   });
+  if (storesBoxes)
+    b.when(b.isEqual(ownThread, 0), [&] { b.waitForStores(0, /*sourceOnly=*/false); });
 }
 
 void Sm90Gemm::emit() {
   Value number = b.warpgroup();
   ownThread = b.threadOfGroup();
+  if (config.cluster > 1)
+    inCluster = b.blockInCluster();
   initBarriers();
   b.when(
       b.isEqual(number, 0),
@@ -266,17 +390,24 @@ void Sm90Gemm::emit() {
         group = b.sub(number, b.i32(1));
         consume();
       });
+  if (config.cluster > 1)
+    b.clusterBarrier();
 }
 
 void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, std::array<GpuTensorMap, 2> maps, ModuleOp entries,
                          GpuKernel &info) {
   Sm90Builder b(kernel.getLoc(), kernel.getContext(), threads);
-  int64_t blocks = std::min(plan.blocks(), plan.multiprocessors);
+  int64_t cluster = plan.config.cluster, blocks = std::min(plan.blocks(), plan.multiprocessors / cluster * cluster);
   std::string symbol = kernel.getName().str();
-  b.enter(entries, kernel, symbol, 1, /*scratch=*/false, maps.size());
-  Sm90Gemm(b, problem, plan, kernel, blocks).emit();
-  b.leave();
-  GpuLaunch launch{symbol, blocks, threads, plan.sharedBytes(), {}};
+  GpuLaunch launch{symbol, blocks, threads, plan.sharedBytes()};
   launch.maps.assign(maps.begin(), maps.end());
+  auto resultMap = makeResultMap(problem, plan);
+  if (resultMap)
+    launch.maps.push_back(*resultMap);
+  b.enter(entries, kernel, symbol, 1, /*scratch=*/false, launch.maps.size(), cluster);
+  Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
+  b.leave();
+  launch.cluster = cluster;
+  launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
 }

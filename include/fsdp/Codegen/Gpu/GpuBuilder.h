@@ -30,8 +30,9 @@ public:
 
   //===--- Entries ---------------------------------------------------------===//
   /// Makes an entry with the bindings of `kernel`, one more where `scratch`, and `maps` tensor maps, and goes into it.
-  /// `minBlocks` of them are to fit on a multiprocessor.
-  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch, int64_t maps = 0);
+  /// `minBlocks` of them are to fit on a multiprocessor; `cluster` blocks run together.
+  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch, int64_t maps = 0,
+             int64_t cluster = 1);
   /// Ends it.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }

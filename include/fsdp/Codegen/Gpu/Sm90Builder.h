@@ -84,6 +84,9 @@ public:
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
   /// Begins to copy `bytes` (a multiple of 16, as both addresses) of global memory to `target`; `barrier` counts them.
   void copyBulk(Value target, Value source, Value bytes, Value barrier);
+  /// Stores words of two numbers of 16 bits as four pieces of 8 x 8 in shared memory, where lane l names row l % 8 of piece l / 8 and has
+  /// word l % 4 of row l / 4 of each (stmatrix).
+  void storeMatrices(Value place, ArrayRef<Value> words);
   /// Begins to copy shared memory to a box; what lies beyond the tensor's ends is left out. By one thread, behind
   /// fenceAsync() of all who wrote it and a barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
@@ -93,6 +96,17 @@ public:
   void commitStores();
   /// Waits for all groups but the latest `pending`: until they are done, or only until their source has been read.
   void waitForStores(int64_t pending, bool sourceOnly);
+
+  //===--- Clusters --------------------------------------------------------===//
+  /// Number of the own block in its cluster of blocks in x.
+  Value blockInCluster();
+  /// All threads of the cluster meet, and see what was written before (barrier.cluster). A block whose shared memory others
+  /// use must not end before they have.
+  void clusterBarrier();
+  /// copyBox() to the same places in all of the first `blocks` blocks of the cluster; each one's own barrier counts.
+  void copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier, int64_t blocks);
+  /// Arrives at the barrier that has this place in block `number` of the cluster.
+  void arriveIn(Value barrier, Value number);
 
   //===--- Products (wgmma) ------------------------------------------------===//
   /// Rows [r, r + ..) of a tile with `rows` rows whose columns are k, of which there are `k` (a multiple of 16). `place`

@@ -164,20 +164,21 @@ def table(dtype):
 
 def groups(dtype):
     """Of warpgroups: each transpose and epilogue, more tiles than a round, a batch, tails."""
-    for tile, (transposes, epilogue) in zip(["wg128x128", "wg128x256"] * 4, zip(TRANSPOSES * 2, EPILOGUES)):
+    for tile, (transposes, epilogue) in zip(["wg128x128", "wg128x256", "wg128x64", "wg128x256c2", "wg128x128c2"] * 2, zip(TRANSPOSES * 2, EPILOGUES)):
         yield Kernel(dtype, transposes, 192, 296, 136, epilogue, tile=tile)
     yield Kernel(dtype, "nn", 136, 128, 72, "none", "f32", batch=3, tile="wg128x128")
+    yield Kernel(dtype, "tn", 296, 520, 200, "none", tile="wg128x256c2")
     yield Kernel(dtype, "nt", 1600, 1552, 16, "residual", tile="wg128x128")
 
 
 def grouptable(dtype):
-    for tile, transposes in itertools.product(["wg128x256", "wg128x128"], TRANSPOSES):
+    for tile, transposes in itertools.product(["wg128x256c2", "wg128x256", "wg128x128c2", "wg128x128", "wg128x64"], TRANSPOSES):
         yield Kernel(dtype, transposes, 4096, 4096, 4096, tile=tile)
     for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
         yield Kernel(dtype, "nt", 4096, 4096, 4096, epilogue, tile="wg128x256")
     yield Kernel(dtype, "nt", 4000, 4000, 4000, "residual", tile="wg128x256")
 
 
-for dtype in sys.argv[2:]:
+for dtype in sys.argv[2:] if __name__ == "__main__" else []:
     for kernel in {"groups": groups, "grouptable": grouptable, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
