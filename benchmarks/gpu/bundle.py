@@ -12,19 +12,23 @@ class Kernel:
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]
         self.bindings = description["bindings"]
-        self.launches = [(driver.function(module, each["entry"], each["sharedBytes"]), each["blocks"], each["threads"], each["sharedBytes"])
-                         for each in description["launches"]]
+        self.launches = [(driver.function(module, each["entry"], each["sharedBytes"]), each["blocks"], each["threads"], each["sharedBytes"],
+                          each["cluster"], each["maps"]) for each in description["launches"]]
         self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
 
     def prepare(self, addresses):
         """What launches it on these addresses, without any work that is not the driver's."""
-        arguments = [ctypes.c_ulonglong(a) for a in addresses]
-        if self.scratch is not None:
-            arguments.append(ctypes.c_ulonglong(self.scratch))
+        places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
+        ready = []
+        for function, blocks, threads, shared, cluster, maps in self.launches:
+            arguments = [ctypes.c_ulonglong(place) for place in places]
+            arguments += [self.driver.tensor_map(places[each["binding"]] + each["offset"], each["dtype"], each["sizes"], each["strides"],
+                                                 each["box"]) for each in maps]
+            ready.append((function, blocks, threads, shared, arguments, cluster))
 
         def run():
-            for function, blocks, threads, shared in self.launches:
-                self.driver.launch(function, blocks, threads, shared, arguments)
+            for launch in ready:
+                self.driver.launch(*launch)
 
         return run
 

@@ -7,8 +7,15 @@ def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
             "s": s, "keys": keys, "d": d, "dv": dv, "score": score, "mask": mask}
 
 
+def product(dtype, transposes, m, n, k, epilogue="none"):
+    return {"kind": "product", "name": f"{transposes}_{dtype}_0x{m}x{n}x{k}_{epilogue}_{dtype}", "dtype": dtype, "transposes": transposes,
+            "m": m, "n": n, "k": k, "epilogue": epilogue}
+
+
 def tiny():
     """For an emulator: no length is a multiple of a tile, heads share keys, and each function once."""
+    yield product("bf16", "nt", 520, 2056, 72)
+    yield product("f16", "tn", 264, 4104, 40, "bias")
     yield case("bf16", 1, 2, 1, 37, 53, 64)
     yield case("bf16", 1, 2, 2, 70, 70, 64, "softcap", "causal")
     yield case("f16", 1, 2, 1, 65, 130, 128, "none", "documents")
@@ -16,6 +23,11 @@ def tiny():
 
 
 def checked():
+    for dtype in ("bf16", "f16"):
+        for transposes in ("nn", "nt", "tn", "tt"):
+            for size in ((2048, 2048, 2048), (1000, 1208, 520), (333, 517, 129), (16, 4096, 1024)):
+                yield product(dtype, transposes, *size)
+        yield product(dtype, "nt", 1000, 1208, 520, "bias")
     for dtype in ("bf16", "f16"):
         for d in (64, 128):
             for score in ("none", "softcap", "alibi"):
@@ -27,7 +39,12 @@ def checked():
 
 
 def timed():
-    """16,384 tokens, 2,048 columns of heads, as in the papers; functions at 8,192."""
+    """16,384 tokens, 2,048 columns of heads, as in the papers; functions at 8,192. Products: a cube by transposes, smaller ones, a layer."""
+    for transposes in ("nn", "nt", "tn"):
+        yield product("bf16", transposes, 8192, 8192, 8192)
+    for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):
+        yield product("bf16", "nt", *size)
+    yield product("bf16", "nt", 8192, 8192, 8192, "bias")
     for d in (64, 128):
         for length in (2048, 4096, 8192, 16384):
             for mask in ("none", "causal"):

@@ -3,6 +3,7 @@ import numpy as np
 
 from attention import Problem, allowed, to_bits, to_f32
 from bundle import ITEM_BYTES
+from products import Product
 
 GUARD = 256  # bytes behind each result that have to stay as they are
 
@@ -50,7 +51,7 @@ def heads_of(case, all_heads):
 
 
 def compare(name, found, exact, low, case, verdicts):
-    factor = 3 if case["score"] == "softcap" else 2
+    factor = 3 if case.get("score") == "softcap" else 2
     dtype = "f32" if name in ("lse", "dslope") else case["dtype"]
     finite = np.isfinite(exact)
     error, limit = 0.0, allowed(exact[finite], low[finite], dtype, factor)
@@ -108,9 +109,24 @@ def compare_gradients(problem, b, kv, o, weights, found, verdicts, slopes):
         compare(name, found[number][b, kv], *sums[name], case, verdicts)
 
 
-def check(driver, bundle, case, direction, all_heads):
+def check_product(driver, bundle, case, all_rows):
+    problem, verdicts = Product(case), []
+    kernel = bundle.kernel(case["name"])
+    (result,), problems = run(driver, kernel, problem.inputs())
+    kernel.release()
+    rows = problem.rows(all_rows)
+    compare("c", result[rows], problem.result(rows), problem.low(rows), case, verdicts)
+    if not np.isfinite(result).all():
+        problems.append("results that are not finite")
+    return verdicts, problems
+
+
+CHECKS = {"forward": check_forward, "backward": check_backward, "product": check_product}
+
+
+def check(driver, bundle, case, direction, everything):
     """{name, direction, ok, worst, problems}"""
-    verdicts, problems = (check_forward if direction == "forward" else check_backward)(driver, bundle, case, all_heads)
+    verdicts, problems = CHECKS[direction](driver, bundle, case, everything)
     worst = max(verdicts, key=lambda v: v["error"] / v["allowed"] if v["ok"] and v["allowed"] else 0.0 if v["ok"] else np.inf)
     return {"name": case["name"], "direction": direction, "chip": bundle.chip, "problems": sorted(set(problems)),
             "worst": worst, "ok": all(v["ok"] for v in verdicts) and not problems}

@@ -5,6 +5,24 @@ import ctypes
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CAPABILITY = (75, 76)   # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
+MAP_BYTES = 128         # of a CUtensorMap, which is aligned to 64
+MAP_TYPES = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
+MAP_SWIZZLE_128, MAP_PROMOTE_256 = 3, 3  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+
+
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: a number, and a union of 64 bytes."""
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
+
 
 class CudaError(Exception):
     pass
@@ -86,7 +104,22 @@ class Driver:
             self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, shared)
         return function
 
-    def launch(self, function, blocks, threads, shared, arguments):
+    def tensor_map(self, address, dtype, sizes, strides, box):
+        """An argument that describes a tensor whose boxes a kernel copies: sizes and box in elements, strides in bytes from dimension 1 on."""
+        room = ctypes.create_string_buffer(MAP_BYTES + 64)
+        found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
+        rank = len(sizes)
+        numbers = lambda kind, values: (kind * max(len(values), 1))(*values)
+        self.call("cuTensorMapEncodeTiled", found, MAP_TYPES[dtype], rank, ctypes.c_void_p(address), numbers(ctypes.c_uint64, sizes),
+                  numbers(ctypes.c_uint64, strides), numbers(ctypes.c_uint32, box), numbers(ctypes.c_uint32, [1] * rank), 0,
+                  MAP_SWIZZLE_128, MAP_PROMOTE_256, 0)
+        return found
+
+    def launch(self, function, blocks, threads, shared, arguments, cluster=1):
         """`arguments`: ctypes values, or bytes objects of parameters that are larger."""
         addresses = (ctypes.c_void_p * len(arguments))(*[ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments])
-        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, addresses, None)
+        if cluster == 1:
+            return self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, addresses, None)
+        attribute = LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1))
+        config = LaunchConfig(grid=(blocks, 1, 1), block=(threads, 1, 1), shared=shared, attributes=ctypes.pointer(attribute), count=1)
+        self.call("cuLaunchKernelEx", ctypes.byref(config), function, addresses, None)

@@ -68,6 +68,20 @@ def contenders(case, problem, direction):
     return ready, refusals
 
 
+def products(case):
+    """{"cuBLAS": what runs it once}, and why it cannot."""
+    draw = lambda rows, cols: torch.randn(rows, cols, device="cuda", dtype=TYPES[case["dtype"]])
+    a = draw(case["k"], case["m"]).T if case["transposes"][0] == "t" else draw(case["m"], case["k"])
+    b = draw(case["n"], case["k"]).T if case["transposes"][1] == "t" else draw(case["k"], case["n"])
+    out, bias = draw(case["m"], case["n"]), draw(1, case["n"])[0]
+    run = (lambda: torch.addmm(bias, a, b, out=out)) if case["epilogue"] == "bias" else (lambda: torch.mm(a, b, out=out))
+    try:
+        run()
+        return {"cuBLAS": run}, {}
+    except RuntimeError as error:
+        return {}, {"cuBLAS": str(error).strip().splitlines()[0][:200]}
+
+
 def product(n):
     """cuBLAS on n x n x n of bf16, and its operations."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))

@@ -39,6 +39,19 @@ constexpr Attribute attributes[] = {{1, 1024},   {8, 49152}, {10, 32},     {12, 
 constexpr int maxDynamicShared = 8; // of CUfunction_attribute
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
+/// CUlaunchAttribute, of which clusters are all that is known here, and CUlaunchConfig.
+constexpr int clusterDimension = 4;
+struct LaunchAttribute {
+  int id, pad;
+  uint32_t value[16];
+};
+struct LaunchConfig {
+  uint32_t grid[3], block[3], sharedBytes;
+  void *stream;
+  const LaunchAttribute *attributes;
+  uint32_t count;
+};
+
 struct LoadedModule;
 struct Entry {
   LoadedModule *module;
@@ -97,6 +110,9 @@ Result launchOn(Device &only, const Entry &entry, Launch launch, void **paramete
   if (launch.dynamicSharedBytes > entry.dynamicShared || !parameters)
     return invalidValue;
   launch.entry = entry.name;
+  const uint32_t (&required)[3] = emulator.module().find(entry.name)->requiredCluster;
+  if (required[0] && std::all_of(launch.cluster, launch.cluster + 3, [](uint32_t size) { return size == 1; }))
+    std::copy_n(required, 3, launch.cluster);
   const auto &declared = emulator.module().find(entry.name)->parameters;
   for (size_t i = 0; i < declared.size(); ++i) {
     auto bytes = static_cast<const uint8_t *>(parameters[i]);
@@ -250,6 +266,20 @@ Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned g
     std::copy_n(grid, 3, launch.grid);
     std::copy_n(block, 3, launch.block);
     launch.dynamicSharedBytes = sharedBytes;
+    return launchOn(only, *static_cast<Entry *>(function), std::move(launch), parameters);
+  });
+}
+Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **parameters, void **) {
+  return call(launchFailed, [&](Device &only) {
+    Launch launch;
+    std::copy_n(config->grid, 3, launch.grid);
+    std::copy_n(config->block, 3, launch.block);
+    launch.dynamicSharedBytes = config->sharedBytes;
+    for (unsigned i = 0; i < config->count; ++i) {
+      if (config->attributes[i].id != clusterDimension)
+        return invalidValue;
+      std::copy_n(config->attributes[i].value, 3, launch.cluster);
+    }
     return launchOn(only, *static_cast<Entry *>(function), std::move(launch), parameters);
   });
 }

@@ -1,4 +1,4 @@
-"""Launches halves.ptx through the emulated CUDA driver: argument 1 is the library, argument 2 the PTX."""
+"""Launches halves.ptx and ranks.ptx through the emulated CUDA driver: argument 1 is the library, the others are the PTX."""
 import ctypes
 import os
 import pathlib
@@ -36,6 +36,17 @@ driver.upload(x, struct.pack("64I", *[7] * 64))
 print(*run(function)[:8])
 driver.fill(x, 0, 64 * 4)
 print(*run(driver.function(other, "exchange", 0))[-8:])
+clusters = driver.load(pathlib.Path(sys.argv[3]).read_bytes())
+
+
+def ranks(name, cluster):
+    driver.launch(driver.function(clusters, name, 0), 8, 1, 0, [ctypes.c_ulonglong(x)], cluster)
+    return struct.unpack("8I", driver.download(x, 32))
+
+
+print(*ranks("ranks", 1))
+print(*ranks("ranks", 2))
+print(*ranks("ranks_of_four", 1))
 print(refused(lambda: driver.function(module, "thirds", 0)))
 print(refused(lambda: driver.load(b"\x7fELF machine code")))
 print(refused(lambda: driver.load(b".version nonsense")))

@@ -1,0 +1,44 @@
+"""Matrix products: their numbers, and what they come to in float64.
+
+A case is a dict: dtype, transposes (nn, nt, tn, tt: whether A is k x m and B is n x k), m, n, k, epilogue (none, bias). The result has
+the dtype. Needs numpy.
+"""
+import numpy as np
+
+from attention import rounded, to_bits
+
+SOME_ROWS = 48
+
+
+class Product:
+    """The inputs of a case, as float32 that the dtype holds exactly."""
+
+    def __init__(self, case, seed=1):
+        self.case, c = case, case
+        random = np.random.default_rng(seed)
+        draw = lambda *shape: rounded(random.standard_normal(shape, dtype=np.float32), c["dtype"])
+        self.a = draw(*((c["k"], c["m"]) if c["transposes"][0] == "t" else (c["m"], c["k"])))
+        self.b = draw(*((c["n"], c["k"]) if c["transposes"][1] == "t" else (c["k"], c["n"])))
+        self.bias = random.standard_normal(c["n"], dtype=np.float32)
+
+    def inputs(self):
+        """Bits of the kernel's operands, in order."""
+        return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
+
+    def rows(self, every):
+        """Those to compare: all, or the first, the last, and some between."""
+        m = self.case["m"]
+        return np.arange(m) if every or m <= SOME_ROWS else np.unique(np.linspace(0, m - 1, SOME_ROWS).astype(int))
+
+    def result(self, rows, kind=np.float64):
+        a = self.a[:, rows].T if self.case["transposes"][0] == "t" else self.a[rows]
+        b = self.b.T if self.case["transposes"][1] == "t" else self.b
+        found = a.astype(kind) @ b.astype(kind)
+        return found + self.bias.astype(kind) if self.case["epilogue"] == "bias" else found
+
+    def low(self, rows):
+        """In float32, rounded to the dtype."""
+        return rounded(self.result(rows, np.float32), self.case["dtype"])
+
+    def flops(self):
+        return 2.0 * self.case["m"] * self.case["n"] * self.case["k"]
