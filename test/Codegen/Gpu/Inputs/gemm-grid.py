@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|table|grouptable DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|table|grouptable DTYPE...
 # short: every epilogue and every transpose once; full: all of them with each other at odd sizes; tiles: each tile that there is
 # for the type; splits: k in parts; table: what the table of ptxas is made of.
 import itertools
@@ -8,6 +8,7 @@ import sys
 
 MAPS = {"n": "(m,k)", "t": "(k,m)"}, {"n": "(k,n)", "t": "(n,k)"}
 TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32", "32x32"], 32: ["128x64", "64x64", "32x32"]}
+GROUP_TILES = ["wg128x256c2", "wg128x256", "wg128x128c2", "wg128x128", "wg128x64"]
 TRANSPOSES = ["nn", "nt", "tn", "tt"]
 EPILOGUES = ["none", "accumulate", "bias", "gelu", "gelu_grad", "residual", "rows", "swapped"]
 
@@ -171,8 +172,24 @@ def groups(dtype):
     yield Kernel(dtype, "nt", 1600, 1552, 16, "residual", tile="wg128x128")
 
 
+def groupgrid(dtype):
+    """Each tile with each transpose and epilogue, and at other sizes; a batch."""
+    for tile, transposes in itertools.product(GROUP_TILES, TRANSPOSES):
+        for epilogue in EPILOGUES:
+            for out in sorted({dtype, "f32"}):
+                yield Kernel(dtype, transposes, 200, 328, 136, epilogue, out, tile=tile)
+        for m, n, k in ((8, 8, 8), (264, 520, 456), (136, 136, 1032)):
+            yield Kernel(dtype, transposes, m, n, k, tile=tile)
+        yield Kernel(dtype, transposes, 264, 264, 72, "none", "f32", batch=3, tile=tile)
+
+
+def faulty(dtype):
+    """One in which everything is needed: stages come round, clusters, boxes of the result."""
+    yield Kernel(dtype, "nt", 264, 264, 456, tile="wg128x256c2")
+
+
 def grouptable(dtype):
-    for tile, transposes in itertools.product(["wg128x256c2", "wg128x256", "wg128x128c2", "wg128x128", "wg128x64"], TRANSPOSES):
+    for tile, transposes in itertools.product(GROUP_TILES, TRANSPOSES):
         yield Kernel(dtype, transposes, 4096, 4096, 4096, tile=tile)
     for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
         yield Kernel(dtype, "nt", 4096, 4096, 4096, epilogue, tile="wg128x256")
@@ -180,5 +197,5 @@ def grouptable(dtype):
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "grouptable": grouptable, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "grouptable": grouptable, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
