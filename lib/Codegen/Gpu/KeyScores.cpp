@@ -34,11 +34,15 @@ void KeyScores::placeLane(Value warp) {
     numbers.push_back(b.add(first, 8 * i));
 }
 
+BlockSequence KeyScores::blocksOf(Value firstKey) const {
+  Value last = b.min(b.add(firstKey, blockKeys), b.i32(shape.cols));
+  return BlockSequence(b, ranges, functions->mask, head, firstKey, last);
+}
+
 void KeyScores::placeHead(Value group) {
   head = {batch, b.add(b.mul(kvHead, shape.group), b.to64(group)), kvHead};
   functions.emplace(b, op, shape, head);
-  Value last = b.min(b.add(firstKey, blockKeys), b.i32(shape.cols));
-  blocks.emplace(b, ranges, functions->mask, head, firstKey, last);
+  blocks.emplace(blocksOf(firstKey));
   keys.clear();
   for (Value key : numbers)
     keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), Value()));

@@ -41,6 +41,8 @@ public:
   void placeLane(Value warp);
   /// The group-th of the query heads that share the keys.
   void placeHead(Value group);
+  /// The blocks of queries that the block of keys from `firstKey` on meets.
+  BlockSequence blocksOf(Value firstKey) const;
   /// Number of the head among those of all batches, 64 bits.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 

@@ -7,7 +7,7 @@
 //   1. dQ, with lse and δ of each query to scratch      Sm80QueryGradients.cpp
 //   2. dK and dV, or one after the other                Sm80KeyGradients.cpp
 //
-// and those of Sm80Captures.cpp around them where gradients of captured tensors are asked for.
+// or, by wgmma, those of Sm90Backward.cpp, and those of Sm80Captures.cpp around them where gradients of captured tensors are asked for.
 //
 // Configurations are chosen as in Sm80Plan.cpp. Registers of a thread:
 //
@@ -90,14 +90,16 @@ public:
       : problem(problem), plan(problem.plan), shape(problem.shape), op(problem.op), captures(problem.captures),
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries), info(info) {}
 
+  /// dQ, dK and dV.
+  void gradients();
   void queries(bool tables);
-  void keys();
   /// A kernel of Sm80Captures.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0, [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
   }
 
 private:
+  void keys();
   std::string nextSymbol() const {
     return info.info.name + (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
   }
@@ -142,6 +144,17 @@ void BackwardLaunches::keys() {
   }
 }
 
+void BackwardLaunches::gradients() {
+  if (!plan.keysOfGroups || !plan.keysOfGroups->addsToQ) {
+    queries(/*tables=*/false);
+    return keys();
+  }
+  launch(normThreads, 1, normBlocks(problem), 0, [&](Sm80Tiles &b) { emitNorms(b, problem); });
+  keys();
+  if (!op.getDq().use_empty())
+    launch(2 * plan.keysOfGroups->blockQueries, 1, queriesOfSumsBlocks(problem), 0, [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
+}
+
 LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target, ModuleOp entries,
                                            GpuKernel &info) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
@@ -150,15 +163,14 @@ LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp 
   assert(plan && "whyNoGpuKernel has said so");
   plan->keysOfGroups = chooseSm90Keys(op, target);
   if (plan->keysOfGroups)
-    plan->placeNorms(shape, llvm::alignTo(shape.rows, plan->keysOfGroups->blockQueries));
+    placeSm90Scratch(*plan, shape);
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
   BackwardLaunches launches(problem, entries, info);
   if (!captures.empty())
     launches.around(captures.clearBlocks(), &Sm80Captures::emitClear);
-  launches.queries(/*tables=*/false);
-  launches.keys();
+  launches.gradients();
   if (captures.hasTables())
     launches.queries(/*tables=*/true);
   launches.around(captures.scatterBlocks(), &Sm80Captures::emitScatter);

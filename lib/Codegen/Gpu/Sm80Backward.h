@@ -16,6 +16,7 @@ namespace mlir::fsdp::attention {
 /// `blockQueries`.
 struct Sm90Keys {
   int64_t groups, blockQueries;
+  bool addsToQ; ///< dQ comes from the same kernel
 
   int64_t blockKeys() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
@@ -27,6 +28,8 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;   ///< rows are keys: one for both gradients, or one for each
   std::optional<Sm90Keys> keysOfGroups; ///< instead, where the chip has wgmma
   int64_t lse = 0, delta = 0, scratchBytes = 0;
+  /// Where keysOfGroups adds to dQ: how often it has been added to each block of queries (i32), and sums.
+  int64_t added = 0, querySums = 0;
   int64_t rowStride = 0; ///< from head to head: at least as many as there are queries
 
   void placeNorms(const Shape &shape, int64_t stride);

@@ -37,6 +37,13 @@ Value BlockSequence::at(Value turn) const {
   return block ? block : b.i32(0);
 }
 
+Value BlockSequence::contains(Value block) const {
+  Value found = b.boolean(false);
+  for (const Bounds &range : bounds)
+    found = b.either(found, b.both(b.isLess(block, range.end), b.isLess(range.begin, b.add(block, 1))));
+  return found;
+}
+
 Value BlockSequence::isFree(Value block) const {
   Value free = b.boolean(false);
   for (const Bounds &range : bounds)

@@ -21,6 +21,8 @@ public:
   Value count; ///< of blocks
   /// The number of the block that comes `turn`-th.
   Value at(Value turn) const;
+  /// Whether this block is one of them.
+  Value contains(Value block) const;
   /// Whether nothing of a block is masked.
   Value isFree(Value block) const;
 

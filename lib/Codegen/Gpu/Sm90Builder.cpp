@@ -138,6 +138,10 @@ void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(), NVVM::TMAStoreMode::TILE, Value());
 }
 
+void Sm90Builder::storeBulk(Value target, Value source, Value bytes) {
+  NVVM::CpAsyncBulkSharedCTAToGlobalOp::create(*this, loc, target, source, bytes, Value(), Value());
+}
+
 void Sm90Builder::addBulk(Value target, Value source, Value bytes) {
   Value from = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), source), to = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), target);
   assembly("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;", "l,r,r,~{memory}", {to, from, bytes}, {});
@@ -174,6 +178,23 @@ void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinat
 void Sm90Builder::arriveIn(Value barrier, Value number) {
   Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
   NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of threads
+//===----------------------------------------------------------------------===//
+
+void Sm90Builder::fenceGlobal() { NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr()); }
+
+void Sm90Builder::waitForValue(Value place, Value value) {
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
+  assembly("{\n.reg .pred p;\n.reg .b32 v;\nagain:\nld.acquire.gpu.global.b32 v, [$0];\nsetp.ne.s32 p, v, $1;\n@p bra again;\n}",
+           "l,r,~{memory}", {address, value}, {});
+}
+
+void Sm90Builder::increment(Value place) {
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
+  assembly("red.release.gpu.global.add.u32 [$0], 1;", "l,~{memory}", address, {});
 }
 
 //===----------------------------------------------------------------------===//

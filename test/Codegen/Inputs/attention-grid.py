@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|few|table|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|few|blocks|table|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long in sizes that an emulator runs in seconds.
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
@@ -305,6 +305,17 @@ def few(dtype):
         yield Case(dtype, *size, function[0], function[1], None, function[2])
 
 
+def blocks(dtype):
+    """Several blocks of keys for each block of queries, and the other way round: all add to some gradient of the other side. Masks by which
+    they meet a few, shared heads, lengths that fill no block, sums of one and of two panels, dQ apart for what captured tensors get."""
+    yield Case(dtype, 1, 2, 1, 200, 333, 64, 64)
+    yield Case(dtype, 1, 2, 1, 200, 333, 128, 96, "none", "causal")
+    yield Case(dtype, 2, 1, 1, 300, 300, 40, 24, "softcap", "window")
+    yield Case(dtype, 1, 2, 2, 130, 270, 16, 16, "columns", "sink")
+    yield Case(dtype, 1, 1, 1, 257, 140, 72, 104, "none", "strict")
+    yield Case(dtype, 1, 1, 1, 150, 140, 64, 128, "rows", "causal", None, "dropout")
+
+
 def table(dtype):
     """What ptxas-table.test compiles: 4 x 16 heads of 2048 rows and keys."""
     functions = [("none", "none"), ("none", "causal"), ("softcap", "none"), ("softcap", "causal"), ("alibi", "none"), ("alibi", "causal"),
@@ -357,7 +368,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "few": few, "table": table, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "few": few, "blocks": blocks, "table": table, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "huge": huge}
     for dtype in dtypes:

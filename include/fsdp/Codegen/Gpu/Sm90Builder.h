@@ -90,6 +90,8 @@ public:
   /// Begins to copy shared memory to a box; what lies beyond the tensor's ends is left out. By one thread, behind
   /// fenceAsync() of all who wrote it and a barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
+  /// Begins to copy `bytes` (a multiple of 16, as both addresses) of shared memory to global memory.
+  void storeBulk(Value target, Value source, Value bytes);
   /// Begins to add `bytes` (a multiple of 16, as both addresses) of f32 to global memory, each as by an atomic addition.
   void addBulk(Value target, Value source, Value bytes);
   /// What this thread has begun to store since the last commit is one group.
@@ -107,6 +109,15 @@ public:
   void copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier, int64_t blocks);
   /// Arrives at the barrier that has this place in block `number` of the cluster.
   void arriveIn(Value barrier, Value number);
+
+  //===--- Blocks of threads that wait for one another ---------------------===//
+  /// Orders bulk copies of this thread, to and from global memory, with what it does itself (fence.proxy.async).
+  void fenceGlobal();
+  /// Waits until an i32 in global memory is `value`, and sees what was written before it became so (ld.acquire). Only for
+  /// what a block of threads with a lower number does.
+  void waitForValue(Value place, Value value);
+  /// Adds 1 to an i32 in global memory, behind all that this thread has written (red.release).
+  void increment(Value place);
 
   //===--- Products (wgmma) ------------------------------------------------===//
   /// Rows [r, r + ..) of a tile with `rows` rows whose columns are k, of which there are `k` (a multiple of 16). `place`
