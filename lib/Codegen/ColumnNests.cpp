@@ -146,7 +146,7 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
       sharedBytes += llvm::alignTo(blocks * getStorageBytes(step.getType()), 64);
     }
     Phase phase = begin(loops.outer * blocks, 1);
-    watchReads(phase);
+    log.watch(phase.state);
     auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
     builder.setInsertionPointToStart(work.getBody());
     Evaluator at(builder, loc, phase.state, 1);
@@ -173,9 +173,9 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
   // The blocks in order, behind the initial value.
   bool flat = loops.outer == 1;
   Phase phase = begin(flat ? loops.inner : loops.outer, flat ? flatTile : 1);
-  watchReads(phase);
+  log.watch(phase.state);
   auto finishAt = [&](Evaluator &piece, ArrayRef<AffineExpr> outer, AffineExpr position) {
-    ++body;
+    ++log.body;
     SmallVector<AffineExpr> column = columnAt(outer, position);
     for (AffineExpr &expr : column)
       expr = piece.subscripts().simplify(expr);
@@ -199,7 +199,7 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
       totals.push_back(combine(builder, loc, step.combiner, init, sums[i]));
     }
     for (auto [step, total] : llvm::zip_equal(segment, totals)) {
-      recordStores(step, column);
+      log.store(step, column);
       storeAll(piece, getTargets(phase, step), total, offset);
     }
   };
@@ -243,15 +243,15 @@ bool NestBuilder::buildScatter(const Step &step) {
   bool inPlace = op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {
     Phase phase = begin(type.getNumElements(), flatTile);
-    watchReads(phase);
+    log.watch(phase.state);
     Evaluator at(builder, loc, phase.state, 1);
     emitRange(phase, type.getNumElements(), at, [&](Evaluator &piece, AffineExpr position) {
-      ++body;
+      ++log.body;
       SmallVector<AffineExpr> indices = delinearise(piece.subscripts(), position, type.getShape());
       Value value = constantVector(builder.getZeroAttr(type.getElementType()), piece.getLanes());
       if (op.getInit())
         value = piece.broadcast(piece.evaluate(op.getInit(), indices));
-      recordStores(step, indices);
+      log.store(step, indices);
       storeAll(piece, getTargets(phase, step), value, position);
     });
     if (!commit(phase, {}))
@@ -259,7 +259,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   }
 
   Phase phase = begin(columns, flatTile);
-  watchReads(phase);
+  log.watch(phase.state);
   Evaluator at(builder, loc, phase.state, 1);
   SmallVector<Value> targets = getTargets(phase, step);
   emitRange(phase, columns, at, [&](Evaluator &piece, AffineExpr position) {
@@ -283,6 +283,6 @@ bool NestBuilder::buildScatter(const Step &step) {
       inner.store(arith::AddFOp::create(builder, loc, inner.broadcast(old), update), target, offset);
     }
   });
-  recordStores(step, {});
+  log.store(step, {});
   return commit(phase, step);
 }

@@ -100,9 +100,8 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
       phase.state.stored[step.value] = {
           view(phase.shared, offset->second, step.getType().getNumElements(), step.getType().getElementType()), 0};
   }
-  accesses.clear();
+  log.begin();
   rowBuffers.clear();
-  stage = body = 0;
   return phase;
 }
 
@@ -133,49 +132,12 @@ Value NestBuilder::constantVector(TypedAttr element, int64_t lanes) {
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(element)));
 }
 
-/// Notes reads of arguments (for isSafeInPlace).
-void NestBuilder::watchReads(Phase &phase) {
-  phase.state.onRead = [this](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
-    if (isa<BlockArgument>(tensor))
-      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, false, stage, body});
-  };
-}
-
-void NestBuilder::recordStores(const Step &step, ArrayRef<AffineExpr> indices) {
-  for (BlockArgument destination : step.destinations)
-    accesses.push_back({destination, SmallVector<AffineExpr>(indices), true, true, true, stage, body});
-}
-
-/// Every read of an argument that is written sees the old value: it is done in an
-/// earlier stage of the same row, or by the piece of code that then writes just there.
-bool NestBuilder::isSafeInPlace() {
-  for (const Access &read : accesses) {
-    if (read.isStore)
-      continue;
-    if (overwritten.contains(read.tensor.getAsOpaquePointer()))
-      return false;
-    bool written = false, same = false;
-    int64_t first = std::numeric_limits<int64_t>::max();
-    for (const Access &store : accesses)
-      if (store.isStore && store.tensor == read.tensor) {
-        written = true;
-        first = std::min(first, store.stage);
-        same |= store.body == read.body && read.precise && store.indices == read.indices;
-      }
-    if (written && !same && !(read.sameRow && read.stage < first))
-      return false;
-  }
-  return true;
-}
-
 bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
-  if (!phase.state.refusal.empty() || !isSafeInPlace()) {
+  if (!phase.state.refusal.empty() || !log.isSafeInPlace()) {
     discard(phase);
     return false;
   }
-  for (const Step &step : segment)
-    for (BlockArgument destination : step.destinations)
-      overwritten.insert(destination.getAsOpaquePointer());
+  log.finish(segment);
   phases.push_back(std::move(phase));
   return true;
 }
@@ -220,8 +182,7 @@ bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
   return built;
 }
 
-/// Steps that may share a segment with the one before, by kind alone.
-static bool mayFollow(const Step &before, const Step &step) {
+bool fsdp::mayShareSegment(const Step &before, const Step &step) {
   if (before.kind == StepKind::Scatter || step.kind == StepKind::Scatter)
     return false;
   if (before.kind == StepKind::ColumnReduction || step.kind == StepKind::ColumnReduction)
@@ -232,7 +193,7 @@ static bool mayFollow(const Step &before, const Step &step) {
 bool NestBuilder::buildSegments() {
   for (size_t i = 0; i < steps.size();) {
     size_t end = i + 1;
-    while (end < steps.size() && mayFollow(steps[end - 1], steps[end]))
+    while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
       ++end;
     int64_t sharedBefore = sharedBytes;
     DenseMap<Value, int64_t> offsetsBefore = sharedOffsets;
@@ -267,8 +228,7 @@ void NestBuilder::finish(KernelInfo &info) {
   phases.clear();
 }
 
-/// Named ops but fills and contractions are generics here.
-static void generalise(func::FuncOp kernel) {
+void fsdp::generaliseNamedOps(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::LinalgOp>())) {
     if (isa<linalg::GenericOp, linalg::FillOp>(op) || linalg::isaContractionOpInterface(op))
@@ -279,7 +239,7 @@ static void generalise(func::FuncOp kernel) {
 }
 
 bool fsdp::lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
-  generalise(kernel);
+  generaliseNamedOps(kernel);
   splitArgReductions(kernel);
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())

@@ -35,9 +35,7 @@ static int64_t product(ArrayRef<int64_t> shape) {
   return result;
 }
 
-/// The dimensions of a step inside a row of shape `rows`; none when it has no such
-/// rows.
-std::optional<SmallVector<int64_t>> NestBuilder::getColumnShape(const Step &step, ArrayRef<int64_t> rows) {
+std::optional<SmallVector<int64_t>> fsdp::getColumnShape(const Step &step, ArrayRef<int64_t> rows) {
   ArrayRef<int64_t> shape = step.getType().getShape();
   if (shape.take_front(rows.size()) != rows)
     return std::nullopt;
@@ -86,7 +84,7 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at, Small
   Subscripts subscripts = at.subscripts();
   for (AffineExpr &expr : indices)
     expr = subscripts.simplify(expr);
-  recordStores(step, indices);
+  log.store(step, indices);
   ArrayRef<int64_t> shape = step.getType().getShape();
   if (Value buffer = rowBuffers.lookup(step.value)) {
     unsigned skip = rowBufferSkip;
@@ -102,7 +100,7 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at, Small
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
                            ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried,
                            int64_t pieces) {
-  ++body;
+  ++log.body;
   AffineExpr zero = at.constant(0);
   SmallVector<std::pair<const Step *, Value>> stores;
   unsigned reduction = 0;
@@ -144,7 +142,7 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
   EvaluationState saved = phase.state;
-  std::vector<Access> savedAccesses = accesses;
+  AccessLog savedLog = log;
   phase.state.gathers = 0;
   phase.state.splits.clear();
   phase.state.onRead = nullptr;
@@ -156,7 +154,7 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   for (auto [value, place] : tables)
     if (value.getDefiningOp<arith::ConstantOp>())
       phase.state.stored[value] = place;
-  accesses = savedAccesses;
+  log = savedLog;
   block->erase();
   return trial;
 }
@@ -297,7 +295,7 @@ Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
 
 void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
                             ArrayRef<AffineExpr> rowIndices) {
-  ++stage;
+  ++log.stage;
   SmallVector<const Step *> members;
   SmallVector<int64_t> shape = *getColumnShape(group.front(), rows);
   AffineExpr zero = at.constant(0);
@@ -319,7 +317,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   if (scalars && !reduces) {
     SmallVector<AffineExpr> column(shape.size(), zero);
     for (const Step *step : members) {
-      ++body;
+      ++log.body;
       SmallVector<AffineExpr> indices = valueIndices(*step, rowIndices, column, zero);
       Value value = at.evaluate(step->value, indices);
       emitStore(phase, *step, at, indices, value);
@@ -341,7 +339,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
                       [&](Evaluator &inner, ArrayRef<AffineExpr> column, int64_t first, Values &values) {
                         emitBody(phase, members, rowIndices, column, inner, first, values, pieces);
                       });
-  ++stage;
+  ++log.stage;
   unsigned next = 0;
   for (const Step *step : members) {
     if (!step->isReduction()) {
@@ -352,7 +350,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
         phase.state.stored[step->value] = {getTargets(phase, *step).front(), 0};
       continue;
     }
-    ++body;
+    ++log.body;
     Value total = reduceLanes(*step, ArrayRef(carried).slice(next, pieces));
     next += pieces;
     SmallVector<AffineExpr> indices = valueIndices(*step, rowIndices, {}, zero);
@@ -363,10 +361,8 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   }
 }
 
-/// Groups of steps that one pass over the columns computes, in order.
-static SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment,
-                                              function_ref<SmallVector<int64_t>(const Step &)> shapeOf,
-                                              ArrayRef<Step> all) {
+SmallVector<ArrayRef<Step>> fsdp::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows, ArrayRef<Step> all) {
+  auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
   SmallVector<ArrayRef<Step>> groups;
   size_t begin = 0;
   for (size_t i = 1; i <= segment.size(); ++i) {
@@ -381,34 +377,13 @@ static SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment,
   return groups;
 }
 
-/// Refuses reads of the segment's values in other rows, and notes those of arguments.
-void NestBuilder::watchRow(Phase &phase, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices) {
-  llvm::SmallPtrSet<void *, 8> own;
-  for (const Step &step : segment)
-    if (!isa<BlockArgument>(step.value))
-      own.insert(step.value.getAsOpaquePointer());
-  EvaluationState *state = &phase.state;
-  phase.state.onRead = [this, state, own, rowIndices](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
-    bool sameRow = precise && indices.size() >= rowIndices.size();
-    for (size_t i = 0; sameRow && i < rowIndices.size(); ++i)
-      sameRow = indices[i] == rowIndices[i];
-    if (own.contains(tensor.getAsOpaquePointer())) {
-      if (!sameRow && state->refusal.empty())
-        state->refusal = "a value of another row";
-    } else if (isa<BlockArgument>(tensor)) {
-      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, sameRow, stage, body});
-    }
-  };
-}
-
 void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
                           AffineExpr row) {
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  watchRow(phase, segment, rowIndices);
-  auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
-  for (ArrayRef<Step> group : formGroups(segment, shapeOf, steps))
+  log.watchRow(phase.state, segment, rowIndices);
+  for (ArrayRef<Step> group : formGroups(segment, rows, steps))
     emitGroup(phase, group, rows, at, rowIndices);
   phase.state.onRead = nullptr;
 }
@@ -451,7 +426,7 @@ bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
     discard(phase);
     return false;
   }
-  watchReads(phase);
+  log.watch(phase.state);
   Values none;
   emitRange(phase, size, at, [&](Evaluator &piece, AffineExpr position) {
     SmallVector<AffineExpr> indices = fsdp::delinearise(piece.subscripts(), position, columns);

@@ -36,8 +36,8 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  stage = 0; // these rows read all, then write: no other rows read what they write
-  watchRow(phase, segment, rowIndices);
+  log.stage = 0; // these rows read all, then write: no other rows read what they write
+  log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;
   for (const Step &step : segment) {
     SmallVector<int64_t> shape = *getColumnShape(step, rows);
@@ -65,13 +65,13 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
     results.push_back({&step, columns});
   }
   phase.state.rowValues.clear();
-  stage = 1;
+  log.stage = 1;
   AffineExpr start = at.subscripts().simplify(row - at.lane());
   for (auto &[step, columns] : results) {
     SmallVector<Value> targets = getTargets(phase, *step);
     if (targets.empty())
       continue;
-    recordStores(*step, rowIndices);
+    log.store(*step, rowIndices);
     int64_t count = columns.size();
     if (at.getLanes() > 1)
       interleave(builder, loc, columns);
@@ -112,7 +112,7 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
   emitRange(
       phase, count, at,
       [&](Evaluator &piece, AffineExpr position) {
-        ++body;
+        ++log.body;
         emitShortRows(phase, segment, rows, piece, position);
       },
       lanes);

@@ -35,7 +35,7 @@ static constexpr int64_t side = 16;
 /// The block whose corner lies at `row` of dimension `across` and at `column`.
 void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at, SmallVector<AffineExpr> indices,
                              unsigned across, AffineExpr row, AffineExpr column) {
-  ++body;
+  ++log.body;
   Evaluator piece = at.withLanes(side);
   SmallVector<SmallVector<Value>> blocks(segment.size());
   for (int64_t i = 0; i < side; ++i) {
@@ -147,7 +147,7 @@ bool NestBuilder::buildTransposed(ArrayRef<Step> segment) {
   if (best == last)
     return false;
   phase = begin(units / shape[best] * llvm::divideCeil(shape[best], side), 1);
-  watchReads(phase);
+  log.watch(phase.state);
   emitUnits(phase, segment, best);
   phase.state.onRead = nullptr;
   return commit(phase, segment);

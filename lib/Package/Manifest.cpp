@@ -57,6 +57,7 @@ private:
   FailureOr<std::vector<Offset<fb::Command>>> addBlock(Block &block, LayoutOp layout);
   FailureOr<Offset<fb::Command>> addCommand(Operation &op, LayoutOp layout);
   FailureOr<Offset<fb::Collective>> addCollective(CollectiveOp op, LayoutOp layout);
+  Offset<fb::Grid> addGrid(const PhaseInfo &phase);
   LogicalResult addKernels();
 
   /// The axes of a piece, outermost first.
@@ -396,6 +397,25 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
   return fb::CreateCommand(builder, kind, body, text);
 }
 
+/// How a phase is launched on a GPU; nothing on a CPU.
+Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
+  if (!options.gpu)
+    return {};
+  const GpuGrid &grid = options.gpu->grids.at(phase.symbol);
+  auto numbers = [&](ArrayRef<int64_t> values) {
+    return builder.CreateVector(std::vector<uint64_t>(values.begin(), values.end()));
+  };
+  std::vector<Offset<fb::TensorMap>> maps;
+  for (const GpuTensor &tensor : grid.tensors) {
+    auto sizes = numbers(tensor.sizes), strides = numbers(tensor.strides);
+    auto box = builder.CreateVector(std::vector<uint32_t>(tensor.box.begin(), tensor.box.end()));
+    maps.push_back(fb::CreateTensorMap(builder, tensor.binding, tensor.offset, tensor.isBf16 ? fb::DType::bf16 : fb::DType::f16,
+                                       sizes, strides, box));
+  }
+  auto mapsVector = maps.empty() ? Offset<flatbuffers::Vector<Offset<fb::TensorMap>>>() : builder.CreateVector(maps);
+  return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector);
+}
+
 LogicalResult ManifestBuilder::addKernels() {
   llvm::StringMap<const KernelInfo *> known;
   for (const KernelInfo &kernel : image.kernels)
@@ -408,8 +428,10 @@ LogicalResult ManifestBuilder::addKernels() {
       return function.emitError("the image expected code for this kernel and its ")
              << function.getNumArguments() << " bindings, found " << (kernel ? "another signature" : "none");
     std::vector<Offset<fb::Phase>> phases;
-    for (const PhaseInfo &phase : kernel->phases)
-      phases.push_back(fb::CreatePhase(builder, addString(phase.symbol), phase.extent, phase.tile));
+    for (const PhaseInfo &phase : kernel->phases) {
+      auto symbol = addString(phase.symbol);
+      phases.push_back(fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase)));
+    }
     std::vector<uint64_t> bytes(kernel->bindingBytes.begin(), kernel->bindingBytes.end());
     std::vector<uint8_t> writes(kernel->writes.begin(), kernel->writes.end());
     std::vector<uint8_t> reads(kernel->reads.begin(), kernel->reads.end());
@@ -474,10 +496,13 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto kernelsVector = builder.CreateVector(kernels);
   auto isaVector = builder.CreateVector(isa);
   auto neighboursVector = builder.CreateVector(addNeighbours());
+  Offset<fb::Gpu> gpu;
+  if (options.gpu)
+    gpu = fb::CreateGpu(builder, addString(options.gpu->chip), options.gpu->ptxBytes, options.gpu->cubinOffset, options.gpu->cubinBytes);
   fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
                                                        paramsVector, layoutsVector, programsVector, kernelsVector,
                                                        optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector));
+                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Pipelines/Compiler.h"
+#include "GpuKernels.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/Codegen/Pipeline.h"
 #include "fsdp/Package/Package.h"
@@ -81,17 +81,25 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
   return success();
 }
 
-FailureOr<Image> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options, bool code) {
-  PhaseTimer timer(options.timing, code ? "codegen" : "codegen (no code)");
+static FailureOr<Kernels> compileForCpu(ModuleOp planned, const CompileOptions &options, bool code) {
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
   if (failed(target))
     return failure();
   FailureOr<Image> image = options.target == "reference" ? compileReferenceImage(planned, *target, /*widen=*/true)
                            : code ? compileCpuImage(planned, *target)
                                   : measureCpuKernels(planned, *target);
-  if (succeeded(image))
-    addWorkspace(planned, *image, options.threadsPerRank);
-  return image;
+  if (failed(image))
+    return failure();
+  return Kernels{std::move(*image), {}};
+}
+
+FailureOr<Kernels> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options, bool code) {
+  PhaseTimer timer(options.timing, code ? "codegen" : "codegen (no code)");
+  FailureOr<Kernels> kernels =
+      GpuTarget::isKnown(options.target) ? compileForGpu(planned, options, code) : compileForCpu(planned, options, code);
+  if (succeeded(kernels))
+    addWorkspace(planned, kernels->image, options.threadsPerRank);
+  return kernels;
 }
 
 LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os) {
@@ -117,7 +125,7 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &opti
   return success();
 }
 
-LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options,
+LogicalResult fsdp::writeArtifact(ModuleOp planned, const Kernels &kernels, const CompileOptions &options,
                                   StringRef path) {
   PhaseTimer timer(options.timing, "package");
   PackageOptions package;
@@ -125,10 +133,12 @@ LogicalResult fsdp::writeArtifact(ModuleOp planned, const Image &image, const Co
   package.source = options.source;
   package.target = options.target;
   package.threadsPerRank = options.threadsPerRank;
+  if (!kernels.gpu.chip.empty())
+    package.gpu = &kernels.gpu;
   const UpdateOptions &update = options.update;
   package.optimizer = {update.optimizer, options.learningRate, update.beta1,    update.beta2,
                        update.eps,       update.weightDecay,   update.momentum, update.clipGradNorm};
-  FailureOr<ArtifactPieces> file = buildArtifact(planned, image, package);
+  FailureOr<ArtifactPieces> file = buildArtifact(planned, kernels.image, package);
   if (failed(file))
     return failure();
   return writeFile(path, *file, planned.getLoc());

@@ -272,19 +272,19 @@ static std::optional<std::string> checkTarget(const CommandLine &line) {
   bool isGpu = GpuTarget::isKnown(line.target);
   if (line.target != "cpu" && line.target != "reference" && !isGpu)
     return "--target=" + line.target + ": expected cpu, reference, " + GpuTarget::getNames();
-  if (isGpu && line.emit.empty())
-    return "--target=" + line.target + " writes no artifact yet: give --emit=ptx, kernel-mlir or sass-stats";
   if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" && line.emit != "sass-stats")
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir or sass-stats";
   if (!line.emit.empty() && !isGpu)
     return "--emit=" + line.emit + " is of GPU kernels: give --target=" + GpuTarget::getNames();
+  if (isGpu && line.compileTo == "codegen")
+    return std::string("--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir for those of a GPU");
   if (line.spills != "ignore" && line.spills != "warn" && line.spills != "error")
     return "--spills=" + line.spills + ": expected ignore, warn or error";
   if (line.ptxasTimeout < 1 || line.ptxasTimeout > 86400)
     return "--ptxas-timeout=" + std::to_string(line.ptxasTimeout) + ": expected 1 to 86400 seconds";
   for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout)})
     if (option->getNumOccurrences() && !isGpu)
-      return "--" + option->ArgStr.str() + " is of GPU kernels: give --target and --emit";
+      return "--" + option->ArgStr.str() + " is of GPU kernels: give --target=" + GpuTarget::getNames();
   if (!line.emit.empty() && (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
                              !line.report.empty() || !line.whatIf.empty()))
     return std::string("--emit prints kernels and nothing else: leave out -o, --compile-to, --explain, --report and --what-if");

@@ -133,7 +133,7 @@ static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef
 static int finish(ModuleOp planned, const CompileOptions &options, StringRef outFile, bool code,
                   llvm::function_ref<LogicalResult()> explain) {
   bool limited = options.plan.memoryLimit > 0, writes = !outFile.empty();
-  FailureOr<Image> image = compileKernels(planned, options, /*code=*/writes && code && !limited);
+  FailureOr<Kernels> image = compileKernels(planned, options, /*code=*/writes && code && !limited);
   if (failed(image))
     return 1;
   if (failed(explain()))

@@ -11,9 +11,8 @@
 #ifndef FSDP_CODEGEN_NESTBUILDER_H
 #define FSDP_CODEGEN_NESTBUILDER_H
 
+#include "fsdp/Codegen/AccessLog.h"
 #include "fsdp/Codegen/CpuTarget.h"
-#include "fsdp/Codegen/Evaluator.h"
-#include "fsdp/Codegen/KernelSteps.h"
 #include "fsdp/Codegen/Lowering.h"
 
 namespace mlir::fsdp {
@@ -43,13 +42,6 @@ private:
     int64_t workerBytes = 0;
     int64_t extent = 1, tile = 1;
   };
-  /// A tensor read or written, for the check of in-place updates.
-  struct Access {
-    Value tensor;
-    SmallVector<AffineExpr> indices;
-    bool isStore, precise, sameRow;
-    int64_t stage, body;
-  };
   /// The columns of a row: loops around one vectorised loop.
   struct Columns {
     SmallVector<int64_t> shape, outer;
@@ -69,9 +61,6 @@ private:
   Phase begin(int64_t extent, int64_t tile);
   bool commit(Phase &phase, ArrayRef<Step> segment);
   void discard(Phase &phase);
-  bool isSafeInPlace();
-  void watchReads(Phase &phase);
-  void recordStores(const Step &step, ArrayRef<AffineExpr> indices);
   Value view(Value bytes, int64_t offset, int64_t elements, Type element);
   SmallVector<Value> getTargets(Phase &phase, const Step &step);
   bool isReadLater(const Step &step, ArrayRef<Step> segment);
@@ -81,7 +70,6 @@ private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   // RowNests.cpp
-  void watchRow(Phase &phase, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildFlat(ArrayRef<Step> segment);
   void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
@@ -96,7 +84,6 @@ private:
   Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at, int64_t chunk,
                    Values carried, function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body);
   Value reduceLanes(const Step &step, ArrayRef<Value> parts);
-  std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
 
   // ShortRows.cpp
   bool buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
@@ -130,12 +117,17 @@ private:
   /// Where the columns of the group in progress go when that is a row buffer.
   DenseMap<Value, Value> rowBuffers;
   unsigned rowBufferSkip = 0;
-  std::vector<Access> accesses;
-  int64_t stage = 0, body = 0;
-  /// Stores into arguments by earlier phases.
-  llvm::SmallPtrSet<void *, 4> overwritten;
+  AccessLog log;
 };
 
+/// Makes generics of named ops but fills and contractions.
+void generaliseNamedOps(func::FuncOp kernel);
+/// Whether a step may share a segment with the one before it, by kind alone.
+bool mayShareSegment(const Step &before, const Step &step);
+/// The dimensions of a step inside a row of shape `rows`; none when it has no such rows.
+std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
+/// Groups of steps that one pass over the columns of such a row computes, in order; `all` are those of the kernel.
+SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows, ArrayRef<Step> all);
 /// Indices of a step's value: of the row, then of the column; the rest is one element.
 SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
                                      AffineExpr zero);

@@ -7,6 +7,7 @@
 #ifndef FSDP_PACKAGE_PACKAGE_H
 #define FSDP_PACKAGE_PACKAGE_H
 
+#include "fsdp/Analysis/GpuCode.h"
 #include "fsdp/Analysis/KernelImage.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <deque>
@@ -27,6 +28,8 @@ struct PackageOptions {
   OptimizerInfo optimizer;
   /// Threads that run the kernels of a rank.
   unsigned threadsPerRank = 1;
+  /// What the image holds when it is for a GPU.
+  const GpuCode *gpu = nullptr;
 };
 
 /// Ranks of the largest mesh that the runtime accepts.

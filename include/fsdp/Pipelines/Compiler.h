@@ -13,6 +13,7 @@
 #define FSDP_PIPELINES_COMPILER_H
 
 #include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/Analysis/GpuCode.h"
 #include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 #include "fsdp/Differentiate/Pipeline.h"
@@ -47,6 +48,12 @@ struct CompileOptions {
   std::function<LogicalResult(ModuleOp)> afterImport = nullptr;
 };
 
+/// What an artifact has of code.
+struct Kernels {
+  Image image;
+  GpuCode gpu; ///< what the image holds when it is for a GPU
+};
+
 /// One entry of Phases.def.
 struct Phase {
   StringRef mnemonic, sentence;
@@ -64,14 +71,14 @@ LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 
 /// Compiles the kernels of a planned module, and gives its arenas the scratch
 /// that they need: from here on the plan is exact. Without `code` the image stays empty.
-FailureOr<Image> compileKernels(ModuleOp planned, const CompileOptions &options, bool code = true);
+FailureOr<Kernels> compileKernels(ModuleOp planned, const CompileOptions &options, bool code = true);
 
 /// Prints the kernels of a planned module that there is GPU code for, as ptx, kernel-mlir or sass-stats. A warning
 /// at its place names each other one.
 LogicalResult printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os);
 
 /// Writes the artifact to `path`; nothing is left there on failure.
-LogicalResult writeArtifact(ModuleOp planned, const Image &image, const CompileOptions &options, StringRef path);
+LogicalResult writeArtifact(ModuleOp planned, const Kernels &kernels, const CompileOptions &options, StringRef path);
 
 } // namespace mlir::fsdp
 

@@ -14,9 +14,11 @@
 
 #include "GpuGemm.h"
 #include "GpuLowering.h"
+#include "GpuNests.h"
 #include "Sm80Backward.h"
 #include "Sm90Attention.h"
 #include "fsdp/Codegen/Attention.h"
+#include "fsdp/Codegen/Gpu/MeasureGpu.h"
 #include "fsdp/Codegen/Lowering.h"
 
 using namespace mlir;
@@ -57,10 +59,8 @@ static bool isContraction(func::FuncOp kernel) {
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
   if (isContraction(kernel))
     return gemm::whyNoGpuGemm(kernel, target);
-  if (!handlesAttentionKernel(kernel)) {
-    auto kind = kernel->getAttrOfType<StringAttr>(kindAttr);
-    return "kernels of kind '" + (kind ? kind.getValue() : StringRef("unknown")).str() + "'";
-  }
+  if (!handlesAttentionKernel(kernel))
+    return std::nullopt;
   if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
     return whyNone(forward, "attention", target, chooseForward);
   auto backward = cast<AttentionGradOp>(kernel.front().front());
@@ -74,6 +74,8 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
   if (isContraction(kernel))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
+  if (!handlesAttentionKernel(kernel))
+    return lowerGpuNestKernel(kernel, target, entries, info);
   if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
     if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
       return lowerSm90Forward(kernel, forward, *config, target, entries, info);
@@ -101,6 +103,15 @@ static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const Gp
   }
   cleanUp(*entries);
   return entries;
+}
+
+FailureOr<GpuImage> fsdp::measureGpuKernels(ModuleOp module, const GpuTarget &target) {
+  loadGpuDialects(*module.getContext());
+  GpuImage image;
+  image.chip = target.chip;
+  if (failed(collectEntries(module, target, image)))
+    return failure();
+  return image;
 }
 
 FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target, const GpuOptions &options) {

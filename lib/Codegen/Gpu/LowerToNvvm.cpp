@@ -18,7 +18,9 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -71,14 +73,33 @@ static LogicalResult legalise(ModuleOp entries) {
   return verifyMath(entries);
 }
 
+/// Entries that are functions on memrefs become functions of the LLVM dialect on pointers.
+static void addMemoryPasses(PassManager &pm) {
+  pm.addPass(createConvertLinalgToLoopsPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+}
+
 LogicalResult fsdp::lowerToNvvm(ModuleOp entries) {
+  bool onMemory = !entries.getOps<func::FuncOp>().empty();
+  for (auto entry : entries.getOps<func::FuncOp>())
+    makeScratchStatic(entry);
   if (failed(legalise(entries)))
     return failure();
   storeBf16AsBits(entries);
   PassManager pm(entries.getContext());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  if (onMemory)
+    addMemoryPasses(pm);
   pm.addPass(createSCFToControlFlowPass());
+  if (onMemory) {
+    pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+    ConvertFuncToLLVMPassOptions function;
+    function.useBarePtrCallConv = true;
+    pm.addPass(createConvertFuncToLLVMPass(function));
+  }
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createUBToLLVMConversionPass());

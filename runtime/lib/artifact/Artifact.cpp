@@ -157,7 +157,9 @@ void Artifact::check(Rules rules) {
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema", file.c_str());
   root = fb::GetManifest(manifestBytes);
   mesh = verifyManifest(file, *root, header.values_size, rules);
-  if (rules == Rules::all)
+  if (root->gpu())
+    verifyGpuImage(file, *root->gpu(), header.image_size);
+  else if (rules == Rules::all)
     resolveKernels();
 }
 

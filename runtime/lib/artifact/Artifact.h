@@ -21,6 +21,7 @@
 #include "fsdprt/artifact_header.h"
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fsdprt {
@@ -43,9 +44,15 @@ public:
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
   /// Whether its programs can run: fsdp-compile --no-code leaves the kernels' code out.
-  bool hasCode() const { return image || !root->kernels() || root->kernels()->size() == 0; }
-  /// The phases of kernel i. Needs code.
+  bool hasCode() const { return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0; }
+  /// The phases of kernel i. Needs code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
+  /// Null when its kernels are for a CPU.
+  const fb::Gpu *gpu() const { return root->gpu(); }
+  /// The kernels' text, of an artifact for a GPU that has code.
+  std::string_view ptx() const {
+    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset), root->gpu()->ptx_bytes()};
+  }
   /// The values of a parameter; 64-byte aligned.
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();

@@ -112,6 +112,9 @@ void Dumper::header() {
   std::string isa;
   for (uint32_t i = 0; i < count(manifest.isa()); ++i)
     isa += " " + text(manifest.isa()->Get(i));
+  if (const fb::Gpu *gpu = artifact.gpu())
+    isa = format(" a GPU, %s (%llu bytes of PTX, %llu of machine code)", text(gpu->chip()).c_str(), (ull)gpu->ptx_bytes(),
+                 (ull)gpu->cubin_bytes());
   put(format("mesh %s, %u thread(s) per rank, %llu tokens per rank and step\nneeds%s\n",
              artifact.getMesh().text().c_str(), manifest.threads_per_rank(), (ull)manifest.tokens_per_rank(),
              isa.empty() ? " no special processor features" : isa.c_str()));
@@ -179,9 +182,14 @@ void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
     put(format(" %s%llu", count(kernel.writes()) && kernel.writes()->Get(i) ? "w" : "",
                (ull)kernel.binding_bytes()->Get(i)));
   put(" bytes;");
-  for (uint32_t i = 0; i < count(kernel.phases()); ++i)
-    put(format(" %s over %llu by %llu", text(kernel.phases()->Get(i)->symbol()).c_str(),
-               (ull)kernel.phases()->Get(i)->extent(), (ull)kernel.phases()->Get(i)->tile()));
+  for (uint32_t i = 0; i < count(kernel.phases()); ++i) {
+    const fb::Phase &phase = *kernel.phases()->Get(i);
+    put(" " + text(phase.symbol()));
+    if (const fb::Grid *grid = phase.grid())
+      put(format(" in %u blocks of %u threads with %llu bytes", grid->blocks(), grid->threads(), (ull)grid->shared_bytes()));
+    else
+      put(format(" over %llu by %llu", (ull)phase.extent(), (ull)phase.tile()));
+  }
   for (auto [products, of] : {std::pair(kernel.multiply_adds(), ""), std::pair(kernel.bf16_multiply_adds(), " of bf16")})
     if (products)
       put(format("; %llu multiply-adds%s", (ull)products, of));

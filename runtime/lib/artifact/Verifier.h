@@ -33,6 +33,11 @@ Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint6
 /// The part over programs, called by verifyManifest once the rest has passed.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh, Rules rules);
 
+/// What is wrong with a phase, as a launch on a GPU or a function of a CPU; empty: nothing (VerifyGpu.cpp).
+std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
+/// Throws Error when the image of `imageBytes` does not hold what an artifact for a GPU says.
+void verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes);
+
 /// [offset, offset + bytes) lies in [0, limit).
 inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;

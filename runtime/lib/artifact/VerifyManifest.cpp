@@ -226,6 +226,9 @@ void ManifestVerifier::verifyKernels() { // (V4)
       if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements || phase.tile() > maxElements)
         refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(),
                p, (ull)phase.extent(), (ull)phase.tile());
+      std::string problem = problemOfPhase(kernel, phase, manifest.gpu() != nullptr); // (V19)
+      if (!problem.empty())
+        refuse("kernel '%s', phase %u: %s", name.c_str(), p, problem.c_str());
     }
     if (!isAligned(kernel.binding_bytes()))
       refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());

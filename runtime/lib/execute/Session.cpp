@@ -75,12 +75,23 @@ static void checkBackend(const fsdprt_session_options &options) {
              printable(controlOf(options)).c_str());
 }
 
+static bool isEmulated(const fsdprt_session_options &options) {
+  return options.device && std::strcmp(options.device, "emulate") == 0;
+}
+
 static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
     badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
-  if (options.device && std::strcmp(options.device, "cpu") != 0)
-    badInput("expected device 'cpu', found '%s'", printable(options.device).c_str());
+  bool emulates = isEmulated(options);
+  if (options.device && !emulates && std::strcmp(options.device, "cpu") != 0)
+    badInput("expected device 'cpu' or 'emulate', found '%s'", printable(options.device).c_str());
+  const fb::Gpu *gpu = artifact.gpu();
+  if (gpu && !emulates)
+    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=emulate, or compile with --target=cpu",
+             file, printable(gpu->chip()->str()).c_str());
+  if (!gpu && emulates)
+    badInput("%s: compiled for the CPU, asked to run on an emulated GPU; compile with --target=sm_80, or run with --device=cpu", file);
   checkBackend(options);
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)

@@ -53,6 +53,8 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
     if (layout.file_bytes())
       members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
     const Arena &arena = members[i]->arena;
+    if (artifact.gpu())
+      members[i]->gpu = std::make_unique<EmulatedGpu>(artifact, arena);
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   }
   communicator->connect();
@@ -520,6 +522,8 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
     rank.bindings[i] = at(index, *launch.bindings()->Get(i), iteration);
   std::byte *workspace = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
   rank.bindings[count] = workspace;
+  if (rank.gpu)
+    return launchOnGpu(rank, *artifact.manifest().kernels()->Get(launch.kernel()), index);
   void *const *bindings = rank.bindings.data();
   uint64_t workerBytes = layout.worker_bytes();
   std::byte *scratch = workspace + layout.shared_bytes();
@@ -536,5 +540,12 @@ void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uin
         phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end),
                        scratch + worker * workerBytes);
     });
+  }
+}
+
+void World::launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index) {
+  for (const fb::Phase *phase : *kernel.phases()) {
+    watch.beat(index);
+    rank.gpu->launch(kernel, *phase, rank.bindings.data());
   }
 }

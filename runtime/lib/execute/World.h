@@ -24,6 +24,7 @@
 #include "device/Arena.h"
 #include "device/RankFile.h"
 #include "execute/Courier.h"
+#include "execute/EmulatedGpu.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
 #include "execute/RankFault.h"
@@ -120,6 +121,7 @@ private:
     Arena arena;
     WorkerPool pool;
     std::vector<void *> bindings; // room for a launch's pointers
+    std::unique_ptr<EmulatedGpu> gpu; // where the artifact is for one
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
@@ -170,6 +172,7 @@ private:
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
+  void launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   static void carry(Rank &rank, const Move &move);
   Move moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration, const char *label) const;

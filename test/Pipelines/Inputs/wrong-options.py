@@ -155,7 +155,7 @@ REFUSED = [
     ("--offload-min-bytes=1", "--offload-min-bytes is of --offload=activations, which is not asked for"),
     # The rest
     ("--target=tpu", "--target=tpu: expected cpu, reference, sm_80"),
-    ("--target=sm_80", "--target=sm_80 writes no artifact yet: give --emit=ptx"),
+    ("--target=sm_80 --compile-to=codegen", "--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir"),
     ("--max-chunk-bytes=-1", "--max-chunk-bytes=-1: expected a number of bytes, or 0 for no limit"),
     ("--max-chunk-bytes=1e6", "--max-chunk-bytes=1e6: expected an integer"),
     ("--threads-per-rank=0", "--threads-per-rank=0: expected 1 to 1024"),

@@ -1,0 +1,44 @@
+//===- GpuCode.h - Kernels for a GPU in an image ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What Package knows, beside the image (KernelImage.h), of kernels that run on a GPU: the
+// image holds their text, and the phases of a kernel are launches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_GPUCODE_H
+#define FSDP_ANALYSIS_GPUCODE_H
+
+#include "llvm/ADT/StringMap.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// A tensor that a launch copies tiles of: runtime/schema/artifact.fbs, TensorMap.
+struct GpuTensor {
+  int64_t binding = 0, offset = 0;
+  bool isBf16 = true;
+  std::vector<int64_t> sizes, strides, box;
+};
+
+/// How a phase is launched.
+struct GpuGrid {
+  int64_t blocks = 1, threads = 32, sharedBytes = 0;
+  std::vector<GpuTensor> tensors;
+};
+
+/// An image that is PTX, [0, ptxBytes), and machine code behind it where it was assembled.
+struct GpuCode {
+  std::string chip; ///< empty: the image is not for a GPU
+  int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
+  llvm::StringMap<GpuGrid> grids; ///< by the symbol of a phase
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_GPUCODE_H

@@ -1,0 +1,62 @@
+//===- GpuKernels.cpp - An artifact's kernels for a GPU ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     0                        64-byte aligned
+//     | PTX of all kernels     | cubin, where there is a ptxas |
+//
+// A launch becomes a phase over its blocks, the kernel's scratch the shared scratch of the
+// launch. The driver of a newer chip compiles the PTX; that of the chip itself takes the cubin.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuKernels.h"
+#include "fsdp/Codegen/Gpu/MeasureGpu.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static GpuGrid getGrid(const GpuLaunch &launch) {
+  GpuGrid grid{launch.blocks, launch.threads, launch.sharedBytes, {}};
+  for (const GpuTensorMap &map : launch.maps)
+    grid.tensors.push_back({map.binding, map.offset, map.isBf16, {map.sizes.begin(), map.sizes.end()},
+                            {map.strides.begin(), map.strides.end()}, {map.box.begin(), map.box.end()}});
+  return grid;
+}
+
+static Kernels toKernels(GpuImage &&compiled) {
+  Kernels kernels;
+  for (GpuKernel &kernel : compiled.kernels) {
+    KernelInfo &info = kernels.image.kernels.emplace_back(std::move(kernel.info));
+    info.phases.clear();
+    info.sharedBytes = kernel.scratchBytes;
+    for (const GpuLaunch &launch : kernel.launches) {
+      info.phases.push_back({launch.symbol, launch.blocks, 1});
+      kernels.gpu.grids[launch.symbol] = getGrid(launch);
+    }
+  }
+  constexpr uint64_t cubinAlignment = 64;
+  kernels.gpu.chip = compiled.chip;
+  kernels.gpu.ptxBytes = compiled.ptx.size();
+  std::vector<char> &bytes = kernels.image.elf;
+  bytes.assign(compiled.ptx.begin(), compiled.ptx.end());
+  if (!compiled.cubin.empty()) {
+    bytes.resize(llvm::alignTo(bytes.size(), cubinAlignment));
+    kernels.gpu.cubinOffset = bytes.size();
+    kernels.gpu.cubinBytes = compiled.cubin.size();
+    bytes.insert(bytes.end(), compiled.cubin.begin(), compiled.cubin.end());
+  }
+  return kernels;
+}
+
+FailureOr<Kernels> fsdp::compileForGpu(ModuleOp planned, const CompileOptions &options, bool code) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options.target, planned.getLoc());
+  if (failed(target))
+    return failure();
+  FailureOr<GpuImage> compiled = code ? compileGpuImage(planned, *target, options.gpu) : measureGpuKernels(planned, *target);
+  if (failed(compiled))
+    return failure();
+  return toKernels(std::move(*compiled));
+}

@@ -1,0 +1,79 @@
+//===- VerifyGpu.cpp - Kernels for a GPU ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1 blocks (its
+//       extent) of 1 to 1024 threads with at most 227 KiB of shared memory; tensor maps begin in a binding or the scratch
+//       and have 1 to 5 dimensions, boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch
+// (V20) PTX and machine code lie in the image, and there is PTX
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Verifier.h"
+#include "core/Error.h"
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024, maxShared = 227 * 1024, maxRank = 5,
+                          maxBox = 256, maxMaps = 16;
+
+template <typename T>
+static uint32_t count(const flatbuffers::Vector<T> *vector) {
+  return vector ? vector->size() : 0;
+}
+
+/// Nothing when a map is well formed; else what is wrong.
+static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
+  uint32_t rank = count(map.sizes());
+  if (map.binding() >= bindings)
+    return format("expected one of %llu bindings and scratch, found number %u", (ull)bindings, map.binding());
+  if (map.dtype() != fb::DType::bf16 && map.dtype() != fb::DType::f16)
+    return "expected elements of bf16 or f16";
+  if (rank < 1 || rank > maxRank || count(map.strides()) != rank - 1 || count(map.box()) != rank)
+    return format("expected sizes and box of 1 to 5 dimensions, and strides of all but the first, found %u, %u and %u", rank,
+                  count(map.box()), count(map.strides()));
+  if (!isAligned(map.sizes()) || !isAligned(map.strides()))
+    return "its sizes are not aligned";
+  for (uint32_t box : *map.box())
+    if (box < 1 || box > maxBox)
+      return format("expected boxes of 1 to %llu elements, found %u", (ull)maxBox, box);
+  return "";
+}
+
+std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu) {
+  const fb::Grid *grid = phase.grid();
+  if (!isForGpu)
+    return grid ? "expected a function of a CPU, found a launch on a GPU" : "";
+  if (!grid)
+    return "expected a launch on a GPU, found a function of a CPU";
+  if (grid->blocks() < 1 || grid->blocks() > maxBlocks || grid->blocks() != phase.extent())
+    return format("expected 1 to 2^31 - 1 blocks, as many as its extent of %llu, found %u", (ull)phase.extent(), grid->blocks());
+  if (grid->threads() < 1 || grid->threads() > maxThreads || grid->shared_bytes() > maxShared)
+    return format("expected 1 to %llu threads and at most %llu bytes of shared memory, found %u and %llu", (ull)maxThreads,
+                  (ull)maxShared, grid->threads(), (ull)grid->shared_bytes());
+  if (count(grid->maps()) > maxMaps)
+    return format("expected at most %llu tensor maps, found %u", (ull)maxMaps, count(grid->maps()));
+  for (uint32_t i = 0; i < count(grid->maps()); ++i) {
+    std::string problem = problemOf(*grid->maps()->Get(i), count(kernel.binding_bytes()) + uint64_t(kernel.shared_bytes() != 0));
+    if (!problem.empty())
+      return format("tensor map %u: ", i) + problem;
+  }
+  return "";
+}
+
+void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes) {
+  const char *name = file.c_str();
+  if (!gpu.chip() || gpu.chip()->size() == 0)
+    badInput("%s: expected the name of the GPU's chip, found none", name);
+  if (imageBytes == 0) // --no-code
+    return;
+  if (gpu.ptx_bytes() == 0 || !isInside(0, gpu.ptx_bytes(), imageBytes))
+    badInput("%s: expected PTX within the image's %llu bytes, found %llu bytes of it", name, (ull)imageBytes, (ull)gpu.ptx_bytes());
+  if (gpu.cubin_bytes() != 0 &&
+      (gpu.cubin_offset() < gpu.ptx_bytes() || !isInside(gpu.cubin_offset(), gpu.cubin_bytes(), imageBytes)))
+    badInput("%s: expected machine code behind the PTX within the image's %llu bytes, found [%llu, +%llu)", name, (ull)imageBytes,
+             (ull)gpu.cubin_offset(), (ull)gpu.cubin_bytes());
+}

@@ -1,0 +1,59 @@
+//===- EmulatedGpu.cpp - A rank's GPU, emulated -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "execute/EmulatedGpu.h"
+#include "core/Error.h"
+#include "emulate/Emulator.h"
+#include "emulate/TensorMap.h"
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+struct EmulatedGpu::State {
+  State(const Artifact &artifact, const Arena &arena)
+      : emulator(artifact.getFile(), std::string(artifact.ptx())),
+        memory(emulator.memory().attach("the arena", arena.at(0), arena.mappedBytes())) {}
+  Emulator emulator;
+  Storage &memory;
+};
+
+EmulatedGpu::EmulatedGpu(const Artifact &artifact, const Arena &arena)
+    : state(std::make_unique<State>(artifact, arena)), arena(arena) {}
+
+EmulatedGpu::~EmulatedGpu() = default;
+
+static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
+  TensorMap map;
+  map.type = table.dtype() == fb::DType::bf16 ? TensorType::BF16 : TensorType::F16;
+  map.rank = table.sizes()->size();
+  map.address = address + table.offset();
+  map.swizzle = TensorSwizzle::Bytes128;
+  for (uint32_t i = 0; i < map.rank; ++i) {
+    map.sizes[i] = table.sizes()->Get(i);
+    map.box[i] = table.box()->Get(i);
+    if (i > 0)
+      map.strides[i - 1] = table.strides()->Get(i - 1);
+  }
+  return encodeTensorMap(map);
+}
+
+void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
+  const fb::Grid &grid = *phase.grid();
+  uint32_t count = (kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0) + (kernel.shared_bytes() != 0);
+  auto addressOf = [&](uint32_t binding) {
+    return state->memory.base + static_cast<uint64_t>(static_cast<std::byte *>(bindings[binding]) - arena.at(0));
+  };
+  Launch launch;
+  launch.entry = phase.symbol()->str();
+  launch.grid[0] = grid.blocks();
+  launch.block[0] = grid.threads();
+  launch.dynamicSharedBytes = grid.shared_bytes();
+  for (uint32_t i = 0; i < count; ++i)
+    launch.argument(addressOf(i));
+  for (uint32_t i = 0; grid.maps() && i < grid.maps()->size(); ++i)
+    launch.argument(encode(*grid.maps()->Get(i), addressOf(grid.maps()->Get(i)->binding())));
+  state->emulator.launch(launch);
+}
