@@ -276,6 +276,37 @@ fb::CopyT startedCopy() {
   return copy;
 }
 
+std::unique_ptr<fb::GpuT> gpuImage() {
+  auto gpu = std::make_unique<fb::GpuT>();
+  gpu->chip = "sm_80";
+  gpu->ptx_bytes = 64;
+  return gpu;
+}
+
+/// An artifact for a GPU, as far as the verifier sees.
+void makeGpu(fb::ManifestT &m) {
+  m.gpu = gpuImage();
+  for (auto &kernel : m.kernels)
+    for (auto &phase : kernel->phases) {
+      phase->grid = std::make_unique<fb::GridT>();
+      phase->grid->blocks = static_cast<uint32_t>(phase->extent);
+      phase->grid->threads = 32;
+    }
+}
+
+fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
+
+fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
+  for (int i = 0; i < count; ++i) {
+    auto map = std::make_unique<fb::TensorMapT>();
+    map->sizes = {64, 8};
+    map->strides = {128};
+    map->box = {64, 8};
+    grid(m).maps.push_back(std::move(map));
+  }
+  return *grid(m).maps.front();
+}
+
 const Rule rules[] = {
     {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
@@ -330,6 +361,25 @@ const Rule rules[] = {
     {"V4Tile", "expected an extent and a tile", [](auto &m) { m.kernels[0]->phases[0]->tile = 0; }},
     {"V4Writes", "expected 'writes' for each", [](auto &m) { m.kernels[0]->writes.pop_back(); }},
     {"V4Symbol", "expected function 'nothing'", [](auto &m) { m.kernels[0]->phases[0]->symbol = "nothing"; }},
+    {"V19Grid", "expected a launch on a GPU, found a function of a CPU", [](auto &m) { m.gpu = gpuImage(); }},
+    {"V19NoGpu", "expected a function of a CPU, found a launch on a GPU", [](auto &m) { makeGpu(m), m.gpu.reset(); }},
+    {"V19Blocks", "expected 1 to 2^31 - 1 blocks", [](auto &m) { makeGpu(m), grid(m).blocks = 0; }},
+    {"V19Extent", "as many as its extent", [](auto &m) { makeGpu(m), ++grid(m).blocks; }},
+    {"V19Threads", "expected 1 to 1024 threads", [](auto &m) { makeGpu(m), grid(m).threads = 1025; }},
+    {"V19Shared", "at most 232448 bytes of shared memory", [](auto &m) { makeGpu(m), grid(m).shared_bytes = huge; }},
+    {"V19Maps", "expected at most 16 tensor maps", [](auto &m) { makeGpu(m), addMaps(m, 17); }},
+    {"V19MapBinding", "tensor map 0: expected one of", [](auto &m) { makeGpu(m), addMaps(m, 1).binding = 99; }},
+    {"V19MapType", "expected elements of bf16 or f16", [](auto &m) { makeGpu(m), addMaps(m, 1).dtype = fb::DType::f64; }},
+    {"V19MapRank", "expected sizes and box of 1 to 5 dimensions", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes.clear(); }},
+    {"V19MapStrides", "and strides of all but the first", [](auto &m) { makeGpu(m), addMaps(m, 1).strides.clear(); }},
+    {"V19MapBox", "expected boxes of 1 to 256 elements, found 257", [](auto &m) { makeGpu(m), addMaps(m, 1).box[1] = 257; }},
+    {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
+    {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
+    {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},
+    {"V20Code", "expected machine code behind the PTX",
+     [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 32, m.gpu->cubin_bytes = 8; }},
+    {"V20CodeEnd", "expected machine code behind the PTX",
+     [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 64, m.gpu->cubin_bytes = huge; }},
     {"V5Unknown", "which this runtime does not know", [](auto &m) { m.isa = {"avx1024"}; }},
     {"V6Align", "expected a multiple of 64", [](auto &m) { m.layouts[0]->states[0]->offset = 4; }},
     {"V6Bounds", "within the arena's", [](auto &m) { m.layouts[0]->states[0]->offset = huge; }},

@@ -52,12 +52,14 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   return std::nullopt;
 }
 
-static bool isContraction(func::FuncOp kernel) {
-  return kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
+/// Contractions by tiles of matrix instructions; those that have none are sums like any other.
+static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
+  bool contracts = kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
+  return contracts && (kernel->hasAttr(gemm::gemmTileAttr) || !gemm::whyNoGpuGemm(kernel, target));
 }
 
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
-  if (isContraction(kernel))
+  if (isContraction(kernel, target))
     return gemm::whyNoGpuGemm(kernel, target);
   if (!handlesAttentionKernel(kernel))
     return std::nullopt;
@@ -72,7 +74,7 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 //===----------------------------------------------------------------------===//
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
-  if (isContraction(kernel))
+  if (isContraction(kernel, target))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
   if (!handlesAttentionKernel(kernel))
     return lowerGpuNestKernel(kernel, target, entries, info);

@@ -61,8 +61,8 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   SmallVector<int64_t> reduced = getReduced(segment.front());
   return b.loop(from, to, 1, carried, [&](Value row, ValueRange before) {
     Evaluator inner(at);
-    AffineExpr zero = inner.constant(0);
-    SmallVector<AffineExpr> rows = fsdp::delinearise(inner.subscripts(), inner.addDim(row, 0, count - 1), reduced);
+    AffineExpr zero = inner.constant(0), position = inner.addDim(row, 0, count - 1);
+    SmallVector<AffineExpr> rows = fsdp::delinearise(inner.subscripts(), position, reduced);
     Values values(before);
     for (int64_t j = 0; j < width; ++j) {
       SmallVector<AffineExpr> column = fsdp::delinearise(inner.subscripts(), first + j, shape);
@@ -195,9 +195,10 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     AffineExpr first = inner.addDim(b.min(vector, index(vectors - 1)), 0, vectors - 1) * width;
     SmallVector<Type> types(width, element);
     Values sums = b.choose(active, types, [&] {
+      Evaluator own(inner); // what it knows there is not known behind
       Values old;
       for (int64_t j = 0; j < width; ++j)
-        old.push_back(inner.load(targets.front(), element, rowDim * columns + first + j));
+        old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));
       return old;
     }, [&] { return Values(width, b.zero(element)); });
     Value from = b.mul(b.div(start, 32), 32);
@@ -277,8 +278,8 @@ bool GpuNests::buildScatter(const Step &step) {
   Value id = idAt(at, token), none = b.i32(0);
   Value earlier = b.loop(toIndex(b.thread()), at.materialise(token), blockThreads, none, [&](Value other, ValueRange before) {
                      Evaluator inner(at);
-                     Value same = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, id,
-                                                        idAt(inner, inner.addDim(other, 0, tokens - 1)));
+                     AffineExpr place = inner.addDim(other, 0, tokens - 1);
+                     Value same = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, id, idAt(inner, place));
                      Value bit = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), same);
                      return Values{arith::OrIOp::create(b, b.loc, before.front(), bit)};
                    }).front();

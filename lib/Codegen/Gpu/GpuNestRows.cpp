@@ -203,7 +203,10 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at, Ar
     Value value = at.evaluate(step.value, indices);
     if (readsWhatItWrites())
       synchronise(threads.perRow);
-    whenFirst(threads, [&] { storeAll(entry, step, at, indices, value); });
+    whenFirst(threads, [&] {
+      Evaluator own(at); // what it knows there is not known behind
+      storeAll(entry, step, own, indices, value);
+    });
     if (!isa<BlockArgument>(step.value))
       entry.state.rowValues[step.value] = value;
   }
@@ -247,7 +250,10 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     Value value = join(at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], indices), total);
     if (readsWhatItWrites())
       synchronise(threads.perRow);
-    whenFirst(threads, [&] { storeAll(entry, step, at, indices, value); });
+    whenFirst(threads, [&] {
+      Evaluator own(at); // what it knows there is not known behind
+      storeAll(entry, step, own, indices, value);
+    });
     entry.state.rowValues[step.value] = value;
   }
 }
@@ -288,7 +294,8 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
     row = b.add(b.mul(row, rowsPerBlock), b.div(thread, threads.perRow));
   auto emit = [&] {
     Evaluator at(b, b.loc, entry.state, 1);
-    SmallVector<AffineExpr> indices = fsdp::delinearise(at.subscripts(), at.addDim(row, 0, count - 1), rows);
+    AffineExpr position = at.addDim(row, 0, count - 1);
+    SmallVector<AffineExpr> indices = fsdp::delinearise(at.subscripts(), position, rows);
     for (AffineExpr &expr : indices)
       expr = at.subscripts().simplify(expr);
     log.watchRow(entry.state, segment, indices);
@@ -362,8 +369,8 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       total = join(total, carried[i * width + j]);
     total = reduceThreads(entry, total, blockThreads, join);
     b.when(b.isEqual(b.thread(), 0), [&] {
-      Type element = step.getType().getElementType();
-      at.store(total, view(entry, offsets[i], entry.blocks, element), item);
+      Evaluator own(at);
+      own.store(total, view(entry, offsets[i], entry.blocks, step.getType().getElementType()), item);
     });
   }
   if (!commit(entry, {}))

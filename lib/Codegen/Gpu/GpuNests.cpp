@@ -22,6 +22,7 @@
 #include "fsdp/Codegen/Lowering.h"
 #include "fsdp/Codegen/NestBuilder.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -59,18 +60,34 @@ void GpuNests::discard(Entry &entry) {
 // Entries
 //===----------------------------------------------------------------------===//
 
+static constexpr StringLiteral threadsAttr = "fsdp.threads", writtenAttr = "fsdp.written";
+
 void fsdp::describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads) {
   Builder b(entry.getContext());
-  entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
-  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
-    constexpr int64_t bindingAlignment = 64;
-    entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
-    entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
-    entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(bindingAlignment));
-    bool written = i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) || kernel.getArgAttr(i, inoutAttr);
-    if (!written)
-      entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+  SmallVector<bool> written;
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+    written.push_back(i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) || kernel.getArgAttr(i, inoutAttr));
+  entry->setAttr(threadsAttr, b.getI32IntegerAttr(threads));
+  entry->setAttr(writtenAttr, b.getDenseBoolArrayAttr(written));
+}
+
+void fsdp::makeNestEntries(ModuleOp entries) {
+  Builder b(entries.getContext());
+  for (auto entry : entries.getOps<LLVM::LLVMFuncOp>()) {
+    auto threads = dyn_cast_or_null<IntegerAttr>(entry->removeAttr(threadsAttr));
+    if (!threads)
+      continue;
+    entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.getInt()), 1, 1}));
+    auto written = cast<DenseBoolArrayAttr>(entry->removeAttr(writtenAttr));
+    for (auto [i, isWritten] : llvm::enumerate(written.asArrayRef())) {
+      constexpr int64_t bindingAlignment = 64;
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
+      entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(bindingAlignment));
+      if (!isWritten)
+        entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+    }
   }
 }
 
@@ -300,6 +317,12 @@ void GpuNests::finish(GpuKernel &info) {
 
 bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info) {
   generaliseNamedOps(kernel);
+  IRRewriter rewriter(kernel.getContext());
+  for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::ContractOp>())) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::generalizeNamedOp(rewriter, op)))
+      return false;
+  }
   splitArgReductions(kernel);
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())

@@ -17,8 +17,10 @@
 
 namespace mlir::fsdp {
 
-/// Makes an entry of an empty function on memrefs.
+/// Notes on a function on memrefs what makeNestEntries has to know.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
+/// Makes entries of such functions, once they are of the LLVM dialect.
+void makeNestEntries(ModuleOp entries);
 
 /// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the bindings, then the
 /// scratch. They are emitted beside the kernel, of which nothing is changed.

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuLowering.h"
+#include "GpuNests.h"
 #include "fsdp/Codegen/Lowering.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -107,5 +107,8 @@ LogicalResult fsdp::lowerToNvvm(ModuleOp entries) {
   pm.addPass(createConvertNVVMToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCSEPass());
-  return pm.run(entries);
+  if (failed(pm.run(entries)))
+    return failure();
+  makeNestEntries(entries);
+  return success();
 }
