@@ -9,8 +9,10 @@
 // multiplies matrices (HMMA), 0x1f0 in the low 9 bits does so for a warpgroup (HGMMA, whose
 // columns are 8 · (1 + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a
 // signed number of bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in
-// words of four bytes. The main loop is the shortest one, by the branch back at its end, that has
-// the most multiplications.
+// words of four bytes. A loop reaches from where a branch leads back to up to that branch; it is none when
+// that place is amid a loop that has ended before, as where a wait that is tried again stands behind all
+// else. The main loop is, of those that multiply and have no other such loop within, the one with the
+// most multiplications, and of these the shortest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,27 +47,51 @@ struct Instruction {
 };
 } // namespace
 
-static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entry) {
-  entry.instructions = code.size();
+namespace {
+/// Instructions [begin, end), of which `mma` multiply.
+struct Loop {
+  size_t begin, end;
+  int64_t mma = 0, tensorTurns = 0;
+  size_t length() const { return end - begin; }
+  bool isWithin(const Loop &other) const { return begin >= other.begin && end <= other.end && length() < other.length(); }
+  bool leadsInto(const Loop &other) const { return begin > other.begin && begin < other.end && end > other.end; }
+};
+} // namespace
+
+/// Loops that multiply.
+static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
+  SmallVector<Loop> loops;
   for (size_t at = 0; at < code.size(); ++at) {
-    if (code[at].opcode() != branches)
-      continue;
-    int64_t distance = code[at].distance(isSm80);
+    int64_t distance = code[at].opcode() == branches ? code[at].distance(isSm80) : 1;
     if (distance > 0 || -distance > static_cast<int64_t>(at))
       continue;
-    ArrayRef<Instruction> loop = code.slice(at + distance, 1 - distance);
-    int64_t mma = 0, turns = 0, length = loop.size();
-    for (const Instruction &instruction : loop)
+    Loop loop{at + distance, at + 1};
+    for (const Instruction &instruction : code.slice(loop.begin, loop.length()))
       if (instruction.isMma()) {
-        ++mma;
-        turns += instruction.tensorTurns();
+        ++loop.mma;
+        loop.tensorTurns += instruction.tensorTurns();
       }
-    if (mma > entry.loopMma || (mma && mma == entry.loopMma && length < entry.loopInstructions)) {
-      entry.loopMma = mma;
-      entry.loopTensorTurns = turns;
-      entry.loopInstructions = length;
-    }
+    if (loop.mma)
+      loops.push_back(loop);
   }
+  return loops;
+}
+
+static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entry) {
+  entry.instructions = code.size();
+  SmallVector<Loop> loops = findLoops(code, isSm80);
+  const Loop *best = nullptr;
+  for (const Loop &loop : loops) {
+    if (llvm::any_of(loops, [&](const Loop &other) { return other.isWithin(loop) || loop.leadsInto(other); }))
+      continue;
+    if (!best || loop.mma > best->mma || (loop.mma == best->mma && loop.length() < best->length()))
+      best = &loop;
+  }
+  if (!best)
+    return;
+  entry.loopInstructions = best->length();
+  entry.loopMma = best->mma;
+  entry.loopTensorTurns = best->tensorTurns;
 }
 
 void fsdp::countInstructions(GpuImage &image) {

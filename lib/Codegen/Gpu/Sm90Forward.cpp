@@ -177,6 +177,7 @@ LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op, c
   Sm90Problem problem{config, shape, op, kernel, 1, false, AttentionTiles(op).getKeyTiles(config.blockCols), Sm90Places(config, shape)};
   problem.blocks = std::min(problem.numTiles(), target.multiprocessors);
   GpuLaunch launch{info.info.name, problem.blocks, config.threads(), problem.places.bytes(), {}};
+  launch.copyThreads = Sm90Builder::groupThreads;
   launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()), mapOfHeads(kernel, op.getK(), config.blockCols),
                  mapOfHeads(kernel, op.getV(), config.blockCols)};
   if (std::optional<GpuTensorMap> output = mapOfResult(kernel, op.getO(), 16)) {
