@@ -413,7 +413,7 @@ Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
                                        sizes, strides, box));
   }
   auto mapsVector = maps.empty() ? Offset<flatbuffers::Vector<Offset<fb::TensorMap>>>() : builder.CreateVector(maps);
-  return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector);
+  return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector, grid.cluster);
 }
 
 LogicalResult ManifestBuilder::addKernels() {

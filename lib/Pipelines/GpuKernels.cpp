@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static GpuGrid getGrid(const GpuLaunch &launch) {
-  GpuGrid grid{launch.blocks, launch.threads, launch.sharedBytes, {}};
+  GpuGrid grid{launch.blocks, launch.threads, launch.sharedBytes, launch.cluster, {}};
   for (const GpuTensorMap &map : launch.maps)
     grid.tensors.push_back({map.binding, map.offset, map.isBf16, {map.sizes.begin(), map.sizes.end()},
                             {map.strides.begin(), map.strides.end()}, {map.box.begin(), map.box.end()}});

@@ -367,6 +367,13 @@ const Rule rules[] = {
     {"V19Extent", "as many as its extent", [](auto &m) { makeGpu(m), ++grid(m).blocks; }},
     {"V19Threads", "expected 1 to 1024 threads", [](auto &m) { makeGpu(m), grid(m).threads = 1025; }},
     {"V19Shared", "at most 232448 bytes of shared memory", [](auto &m) { makeGpu(m), grid(m).shared_bytes = huge; }},
+    {"V19Cluster", "expected clusters of 1 to 16 blocks", [](auto &m) { makeGpu(m), grid(m).cluster = 0; }},
+    {"V19Clusters", "that divide",
+     [](auto &m) {
+       makeGpu(m);
+       m.kernels[0]->phases[0]->extent = grid(m).blocks = 5;
+       grid(m).cluster = 2;
+     }},
     {"V19Maps", "expected at most 16 tensor maps", [](auto &m) { makeGpu(m), addMaps(m, 17); }},
     {"V19MapBinding", "tensor map 0: expected one of", [](auto &m) { makeGpu(m), addMaps(m, 1).binding = 99; }},
     {"V19MapType", "expected elements of bf16 or f16", [](auto &m) { makeGpu(m), addMaps(m, 1).dtype = fb::DType::f64; }},

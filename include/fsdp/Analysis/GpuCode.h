@@ -28,7 +28,7 @@ struct GpuTensor {
 
 /// How a phase is launched.
 struct GpuGrid {
-  int64_t blocks = 1, threads = 32, sharedBytes = 0;
+  int64_t blocks = 1, threads = 32, sharedBytes = 0, cluster = 1;
   std::vector<GpuTensor> tensors;
 };
 

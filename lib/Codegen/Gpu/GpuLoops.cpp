@@ -39,6 +39,8 @@ static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &la
   phase.getArgument(last - 1).replaceAllUsesWith(end);
   for (unsigned i = 0; i < 3; ++i)
     (void)phase.eraseArgument(last - i);
+  for (unsigned i = 0; i < phase.getNumArguments(); ++i)
+    phase.setArgAttrs(i, ArrayRef<NamedAttribute>());
   describeNestEntry(phase, kernel, launch.threads);
 }
 

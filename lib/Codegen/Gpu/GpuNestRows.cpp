@@ -271,6 +271,22 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
+/// Late maps of one shape share a pass though they read one another: what they read is evaluated in place.
+SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
+  const Step *firstMap = llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
+  auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
+  auto sameShape = [&](const Step &step) { return shapeOf(step) == shapeOf(*firstMap); };
+  ArrayRef<Step> maps(firstMap, segment.end());
+  if (!late || maps.empty() || !llvm::all_of(maps, sameShape))
+    return fsdp::formGroups(segment, rows, steps);
+  ArrayRef<Step> reductions(segment.begin(), firstMap);
+  SmallVector<ArrayRef<Step>> groups;
+  if (!reductions.empty())
+    groups = fsdp::formGroups(reductions, rows, steps);
+  groups.push_back(maps);
+  return groups;
+}
+
 bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   int64_t widest = 1, count = product(rows);
   for (const Step &step : segment) {
@@ -299,7 +315,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
     for (AffineExpr &expr : indices)
       expr = at.subscripts().simplify(expr);
     log.watchRow(entry.state, segment, indices);
-    for (ArrayRef<Step> group : formGroups(segment, rows, steps))
+    for (ArrayRef<Step> group : formGroups(segment, rows))
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
@@ -313,7 +329,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
 
 /// Few long rows that are reduced by one group of steps.
 bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
-  if (formGroups(segment, rows, steps).size() != 1 || !segment.front().isReduction())
+  if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;
   SmallVector<int64_t> shape = *getColumnShape(segment.front(), rows);
   int64_t count = product(rows), size = product(shape), width = chooseWidth(segment, shape.back(), count * size);

@@ -31,8 +31,8 @@ using namespace mlir::fsdp;
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
-GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps)
-    : kernel(kernel), target(target), steps(std::move(steps)), b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
+GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late)
+    : kernel(kernel), target(target), steps(std::move(steps)), late(late), b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
 
 GpuNests::~GpuNests() {
   for (Entry &entry : entries)
@@ -232,7 +232,7 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
     if (step.getType().getShape() != ArrayRef(shape))
       return false;
     for (const Step &other : segment)
-      if (&other != &step && readsValue(step, other.value, steps))
+      if (!late && &other != &step && readsValue(step, other.value, steps))
         return false;
   }
   Entry entry = begin();
@@ -283,6 +283,11 @@ bool GpuNests::build() {
   });
   if (steps.empty())
     return false;
+  if (late) {
+    if (llvm::any_of(steps, [](const Step &s) { return s.kind == StepKind::ColumnReduction || s.kind == StepKind::Scatter; }))
+      return false;
+    std::stable_partition(steps.begin(), steps.end(), [](const Step &step) { return step.isReduction(); });
+  }
   for (size_t i = 0; i < steps.size();) {
     size_t end = i + 1, launches = entries.size();
     while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
@@ -327,11 +332,15 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  GpuNests nest(kernel, target, std::move(*steps));
-  if (!nest.build())
-    return false;
-  nest.finish(info);
-  return true;
+  // In the order of the kernel; where that overwrites what is still read, with all stores at the end.
+  for (bool late : {false, true}) {
+    GpuNests nest(kernel, target, *steps, late);
+    if (!nest.build())
+      continue;
+    nest.finish(info);
+    return true;
+  }
+  return false;
 }
 
 LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {

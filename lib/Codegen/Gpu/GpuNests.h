@@ -26,7 +26,8 @@ void makeNestEntries(ModuleOp entries);
 /// scratch. They are emitted beside the kernel, of which nothing is changed.
 class GpuNests {
 public:
-  GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps);
+  /// `late`: maps come behind all reductions, in one pass that reads everything first.
+  GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests();
   /// Emits all launches; false when some part is refused.
   bool build();
@@ -72,6 +73,7 @@ private:
   int64_t fullThreads() const { return target.multiprocessors * 1024; }
 
   // GpuNestRows.cpp
+  SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   void emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
@@ -100,6 +102,7 @@ private:
   func::FuncOp kernel;
   const GpuTarget &target;
   SmallVector<Step> steps;
+  const bool late;
   GpuBuilder b;
   std::vector<Entry> entries;
   DenseMap<Value, int64_t> offsets; ///< in the scratch, of values that later launches read

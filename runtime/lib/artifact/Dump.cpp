@@ -186,7 +186,8 @@ void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
     const fb::Phase &phase = *kernel.phases()->Get(i);
     put(" " + text(phase.symbol()));
     if (const fb::Grid *grid = phase.grid())
-      put(format(" in %u blocks of %u threads with %llu bytes", grid->blocks(), grid->threads(), (ull)grid->shared_bytes()));
+      put(format(" in %u blocks of %u threads with %llu bytes, %u together", grid->blocks(), grid->threads(),
+                 (ull)grid->shared_bytes(), grid->cluster()));
     else
       put(format(" over %llu by %llu", (ull)phase.extent(), (ull)phase.tile()));
   }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1 blocks (its
-//       extent) of 1 to 1024 threads with at most 227 KiB of shared memory; tensor maps begin in a binding or the scratch
+//       extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters of at most 16; tensor maps begin in a binding or the scratch
 //       and have 1 to 5 dimensions, boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
@@ -18,7 +18,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024, maxShared = 227 * 1024, maxRank = 5,
-                          maxBox = 256, maxMaps = 16;
+                          maxBox = 256, maxMaps = 16, maxCluster = 16;
 
 template <typename T>
 static uint32_t count(const flatbuffers::Vector<T> *vector) {
@@ -54,6 +54,8 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   if (grid->threads() < 1 || grid->threads() > maxThreads || grid->shared_bytes() > maxShared)
     return format("expected 1 to %llu threads and at most %llu bytes of shared memory, found %u and %llu", (ull)maxThreads,
                   (ull)maxShared, grid->threads(), (ull)grid->shared_bytes());
+  if (grid->cluster() < 1 || grid->cluster() > maxCluster || grid->blocks() % grid->cluster() != 0)
+    return format("expected clusters of 1 to %llu blocks that divide %u, found %u", (ull)maxCluster, grid->blocks(), grid->cluster());
   if (count(grid->maps()) > maxMaps)
     return format("expected at most %llu tensor maps, found %u", (ull)maxMaps, count(grid->maps()));
   for (uint32_t i = 0; i < count(grid->maps()); ++i) {

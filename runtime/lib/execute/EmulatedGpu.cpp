@@ -49,6 +49,7 @@ void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void 
   Launch launch;
   launch.entry = phase.symbol()->str();
   launch.grid[0] = grid.blocks();
+  launch.cluster[0] = grid.cluster();
   launch.block[0] = grid.threads();
   launch.dynamicSharedBytes = grid.shared_bytes();
   for (uint32_t i = 0; i < count; ++i)
