@@ -31,7 +31,7 @@ class NcclBackend : public Backend {
 public:
   bool canMeet(uint32_t ranks) const override {
     const char *shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    return isStub || ranks <= static_cast<uint32_t>(CudaDriver().devices()) || (shared && *shared == '1');
+    return isStub || ranks <= static_cast<uint32_t>(CudaDriver("backend 'nccl'", CudaDriver::Use::transfers).devices()) || (shared && *shared == '1');
   }
 };
 

@@ -196,7 +196,7 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
 TEST_F(Nccl, RegistersMemoryOfTheDevice) {
   NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", 1}}), 60, 0), 0);
   communicator.add(keyOf(CollectiveKind::all_gather));
-  CudaDriver cuda;
+  CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);
   CudaPointer memory = 0;
   ASSERT_EQ(cuda.memAlloc(&memory, 65536), cudaOk);
   auto *arena = reinterpret_cast<std::byte *>(memory);
@@ -307,7 +307,7 @@ TEST_F(Nccl, WaitsForALateRank) {
 /// Not through a communicator, whose collectives are the same on all ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
-  CudaDriver cuda;
+  CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);
   NcclId id;
   ASSERT_EQ(nccl.getUniqueId(&id), ncclOk);
   NcclRank a(nccl, cuda, 0, 1), b(nccl, cuda, 1, 1);

@@ -220,7 +220,7 @@ typedef struct fsdprt_session_options {
   uint64_t ranks;            /* 0: what the artifact's mesh says; anything else has to be that */
   uint32_t threads_per_rank; /* 0: what the artifact was compiled for */
   uint32_t with_reference;   /* 1: the reference's arena too */
-  const char *device;        /* NULL or "cpu" */
+  const char *device;        /* NULL or "cpu"; "cuda", "emulate" for an artifact compiled for a GPU */
   const char *backend;       /* NULL or "local": all ranks are here. "shm", "mpi": this process has `rank`.
                                 "nccl": over NCCL, and ranks are where `control` says */
   double timeout_seconds;    /* of a wait, from a peer's last sign of progress; 0: 60 */

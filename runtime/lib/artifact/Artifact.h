@@ -50,6 +50,11 @@ public:
   /// Null when its kernels are for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
   /// The kernels' text, of an artifact for a GPU that has code.
+  /// Empty where there is none.
+  std::string_view cubin() const {
+    const fb::Gpu &gpu = *root->gpu();
+    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()), gpu.cubin_bytes()};
+  }
   std::string_view ptx() const {
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset), root->gpu()->ptx_bytes()};
   }

@@ -76,7 +76,7 @@ private:
 
   std::unique_ptr<Communicator> control;
   NcclLibrary nccl;
-  CudaDriver cuda;
+  CudaDriver cuda{"backend 'nccl'", CudaDriver::Use::transfers};
   uint32_t spins;
   std::optional<uint32_t> localRank;
   std::string library; // its version, and the driver's

@@ -1,34 +1,25 @@
-//===- NcclLibrary.h - What is used of NCCL and CUDA ------------*- C++ -*-===//
+//===- NcclLibrary.h - What is used of NCCL ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Both libraries are found when ranks are to meet over NCCL, and nothing of them is needed to build: what
-// follows are declarations of our own of their binary interfaces.
-//
-//     libnccl.so.2  or FSDPRT_NCCL_LIBRARY     2.18 or later
-//     libcuda.so.1  or FSDPRT_CUDA_LIBRARY     the driver's own interface: streams, events, memory
+// The library (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is found when ranks are to meet over NCCL, and nothing of
+// it is needed to build: what follows are declarations of our own of its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_NCCLLIBRARY_H
 #define FSDPRT_COLLECTIVES_NCCLLIBRARY_H
 
+#include "device/CudaDriver.h"
 #include <climits>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <type_traits>
 
 namespace fsdprt {
 
-/// ncclComm_t, and CUcontext, CUstream, CUevent, CUdeviceptr.
+/// ncclComm_t.
 using NcclComm = struct NcclCommOpaque *;
-using CudaContext = struct CudaContextOpaque *;
-using CudaStream = struct CudaStreamOpaque *;
-using CudaEvent = struct CudaEventOpaque *;
-using CudaPointer = unsigned long long;
 
 enum NcclResult : int {
   ncclOk = 0,
@@ -87,38 +78,6 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))                          \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 
-enum CudaResult : int { cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNotReady = 600 };
-constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
-constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-constexpr uint32_t cudaMemoryOnDevice = 2;   // CU_MEMORYTYPE_DEVICE
-constexpr unsigned cudaPortableMapped = 3;   // CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventNoTiming = 2;
-
-#define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                                                \
-  FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                                     \
-  FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                                                \
-  FUNCTION(cuGetErrorString, getErrorString, CudaResult (*)(CudaResult, const char **))                                \
-  FUNCTION(cuDeviceGetCount, deviceGetCount, CudaResult (*)(int *))                                                    \
-  FUNCTION(cuDeviceGet, deviceGet, CudaResult (*)(int *, int))                                                         \
-  FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                                             \
-  FUNCTION(cuDeviceGetAttribute, deviceGetAttribute, CudaResult (*)(int *, int, int))                                  \
-  FUNCTION(cuDevicePrimaryCtxRetain, primaryContextRetain, CudaResult (*)(CudaContext *, int))                         \
-  FUNCTION(cuDevicePrimaryCtxRelease_v2, primaryContextRelease, CudaResult (*)(int))                                   \
-  FUNCTION(cuCtxSetCurrent, contextSetCurrent, CudaResult (*)(CudaContext))                                            \
-  FUNCTION(cuStreamCreate, streamCreate, CudaResult (*)(CudaStream *, unsigned))                                       \
-  FUNCTION(cuStreamDestroy_v2, streamDestroy, CudaResult (*)(CudaStream))                                              \
-  FUNCTION(cuEventCreate, eventCreate, CudaResult (*)(CudaEvent *, unsigned))                                          \
-  FUNCTION(cuEventRecord, eventRecord, CudaResult (*)(CudaEvent, CudaStream))                                          \
-  FUNCTION(cuEventQuery, eventQuery, CudaResult (*)(CudaEvent))                                                        \
-  FUNCTION(cuEventDestroy_v2, eventDestroy, CudaResult (*)(CudaEvent))                                                 \
-  FUNCTION(cuMemAlloc_v2, memAlloc, CudaResult (*)(CudaPointer *, size_t))                                             \
-  FUNCTION(cuMemFree_v2, memFree, CudaResult (*)(CudaPointer))                                                         \
-  FUNCTION(cuMemsetD8Async, memsetAsync, CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))               \
-  FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))                       \
-  FUNCTION(cuMemHostRegister_v2, memHostRegister, CudaResult (*)(void *, size_t, unsigned))                            \
-  FUNCTION(cuMemHostUnregister, memHostUnregister, CudaResult (*)(void *))                                             \
-  FUNCTION(cuMemHostGetDevicePointer_v2, memHostGetDevicePointer, CudaResult (*)(CudaPointer *, void *, unsigned))
-
 /// Functions of a library that stays loaded.
 class NcclLibrary {
 public:
@@ -127,7 +86,6 @@ public:
   /// Throws Error when there is none, or one that is too old.
   NcclLibrary();
 
-#define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)
 
   int version() const { return code; }
@@ -140,24 +98,6 @@ public:
 private:
   std::string path;
   int code = 0;
-};
-
-class CudaDriver {
-public:
-  /// Throws Error when there is none, or no device.
-  CudaDriver();
-
-  FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
-#undef FSDPRT_MEMBER
-
-  int devices() const { return count; }
-  std::string versionText() const;
-  /// Throws Error, unless a call has succeeded; `what` is what it was to do.
-  void check(CudaResult result, const char *what) const;
-  std::string reason(CudaResult result) const;
-
-private:
-  int count = 0;
 };
 
 /// Calls that NCCL takes together. What begins is ended, also by an exception.

@@ -48,8 +48,14 @@ Arena::Arena(uint64_t size, Kind kind) {
     madvise(base, bytes, MADV_HUGEPAGE); // a hint: small pages do as well
 }
 
+Arena::Arena(uint64_t size, ArenaSource &memory)
+    : mapping(nullptr), mapped(0), base(memory.allocate(size)), bytes(size), lent(&memory) {}
+
 Arena::~Arena() {
-  munmap(mapping, mapped);
+  if (lent)
+    lent->release(base);
+  else
+    munmap(mapping, mapped);
   if (file >= 0)
     close(file);
 }
@@ -64,6 +70,8 @@ PeerArena::PeerArena(int descriptor, uint64_t bytes) : bytes(bytes) {
 PeerArena::~PeerArena() { munmap(base, bytes); }
 
 void Arena::prefault() {
+  if (lent)
+    return;
   int result;
   do
     result = madvise(base, bytes, MADV_POPULATE_WRITE);

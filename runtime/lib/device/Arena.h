@@ -19,12 +19,23 @@
 
 namespace fsdprt {
 
+/// Memory that an arena does not map itself.
+class ArenaSource {
+public:
+  virtual ~ArenaSource() = default;
+  /// Zeros, at a multiple of 256; throws Error when there are not so many.
+  virtual std::byte *allocate(uint64_t bytes) = 0;
+  virtual void release(std::byte *memory) = 0;
+};
+
 class Arena {
 public:
   enum class Kind { own, shared };
 
   /// Reserves the range; throws Error when there is none.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
+  /// In `memory`, which outlives it.
+  Arena(uint64_t bytes, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
@@ -42,6 +53,7 @@ private:
   std::byte *base;
   uint64_t bytes; // a multiple of the page
   int file = -1;
+  ArenaSource *lent = nullptr;
 };
 
 /// The first `bytes` of another process's arena, to be read only.

@@ -117,6 +117,16 @@ Storage &Memory::attach(std::string name, void *bytes, uint64_t size) {
   return storage;
 }
 
+Storage &Memory::attachInPlace(std::string name, void *bytes, uint64_t size) {
+  auto storage = std::make_unique<Storage>();
+  storage->name = std::move(name);
+  storage->base = reinterpret_cast<uint64_t>(bytes);
+  storage->size = size;
+  storage->bytes = static_cast<uint8_t *>(bytes);
+  storage->written.assign(size, 1);
+  return *(storages[storage->base] = std::move(storage));
+}
+
 void Memory::release(Storage &storage) {
   last = nullptr;
   storages.erase(storage.base);

@@ -101,6 +101,8 @@ public:
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
   /// Bytes of the caller, which are taken as written and have to outlive the memory.
   Storage &attach(std::string name, void *bytes, uint64_t size);
+  /// The same, with the caller's address as the emulated one. No allocation may lie there.
+  Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
   void release(Storage &storage);
   Storage *find(uint64_t address);
   /// The allocation that ends or begins nearest to an address, for messages.

@@ -65,6 +65,11 @@ void World::carry(Rank &rank, const Move &move) {
 
 void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
   uint64_t offset = offsetOf(index, target, iteration);
+  Gpu *gpu = member(index).gpu.get();
+  if (gpu && !isInFile(layout, offset) && gpu->fill(member(index).arena.at(offset), target.bytes()))
+    return;
+  if (gpu)
+    gpu->finish();
   if (!isInFile(layout, offset)) {
     std::memset(member(index).arena.at(offset), 0, target.bytes());
     return;
@@ -81,6 +86,10 @@ void World::copy(uint32_t index, const Instruction &instruction, uint64_t iterat
   const std::byte *from = move.from;
   std::byte *to = move.to;
   uint64_t bytes = move.bytes;
+  if (rank.gpu && from && to && rank.gpu->copy(to, from, bytes))
+    return;
+  if (rank.gpu)
+    rank.gpu->finish();
   if (bytes < (256 << 10) || !from || !to)
     return carry(rank, move);
   if (from == to)
@@ -97,6 +106,8 @@ void World::copy(uint32_t index, const Instruction &instruction, uint64_t iterat
 void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
   Rank &rank = member(index);
+  if (rank.gpu)
+    rank.gpu->finish();
   rank.moves[instruction.collective] = moveOf(index, copy, iteration, instruction.label);
   carrierOf(rank, instruction.carrier)->post(instruction.collective);
 }

@@ -13,17 +13,18 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 struct EmulatedGpu::State {
-  State(const Artifact &artifact, const Arena &arena)
-      : emulator(artifact.getFile(), std::string(artifact.ptx())),
-        memory(emulator.memory().attach("the arena", arena.at(0), arena.mappedBytes())) {}
+  explicit State(const Artifact &artifact) : emulator(artifact.getFile(), std::string(artifact.ptx())) {}
   Emulator emulator;
-  Storage &memory;
+  Storage *memory = nullptr;
 };
 
-EmulatedGpu::EmulatedGpu(const Artifact &artifact, const Arena &arena)
-    : state(std::make_unique<State>(artifact, arena)), arena(arena) {}
+EmulatedGpu::EmulatedGpu(const Artifact &artifact) : state(std::make_unique<State>(artifact)) {}
 
 EmulatedGpu::~EmulatedGpu() = default;
+
+void EmulatedGpu::attach(const Arena &arena) {
+  state->memory = &state->emulator.memory().attach("the arena", arena.at(0), arena.mappedBytes());
+}
 
 static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
   TensorMap map;
@@ -42,9 +43,9 @@ static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
 
 void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
   const fb::Grid &grid = *phase.grid();
-  uint32_t count = (kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0) + (kernel.shared_bytes() != 0);
+  uint32_t count = pointersOf(kernel);
   auto addressOf = [&](uint32_t binding) {
-    return state->memory.base + static_cast<uint64_t>(static_cast<std::byte *>(bindings[binding]) - arena.at(0));
+    return state->memory->base + static_cast<uint64_t>(static_cast<uint8_t *>(bindings[binding]) - state->memory->bytes);
   };
   Launch launch;
   launch.entry = phase.symbol()->str();

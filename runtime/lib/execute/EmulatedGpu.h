@@ -12,26 +12,23 @@
 #ifndef FSDPRT_EXECUTE_EMULATEDGPU_H
 #define FSDPRT_EXECUTE_EMULATEDGPU_H
 
-#include "artifact/Artifact.h"
-#include "device/Arena.h"
+#include "execute/Gpu.h"
+#include <memory>
 
 namespace fsdprt {
 
-class EmulatedGpu {
+class EmulatedGpu : public Gpu {
 public:
-  /// Of an artifact for a GPU, which has to outlive it, as has the arena.
-  EmulatedGpu(const Artifact &artifact, const Arena &arena);
-  ~EmulatedGpu();
-  EmulatedGpu(const EmulatedGpu &) = delete;
-  EmulatedGpu &operator=(const EmulatedGpu &) = delete;
+  /// Of an artifact for a GPU, which has to outlive it.
+  explicit EmulatedGpu(const Artifact &artifact);
+  ~EmulatedGpu() override;
 
-  /// Runs a phase of a kernel. `bindings`: places in the arena, of the kernel's bindings and its scratch.
-  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings);
+  void attach(const Arena &arena) override;
+  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) override;
 
 private:
   struct State;
   std::unique_ptr<State> state;
-  const Arena &arena;
 };
 
 } // namespace fsdprt

@@ -75,23 +75,26 @@ static void checkBackend(const fsdprt_session_options &options) {
              printable(controlOf(options)).c_str());
 }
 
-static bool isEmulated(const fsdprt_session_options &options) {
-  return options.device && std::strcmp(options.device, "emulate") == 0;
+static bool isDevice(const fsdprt_session_options &options, const char *name) {
+  return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
 static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
     badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
-  bool emulates = isEmulated(options);
-  if (options.device && !emulates && std::strcmp(options.device, "cpu") != 0)
-    badInput("expected device 'cpu' or 'emulate', found '%s'", printable(options.device).c_str());
+  bool emulates = isDevice(options, "emulate"), isGpu = emulates || isDevice(options, "cuda");
+  if (!isGpu && !isDevice(options, "cpu"))
+    badInput("expected device 'cpu', 'cuda' or 'emulate', found '%s'", printable(options.device).c_str());
   const fb::Gpu *gpu = artifact.gpu();
-  if (gpu && !emulates)
-    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=emulate, or compile with --target=cpu",
+  if (gpu && !isGpu)
+    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=cuda or --device=emulate, or compile with --target=cpu",
              file, printable(gpu->chip()->str()).c_str());
-  if (!gpu && emulates)
-    badInput("%s: compiled for the CPU, asked to run on an emulated GPU; compile with --target=sm_80, or run with --device=cpu", file);
+  if (!gpu && isGpu)
+    badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
+             emulates ? "emulated" : "NVIDIA");
+  if (isDevice(options, "cuda") && !isControl(options, "local"))
+    badInput("%s: on GPUs ranks are threads of one process: expected --backend=local, found '%s'", file, printable(controlOf(options)).c_str());
   checkBackend(options);
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
@@ -198,6 +201,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.threadsPerRank = options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
   world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   world.seed = options.seed;
+  world.cuda = isDevice(options, "cuda");
   if (world.threadsPerRank > layout->workers())
     badInput(
         "%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",

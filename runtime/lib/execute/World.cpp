@@ -18,6 +18,8 @@
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
 #include "device/Stack.h"
+#include "execute/CudaGpu.h"
+#include "execute/EmulatedGpu.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -47,14 +49,15 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
     poisoned = gradientReduction(*step);
   peak = residentEnd();
   size_t bindings = mostBindings();
+  std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
-    members.push_back(std::make_unique<Rank>(mappedBytes(layout), kind, options.threadsPerRank, spins, bindings));
+    members.push_back(std::make_unique<Rank>(std::move(gpus[i]), mappedBytes(layout), kind, options.threadsPerRank, spins, bindings));
     if (layout.file_bytes())
       members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
     const Arena &arena = members[i]->arena;
-    if (artifact.gpu())
-      members[i]->gpu = std::make_unique<EmulatedGpu>(artifact, arena);
+    if (members[i]->gpu)
+      members[i]->gpu->attach(arena);
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   }
   communicator->connect();
@@ -137,6 +140,17 @@ size_t World::mostBindings() const {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
   return most + 1; // and the shared scratch
+}
+
+/// One for each rank here, or null for all.
+std::vector<std::unique_ptr<Gpu>> World::makeGpus() const {
+  std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
+  if (artifact.gpu() && options.cuda)
+    return makeCudaGpus(artifact, communicator->localRanks(), mappedBytes(layout));
+  if (artifact.gpu())
+    for (std::unique_ptr<Gpu> &gpu : gpus)
+      gpu = std::make_unique<EmulatedGpu>(artifact);
+  return gpus;
 }
 
 void World::decode(const fb::Program &program) {
@@ -398,6 +412,8 @@ void World::execute(uint32_t rank) {
   if (timed && trace)
     trace->begin(rank);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
+  if (member(rank).gpu)
+    member(rank).gpu->finish();
   if (timed && profile && rank == first)
     profile->end();
 }
@@ -482,6 +498,9 @@ std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) 
 
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = member(index);
+  bool isOnStream = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill || instruction.kind == fb::Body::Copy;
+  if (rank.gpu && !isOnStream) // the host does the rest
+    rank.gpu->finish();
   switch (instruction.kind) {
   case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
   case fb::Body::Collective: {

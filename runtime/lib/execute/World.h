@@ -24,7 +24,7 @@
 #include "device/Arena.h"
 #include "device/RankFile.h"
 #include "execute/Courier.h"
-#include "execute/EmulatedGpu.h"
+#include "execute/Gpu.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
 #include "execute/RankFault.h"
@@ -38,6 +38,7 @@ struct WorldOptions {
   uint32_t threadsPerRank = 1;
   double timeoutSeconds = 60;
   uint64_t seed = 0;
+  bool cuda = false; // an artifact for a GPU runs on CUDA's; else it is emulated
   bool profile = false;
   uint32_t traceRuns = 0;
   std::string offloadDirectory; // of the ranks' files, where the layout has them
@@ -116,12 +117,14 @@ private:
     const char *label = "";
   };
   struct Rank {
-    Rank(uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
-        : arena(arenaBytes, kind), pool(workers, spins), bindings(mostBindings) {}
+    Rank(std::unique_ptr<Gpu> on, uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
+        : gpu(std::move(on)),
+          arena(gpu && gpu->arenaSource() ? Arena(arenaBytes, *gpu->arenaSource()) : Arena(arenaBytes, kind)),
+          pool(workers, spins), bindings(mostBindings) {}
+    std::unique_ptr<Gpu> gpu; // where the artifact is for one
     Arena arena;
     WorkerPool pool;
     std::vector<void *> bindings; // room for a launch's pointers
-    std::unique_ptr<EmulatedGpu> gpu; // where the artifact is for one
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
@@ -154,6 +157,7 @@ private:
   uint32_t addCollective(const fb::Collective &collective, const char *label);
   bool isWanted(const fb::Command &command) const;
   size_t mostBindings() const;
+  std::vector<std::unique_ptr<Gpu>> makeGpus() const;
   uint64_t residentEnd() const;
   void stop();
   void onEveryRank(Job job);

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The part of CUDA's driver interface that launches kernels, so that a program which loads libcuda by name runs without a
-// GPU: one device of sm_90a's sizes, modules of PTX, one stream on which everything has ended when the call returns. Names,
+// GPU: one device of sm_90a's sizes, modules of PTX, streams on which everything has ended when the call returns. Names,
 // numbers and the order of arguments are those of CUDA 13's cuda.h. A kernel in which the emulator finds a fault is a
 // launch that failed, for good as on a GPU; what it found goes to standard error.
 //
-// Not done: machine code, several devices or streams, textures, graphs, managed memory.
+// Not done: machine code, several devices, textures, graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <sys/mman.h>
+#include <utility>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -35,7 +38,8 @@ struct Attribute {
   int number, value;
 };
 constexpr Attribute attributes[] = {{1, 1024},   {8, 49152}, {10, 32},     {12, 65536}, {16, 132},
-                                    {39, 2048},  {75, 9},    {76, 0},      {81, 233472}, {97, 232448}};
+                                    {39, 2048},  {75, 9},    {76, 0},      {81, 233472}, {89, 1},
+                                    {97, 232448}};
 constexpr int maxDynamicShared = 8; // of CUfunction_attribute
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
@@ -67,11 +71,30 @@ struct Event {
   std::chrono::steady_clock::time_point time;
 };
 
+/// Memory that the host has at the same address: its own, which no emulated allocation comes near.
+struct Managed {
+  explicit Managed(size_t bytes) : bytes(bytes) {
+    static uint64_t next = uint64_t(0x5a) << 40;
+    memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory == MAP_FAILED)
+      throw std::bad_alloc();
+    next += (bytes + (2 << 20)) >> 20 << 20;
+  }
+  Managed(Managed &&other) noexcept : memory(std::exchange(other.memory, MAP_FAILED)), bytes(other.bytes) {}
+  ~Managed() {
+    if (memory != MAP_FAILED)
+      munmap(memory, bytes);
+  }
+  void *memory;
+  size_t bytes;
+};
+
 struct Device {
   std::mutex mutex;
   bool isReady = false, hasFailed = false;
   std::shared_ptr<Memory> memory = std::make_shared<Memory>();
   std::map<uint64_t, Storage *> allocations;
+  std::map<uint64_t, Managed> managed;
   std::map<LoadedModule *, std::unique_ptr<LoadedModule>> modules;
   std::map<Event *, std::unique_ptr<Event>> events;
 
@@ -103,6 +126,12 @@ template <typename Body> Result call(Result onError, Body body) {
     std::fprintf(stderr, "emulated CUDA: %s\n", error.what());
     return onError;
   }
+}
+
+/// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
+uint64_t memoryBytes() {
+  const char *given = std::getenv("FSDPRT_EMULATED_CUDA_BYTES");
+  return given ? std::strtoull(given, nullptr, 10) : uint64_t(80) << 30;
 }
 
 Result launchOn(Device &only, const Entry &entry, Launch launch, void **parameters) {
@@ -163,6 +192,7 @@ Result cuDevicePrimaryCtxRetain(void **context, int) {
   *context = &device();
   return success;
 }
+Result cuDevicePrimaryCtxRelease_v2(int) { return success; }
 Result cuCtxSetCurrent(void *) { return success; }
 Result cuCtxSynchronize() {
   return call(launchFailed, [](Device &) { return success; });
@@ -199,6 +229,30 @@ Result cuMemFree_v2(Pointer address) {
       return invalidValue;
     only.memory->release(*found->second);
     only.allocations.erase(found);
+    only.managed.erase(address);
+    return success;
+  });
+}
+Result cuMemAllocManaged(Pointer *address, size_t bytes, unsigned) {
+  return call(outOfMemory, [&](Device &only) {
+    if (bytes == 0)
+      return invalidValue;
+    Managed made(bytes);
+    Storage &storage = only.memory->attachInPlace("managed allocation " + std::to_string(only.allocations.size() + 1), made.memory, bytes);
+    only.allocations[storage.base] = &storage;
+    only.managed.emplace(storage.base, std::move(made));
+    *address = storage.base;
+    return success;
+  });
+}
+/// As much as an H100 has.
+Result cuMemGetInfo_v2(size_t *free, size_t *total) {
+  return call(invalidValue, [&](Device &only) {
+    uint64_t used = 0;
+    for (const auto &[address, storage] : only.allocations)
+      used += storage->size;
+    *total = memoryBytes();
+    *free = *total - std::min<uint64_t>(*total, used);
     return success;
   });
 }
@@ -224,6 +278,12 @@ Result cuMemcpyDtoH_v2(void *to, Pointer from, size_t bytes) {
 Result cuMemsetD8_v2(Pointer to, unsigned char value, size_t bytes) {
   std::vector<unsigned char> all(bytes, value);
   return cuMemcpyHtoD_v2(to, all.data(), bytes);
+}
+Result cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void *) { return cuMemsetD8_v2(to, value, bytes); }
+Result cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void *) {
+  std::vector<unsigned char> all(bytes);
+  Result result = cuMemcpyDtoH_v2(all.data(), from, bytes);
+  return result == success ? cuMemcpyHtoD_v2(to, all.data(), bytes) : result;
 }
 
 //===--- Modules and launches --------------------------------------------===//
@@ -307,8 +367,14 @@ Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *addr
   });
 }
 
-//===--- Events ----------------------------------------------------------===//
+//===--- Streams and events ----------------------------------------------===//
 
+Result cuStreamCreate(void **stream, unsigned) {
+  *stream = &device();
+  return success;
+}
+Result cuStreamDestroy_v2(void *) { return success; }
+Result cuStreamQuery(void *) { return cuCtxSynchronize(); }
 Result cuEventCreate(void **event, unsigned) {
   return call(invalidValue, [&](Device &only) {
     auto made = std::make_unique<Event>();

@@ -204,9 +204,9 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
   app.add_option("--device", options.device,
-                 "Where ranks compute: cpu; emulate: a GPU that is emulated, with all checks of docs/Emulator.md, for small models; or null: nowhere, all commands of all ranks are walked, and races, reads of what "
+                 "Where ranks compute: cpu; cuda: an NVIDIA GPU; emulate: a GPU that is emulated, with all checks of docs/Emulator.md, for small models; or null: nowhere, all commands of all ranks are walked, and races, reads of what "
                  "nothing has written, ranges out of place and collectives that do not meet are reported: docs/NullDevice.md")
-      ->check(oneOf({"cpu", "emulate", "null"}))
+      ->check(oneOf({"cpu", "cuda", "emulate", "null"}))
       ->capture_default_str()
       ->type_name("WHERE");
   app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")->type_name("RANK=FILE")->group(""); // for tests

@@ -1,0 +1,42 @@
+//===- CudaDriver.cpp - What is used of CUDA's driver -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "device/CudaDriver.h"
+#include "core/Error.h"
+
+using namespace fsdprt;
+
+CudaDriver::CudaDriver(const char *user, Use use) {
+  SharedLibrary library(user, "CUDA's driver", "FSDPRT_CUDA_LIBRARY", "libcuda.so.1");
+  bool transfers = use == Use::transfers, kernels = use == Use::kernels;
+#define FSDPRT_ALWAYS(NAME, member, ...) library.find(#NAME, true, member);
+#define FSDPRT_TRANSFER(NAME, member, ...) library.find(#NAME, transfers, member);
+#define FSDPRT_KERNEL(NAME, member, ...) library.find(#NAME, kernels, member);
+  FSDPRT_CUDA_FUNCTIONS(FSDPRT_ALWAYS)
+  FSDPRT_CUDA_TRANSFER_FUNCTIONS(FSDPRT_TRANSFER)
+  FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
+  check(init(0), "find devices");
+  check(deviceGetCount(&count), "count devices");
+  if (count < 1)
+    badInput("%s needs a CUDA device: expected at least one, found none (CUDA_VISIBLE_DEVICES hides some)", user);
+}
+
+std::string CudaDriver::versionText() const {
+  int code = 0;
+  check(driverGetVersion(&code), "ask for the driver's version");
+  return format("%d.%d", code / 1000, code % 1000 / 10);
+}
+
+std::string CudaDriver::reason(CudaResult result) const {
+  const char *meaning = nullptr;
+  getErrorString(result, &meaning);
+  return format("CUDA reports error %d, '%s'", static_cast<int>(result), meaning ? meaning : "");
+}
+
+void CudaDriver::check(CudaResult result, const char *what) const {
+  if (result != cudaOk)
+    failed("cannot %s: %s", what, reason(result).c_str());
+}

@@ -1,0 +1,110 @@
+//===- CudaDriver.h - What is used of CUDA's driver -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The driver's own interface (libcuda.so.1 or FSDPRT_CUDA_LIBRARY), found when it is asked for; nothing of it is needed to build: what
+// follows are declarations of our own of its binary interface.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_DEVICE_CUDADRIVER_H
+#define FSDPRT_DEVICE_CUDADRIVER_H
+
+#include "device/SharedLibrary.h"
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace fsdprt {
+
+/// CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUdeviceptr.
+using CudaContext = struct CudaContextOpaque *;
+using CudaStream = struct CudaStreamOpaque *;
+using CudaEvent = struct CudaEventOpaque *;
+using CudaModule = struct CudaModuleOpaque *;
+using CudaFunction = struct CudaFunctionOpaque *;
+using CudaPointer = unsigned long long;
+
+enum CudaResult : int { cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNoBinary = 209, cudaNotReady = 600 };
+constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr uint32_t cudaMemoryOnDevice = 2;   // CU_MEMORYTYPE_DEVICE
+constexpr unsigned cudaPortableMapped = 3;   // CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventNoTiming = 2;
+
+constexpr int cudaCapabilityMajor = 75, cudaCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int cudaManagedConcurrently = 89;                       // CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS
+constexpr int cudaMostDynamicShared = 8;                          // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr unsigned cudaAttachGlobal = 1;                          // CU_MEM_ATTACH_GLOBAL
+
+/// A name, what we call it, its type. Whoever uses a device needs these, ...
+#define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                                                \
+  FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                                     \
+  FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                                                \
+  FUNCTION(cuGetErrorString, getErrorString, CudaResult (*)(CudaResult, const char **))                                \
+  FUNCTION(cuDeviceGetCount, deviceGetCount, CudaResult (*)(int *))                                                    \
+  FUNCTION(cuDeviceGet, deviceGet, CudaResult (*)(int *, int))                                                         \
+  FUNCTION(cuDeviceGetAttribute, deviceGetAttribute, CudaResult (*)(int *, int, int))                                  \
+  FUNCTION(cuDevicePrimaryCtxRetain, primaryContextRetain, CudaResult (*)(CudaContext *, int))                         \
+  FUNCTION(cuDevicePrimaryCtxRelease_v2, primaryContextRelease, CudaResult (*)(int))                                   \
+  FUNCTION(cuCtxSetCurrent, contextSetCurrent, CudaResult (*)(CudaContext))                                            \
+  FUNCTION(cuStreamCreate, streamCreate, CudaResult (*)(CudaStream *, unsigned))                                       \
+  FUNCTION(cuStreamDestroy_v2, streamDestroy, CudaResult (*)(CudaStream))                                              \
+  FUNCTION(cuMemFree_v2, memFree, CudaResult (*)(CudaPointer))                                                         \
+  FUNCTION(cuMemsetD8Async, memsetAsync, CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))
+
+/// ... collectives of NCCL these, too, ...
+#define FSDPRT_CUDA_TRANSFER_FUNCTIONS(FUNCTION)                                                                       \
+  FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                                             \
+  FUNCTION(cuEventCreate, eventCreate, CudaResult (*)(CudaEvent *, unsigned))                                          \
+  FUNCTION(cuEventRecord, eventRecord, CudaResult (*)(CudaEvent, CudaStream))                                          \
+  FUNCTION(cuEventQuery, eventQuery, CudaResult (*)(CudaEvent))                                                        \
+  FUNCTION(cuEventDestroy_v2, eventDestroy, CudaResult (*)(CudaEvent))                                                 \
+  FUNCTION(cuMemAlloc_v2, memAlloc, CudaResult (*)(CudaPointer *, size_t))                                             \
+  FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))                       \
+  FUNCTION(cuMemHostRegister_v2, memHostRegister, CudaResult (*)(void *, size_t, unsigned))                            \
+  FUNCTION(cuMemHostUnregister, memHostUnregister, CudaResult (*)(void *))                                             \
+  FUNCTION(cuMemHostGetDevicePointer_v2, memHostGetDevicePointer, CudaResult (*)(CudaPointer *, void *, unsigned))
+
+/// ... and what launches kernels these.
+#define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                                         \
+  FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                                           \
+  FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                                            \
+  FUNCTION(cuMemAllocManaged, memAllocManaged, CudaResult (*)(CudaPointer *, size_t, unsigned))                        \
+  FUNCTION(cuMemsetD8_v2, memset, CudaResult (*)(CudaPointer, unsigned char, size_t))                                  \
+  FUNCTION(cuMemcpyDtoDAsync_v2, memcpyAsync, CudaResult (*)(CudaPointer, CudaPointer, size_t, CudaStream))            \
+  FUNCTION(cuStreamQuery, streamQuery, CudaResult (*)(CudaStream))                                                     \
+  FUNCTION(cuModuleLoadData, moduleLoadData, CudaResult (*)(CudaModule *, const void *))                               \
+  FUNCTION(cuModuleUnload, moduleUnload, CudaResult (*)(CudaModule))                                                   \
+  FUNCTION(cuModuleGetFunction, moduleGetFunction, CudaResult (*)(CudaFunction *, CudaModule, const char *))           \
+  FUNCTION(cuFuncSetAttribute, functionSetAttribute, CudaResult (*)(CudaFunction, int, int))                           \
+  FUNCTION(cuLaunchKernel, launchKernel, CudaResult (*)(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CudaStream, void **, void **))\
+  FUNCTION(cuTensorMapEncodeTiled, tensorMapEncode, CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int))
+
+#define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
+
+class CudaDriver {
+public:
+  enum class Use { transfers, kernels };
+  /// `user`: who needs it, "backend 'nccl'". Throws Error when there is none, or no device.
+  CudaDriver(const char *user, Use use);
+
+  FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
+  FSDPRT_CUDA_TRANSFER_FUNCTIONS(FSDPRT_MEMBER)
+  FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_MEMBER)
+
+  int devices() const { return count; }
+  std::string versionText() const;
+  /// Throws Error, unless a call has succeeded; `what` is what it was to do.
+  void check(CudaResult result, const char *what) const;
+  std::string reason(CudaResult result) const;
+
+private:
+  int count = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_DEVICE_CUDADRIVER_H

@@ -1,0 +1,28 @@
+//===- SharedLibrary.cpp - A library that is found at run time --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "device/SharedLibrary.h"
+#include "core/Error.h"
+#include <cstdlib>
+#include <dlfcn.h>
+
+using namespace fsdprt;
+
+SharedLibrary::SharedLibrary(const char *user, const char *what, const char *variable, const char *usual) {
+  const char *given = std::getenv(variable);
+  path = given && *given ? given : usual;
+  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!handle)
+    badInput("%s needs %s: expected '%s', found none (%s); install it, or set %s to its path", user, what,
+             printable(path).c_str(), printable(dlerror()).c_str(), variable);
+}
+
+void *SharedLibrary::symbol(const char *name, bool isNeeded) const {
+  void *found = dlsym(handle, name);
+  if (!found && isNeeded)
+    badInput("expected a function %s in '%s', found none", name, printable(path).c_str());
+  return found;
+}

@@ -1,0 +1,29 @@
+//===- CudaGpu.h - NVIDIA's GPUs --------------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Kernels of an artifact on CUDA devices, through the driver's own interface. A rank has a stream and its arena in
+// managed memory, one allocation: what a host does with it (inputs, blocks, collectives of ranks in one process, initial values,
+// states that are saved) happens as on the CPU, once finish() has seen all launches end. Ranks of a process go round its devices.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_CUDAGPU_H
+#define FSDPRT_EXECUTE_CUDAGPU_H
+
+#include "device/CudaDriver.h"
+#include "execute/Gpu.h"
+#include <memory>
+#include <vector>
+
+namespace fsdprt {
+
+/// One for each of `ranks` ranks of this process, whose arenas have `arenaBytes`. Throws Error when there is no driver, no device
+/// that runs the artifact's code, or not enough memory on one; nothing is allocated before all of that was seen.
+std::vector<std::unique_ptr<Gpu>> makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_CUDAGPU_H
