@@ -258,7 +258,8 @@ def compile(row):
     elif row.split(" ")[0] in ("bf16", "f64"):
         model, _, options = row.partition(" ")
     out = folder / f"{abs(hash(str(row)))}.mlir"
-    done = subprocess.run(["fsdp-compile", f"{model}.mlir", *options.split(" "), "--compile-to=update", "-o", out.name],
+    phase = [] if "--compile-to=" in options else ["--compile-to=update"]
+    done = subprocess.run(["fsdp-compile", f"{model}.mlir", *options.split(" "), *phase, "-o", out.name],
                           capture_output=True, text=True, timeout=120, cwd=folder)
     wrote = out.exists()
     out.unlink(missing_ok=True)
