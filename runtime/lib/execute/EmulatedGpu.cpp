@@ -8,6 +8,7 @@
 #include "core/Error.h"
 #include "emulate/Emulator.h"
 #include "emulate/TensorMap.h"
+#include <algorithm>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -49,6 +50,9 @@ void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void 
   };
   Launch launch;
   launch.entry = phase.symbol()->str();
+  const Function *entry = state->emulator.module().find(launch.entry);
+  if (entry && entry->requiredCluster[0]) // as a driver takes it from the code
+    std::copy_n(entry->requiredCluster, 3, launch.cluster);
   launch.grid[0] = grid.blocks();
   launch.cluster[0] = grid.cluster();
   launch.block[0] = grid.threads();
