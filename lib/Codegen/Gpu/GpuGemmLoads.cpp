@@ -27,11 +27,13 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t chunkBytes = 16, bankBytes = 128;
 
-Value gemm::emitTurned(GpuBuilder &b, int64_t rowBytes, Value row, Value chunk) {
-  int64_t rowsOfBanks = std::max<int64_t>(bankBytes / rowBytes, 1), turns = std::min<int64_t>(rowBytes / chunkBytes, 8);
-  Value turn = b.rem(b.div(row, rowsOfBanks), turns);
+bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) { return plan.element.isF32() && !side.alongK; }
+
+Value gemm::emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk) {
+  int64_t rowsOfBanks = std::max<int64_t>(bankBytes / side.rowBytes, 1), turns = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
+  Value turn = isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), turns);
   Value turned = b.createOrFold<arith::XOrIOp>(b.loc, chunk, turn);
-  return b.add(b.mul(row, rowBytes), b.mul(turned, chunkBytes));
+  return b.add(b.mul(row, side.rowBytes), b.mul(turned, chunkBytes));
 }
 
 Value gemm::shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows, int64_t bytes) {
@@ -56,7 +58,7 @@ Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
 TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   Unit unit;
   Value byte = b.mul(col, bytes());
-  unit.target = b.add(emitTurned(b, side.rowBytes, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
+  unit.target = b.add(emitTurned(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
   Value index = b.add(first, side.alongK ? row : col);
   unit.k = side.alongK ? col : row;
   if (side.size % side.width) {

@@ -11,7 +11,8 @@
 //   bytes of a row   turn
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8
+//   128 and more     r % 8; of numbers that are read one by one, eight neighbours of each of four
+//                    rows, 2 (r % 4)
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,10 @@
 
 namespace mlir::fsdp::gemm {
 
+/// Whether a side's numbers are read one by one: f32 across k, for which there is no ldmatrix.
+bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Bytes from the begin of a tile: chunk `chunk` of row `row`.
-Value emitTurned(GpuBuilder &b, int64_t rowBytes, Value row, Value chunk);
+Value emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
 /// Of the place `turned`, the one `rows` (a multiple of 8) and `bytes` further, where `bytes` does not carry.
 Value shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows, int64_t bytes);
 

@@ -118,18 +118,18 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
     row = b.add(row, warpFirst);
   else
     chunk = b.add(chunk, b.div(b.mul(warpFirst, b.elementBytes()), 16));
-  return emitTurned(b, side.rowBytes, row, chunk);
+  return emitTurned(b, plan, side, row, chunk);
 }
 
 /// Of f32 that lie by rows of k: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
-  return b.add(emitTurned(b, side.rowBytes, b.rem(b.lane(), 4), b.div(col, 4)), b.mul(b.rem(col, 4), 4));
+  return b.add(emitTurned(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)), b.mul(b.rem(col, 4), 4));
 }
 
 void Sm80Gemm::placeLanes() {
   auto place = [&](const GpuSide &side, bool isRows, Value warpFirst) {
-    if (!side.alongK && b.isSplit())
+    if (isReadSingly(plan, side))
       return laneOfNumbers(side, warpFirst);
     return laneOf(side, isRows == side.alongK, warpFirst);
   };
@@ -144,10 +144,9 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
     for (int64_t right : {0, 8}) {
       if (right && !both)
         continue;
-      // Four rows further the turn is another: rows begin at a multiple of eight.
+      // Four rows further the turn is the same.
       int64_t mask = std::min<int64_t>(side.rowBytes, 128) - 1, bytes = (col + right) * 4;
-      int64_t turn = ((bytes & mask) ^ (down ? 4 / std::max<int64_t>(128 / side.rowBytes, 1) * 16 & mask : 0));
-      Value place = turn ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(turn))) : lane;
+      Value place = bytes & mask ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(bytes & mask))) : lane;
       Value address = b.shiftBytes(b.shiftBytes(tile, place), (k + down) * side.rowBytes + (bytes & ~mask));
       words.push_back(LLVM::LoadOp::create(b, b.loc, b.getI32Type(), address));
     }
@@ -159,7 +158,7 @@ Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
     return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
-  if (b.isSplit())
+  if (isReadSingly(plan, side))
     return b.toFactor(loadNumbers(b, side, stage, rowLane, 16 * piece, k, true));
   return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
@@ -168,7 +167,7 @@ Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
 std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.rhs;
   Value tile = b.shiftBytes(stage, side.offset);
-  if (!side.alongK && b.isSplit())
+  if (isReadSingly(plan, side))
     return {b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece, k, false)),
             b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece + 8, k, false))};
   Value place = side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
