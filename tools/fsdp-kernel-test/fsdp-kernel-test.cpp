@@ -323,87 +323,133 @@ static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &ora
   return {std::sqrt(pooled.kernel), std::sqrt(pooled.low), pooled.rounding};
 }
 
+namespace {
+/// What a run of a kernel has left, and what that is compared with.
+struct Trial {
+  func::FuncOp kernel;
+  Subject &subject;
+  Oracle &oracle;
+  Subject *rough; ///< the oracle in the kernel's own types, or null
+  size_t index;
+  std::vector<Buffer> inputs, expected, got, low;
+  double worst = 0;
+
+  const std::string &name() const { return subject.info(index).name; }
+};
+} // namespace
+
+/// Whether its range in parts, and another CPU, give the same bits.
+static bool givesSameBits(Trial &trial, Subject *second) {
+  bool fine = true;
+  auto runAgain = [&](Subject &subject, Split split, const std::string &how) {
+    std::vector<Buffer> again = trial.inputs;
+    fine &= subject.run(trial.index, again, split) && sameBits(trial.got, again, trial.name(), how);
+  };
+  for (Split split : {Split::Three, Split::Reverse})
+    if (trial.subject.canSplit())
+      runAgain(trial.subject, split, "when its range is split");
+  if (second)
+    runAgain(*second, Split::Whole, "for " + options.alsoCpu);
+  return fine;
+}
+
+/// Whether nothing was written but results.
+static bool keepsWithin(Trial &trial, unsigned number) {
+  Buffer &got = trial.got[number], &input = trial.inputs[number];
+  bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] || !memcmp(got.data(), input.data(), got.bytes);
+  if (!isIntact)
+    llvm::errs() << "error: @" << trial.name() << " writes behind binding " << number << "\n";
+  if (!isSame)
+    llvm::errs() << "error: @" << trial.name() << " changes input " << number << "\n";
+  return isIntact && isSame;
+}
+
+/// Whether kernel and oracle give the values that the argument says must come out.
+static bool givesValues(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  DenseElementsAttr values = valuesOf(argument);
+  if (!values || !trial.kernel.getArgAttr(number, outAttr))
+    return true;
+  Buffer given(trial.got[number].bytes);
+  fill(given, values);
+  bool fine = true;
+  for (auto [whose, buffer] : {std::pair("the kernel", &trial.got[number]), std::pair("the oracle", &trial.expected[number])}) {
+    int64_t at = 0;
+    if (compare(*buffer, given, cast<RankedTensorType>(argument.getType()), &at) == 0)
+      continue;
+    llvm::errs() << "error: " << whose << " of @" << trial.name() << " does not give the values of binding " << number
+                 << ", first in element " << at << "\n";
+    fine = false;
+  }
+  return fine;
+}
+
+/// Whether its error is within --error-factor of that in low precision.
+static bool isWithinFactor(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  auto type = cast<RankedTensorType>(argument.getType());
+  auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
+  double lowError = measureError(trial.low[number], trial.expected[number], type).first;
+  // Overflow of low precision excuses nothing.
+  double allowed = *options.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
+  if (error > allowed && std::isfinite(error) && type.getNumElements() < 16) {
+    PooledError pooled = poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
+    error = pooled.kernel;
+    allowed = *options.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
+  }
+  trial.worst = std::max(trial.worst, error / (allowed + 1e-300));
+  if (error <= allowed)
+    return true;
+  llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", trial.name().c_str(), number,
+                               error, allowed);
+  return false;
+}
+
+/// Whether its error is within the bound of its type.
+static bool isWithinBound(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  auto type = cast<RankedTensorType>(argument.getType());
+  int64_t where = 0;
+  double error = compare(trial.got[number], trial.expected[number], type, &where);
+  trial.worst = std::max(trial.worst, error);
+  if (!(error > boundOf(trial.kernel, type.getElementType())))
+    return true;
+  size_t size = trial.got[number].bytes / type.getNumElements();
+  llvm::errs() << "error: @" << trial.name() << " binding " << number << " element " << where << ": expected "
+               << toDouble(trial.expected[number].data() + where * size, type.getElementType()) << ", found "
+               << toDouble(trial.got[number].data() + where * size, type.getElementType()) << "\n";
+  return false;
+}
+
+static bool compareAll(Trial &trial) {
+  bool fine = true;
+  for (BlockArgument argument : trial.kernel.getArguments()) {
+    fine &= keepsWithin(trial, argument.getArgNumber());
+    if (!trial.subject.info(trial.index).writes[argument.getArgNumber()])
+      continue;
+    fine &= givesValues(trial, argument);
+    Type element = getElementTypeOrSelf(argument.getType());
+    bool isRough = trial.rough && isa<FloatType>(element) && !element.isF64();
+    fine &= isRough ? isWithinFactor(trial, argument) : isWithinBound(trial, argument);
+  }
+  return fine;
+}
+
 static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, Oracle *oracle, Subject *rough, size_t index) {
-  const KernelInfo &info = subject.info(index);
-  std::vector<Buffer> inputs = makeInputs(kernel, oracle, 0), expected = inputs, got = inputs;
+  std::vector<Buffer> inputs = makeInputs(kernel, oracle, 0);
   if (options.bench) {
     printKernel(subject, index, inputs);
     llvm::outs() << "\n";
     return true;
   }
-  if (!oracle->run(index, expected, 0) || !subject.run(index, got, Split::Whole))
+  Trial trial{kernel, subject, *oracle, rough, index, inputs, inputs, inputs, inputs};
+  if (!oracle->run(index, trial.expected, 0) || !subject.run(index, trial.got, Split::Whole))
     return false;
-  bool fine = true;
-  for (Split split : {Split::Three, Split::Reverse}) {
-    if (!subject.canSplit())
-      break;
-    std::vector<Buffer> again = inputs;
-    fine &= subject.run(index, again, split) && sameBits(got, again, info.name, "when its range is split");
-  }
-  if (second) {
-    std::vector<Buffer> again = inputs;
-    fine &= second->run(index, again, Split::Whole) &&
-            sameBits(got, again, info.name, "for " + options.alsoCpu);
-  }
-  double worst = 0;
-  std::vector<Buffer> low = inputs;
-  fine &= !rough || rough->run(index, low, Split::Whole);
-  for (BlockArgument argument : kernel.getArguments()) {
-    unsigned number = argument.getArgNumber();
-    auto type = cast<RankedTensorType>(argument.getType());
-    if (!got[number].intact()) {
-      llvm::errs() << "error: @" << info.name << " writes behind binding " << number << "\n";
-      fine = false;
-    }
-    if (!info.writes[number]) {
-      if (memcmp(got[number].data(), inputs[number].data(), got[number].bytes)) {
-        llvm::errs() << "error: @" << info.name << " changes input " << number << "\n";
-        fine = false;
-      }
-      continue;
-    }
-    if (DenseElementsAttr values = valuesOf(argument); values && kernel.getArgAttr(number, outAttr)) {
-      Buffer given(got[number].bytes);
-      fill(given, values);
-      int64_t at = 0;
-      for (auto [whose, buffer] : {std::pair("the kernel", &got[number]), std::pair("the oracle", &expected[number])})
-        if (double error = compare(*buffer, given, type, &at); error > 0) {
-          llvm::errs() << "error: " << whose << " of @" << info.name << " does not give the values of binding " << number
-                       << ", first in element " << at << "\n";
-          fine = false;
-        }
-    }
-    if (rough && isa<FloatType>(type.getElementType()) && !type.getElementType().isF64()) {
-      auto [error, rounding] = measureError(got[number], expected[number], type);
-      double lowError = measureError(low[number], expected[number], type).first;
-      // Overflow of low precision excuses nothing.
-      double allowed = *options.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
-      if (error > allowed && std::isfinite(error) && type.getNumElements() < 16) {
-        PooledError pooled = poolErrors(kernel, subject, *oracle, *rough, index, number);
-        error = pooled.kernel;
-        allowed = *options.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
-      }
-      worst = std::max(worst, error / (allowed + 1e-300));
-      if (!(error <= allowed)) {
-        llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", info.name.c_str(),
-                                     number, error, allowed);
-        fine = false;
-      }
-      continue;
-    }
-    int64_t where = 0;
-    double error = compare(got[number], expected[number], type, &where);
-    worst = std::max(worst, error);
-    if (error > boundOf(kernel, type.getElementType())) {
-      size_t size = got[number].bytes / type.getNumElements();
-      llvm::errs() << "error: @" << info.name << " binding " << number << " element " << where << ": expected "
-                   << toDouble(expected[number].data() + where * size, type.getElementType()) << ", found "
-                   << toDouble(got[number].data() + where * size, type.getElementType()) << "\n";
-      fine = false;
-    }
-  }
+  bool fine = givesSameBits(trial, second);
+  fine &= !rough || rough->run(index, trial.low, Split::Whole);
+  fine &= compareAll(trial);
   printKernel(subject, index, inputs);
-  llvm::outs() << llvm::format(", error %.1e: ", worst) << (fine ? "ok" : "FAILED") << "\n";
+  llvm::outs() << llvm::format(", error %.1e: ", trial.worst) << (fine ? "ok" : "FAILED") << "\n";
   return fine;
 }
 
