@@ -97,8 +97,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
     Value place = b.shiftBytes(rowPlace, b.mul(exclusive(turned, b.i32(chunk)), chunkBytes));
     place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
     SmallVector<Value> words = {word(first), word(first + 2), word(first + 4), word(first + 6)};
-    NVVM::StMatrixOp::create(b, b.loc, place, words, NVVM::MMALayout::row, NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-                             NVVM::LdStMatrixEltType::B16);
+    b.storeMatrices(place, words);
   }
 }
 
