@@ -71,7 +71,7 @@ TEST_P(GpuMath, IsAsNearAsStated) {
     in[i] = static_cast<float>(function.lo + (function.hi - function.lo) * (static_cast<double>(i) + 0.37) / count);
   EmulatorDevice device(*ptx);
   EmulatorCounts counts;
-  std::string problem = device.run({{"k", count / 128, 128, 0}}, {{"in", in.data(), count * 4}, {"out", out.data(), count * 4}}, 0, counts);
+  std::string problem = device.run({{"k", count / 128, 128}}, {{"in", in.data(), count * 4}, {"out", out.data(), count * 4}}, 0, counts);
   ASSERT_EQ(problem, "");
   double worst = 0;
   for (int64_t i = 0; i < count; ++i) {

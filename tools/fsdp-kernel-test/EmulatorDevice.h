@@ -27,9 +27,9 @@ struct EmulatorTensorMap {
 
 struct EmulatorLaunch {
   std::string entry;
-  uint32_t blocks, threads, cluster;
-  uint64_t sharedBytes;
-  std::vector<EmulatorTensorMap> maps;
+  uint32_t blocks = 1, threads = 32, cluster = 1;
+  uint64_t sharedBytes = 0;
+  std::vector<EmulatorTensorMap> maps = {};
 };
 
 struct EmulatorBinding {
