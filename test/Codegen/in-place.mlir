@@ -3,7 +3,7 @@
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_80 2>&1 | FileCheck %s --check-prefix=GPU
 // CHECK-COUNT-3: ok
 // One launch, without scratch; nothing is said.
-// GPU: @norm_grad: launches 37x256+0, scratch 0, {{.*}} ok
+// GPU: @norm_grad: launches 37x128+0, scratch 0, {{.*}} ok
 // GPU-NEXT: @two_maps: launches 3x256+0, scratch 0, {{.*}} ok
 // The first row is read by all: plain loops, with a copy.
 // GPU-NEXT: @shift: launches {{.*}} ok

@@ -266,7 +266,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
-    return vectors > 1024 ? 512 : 256;
+    return std::clamp<int64_t>(llvm::bit_floor(uint64_t(vectors)), 2 * warpThreads, vectors > 1024 ? 512 : 256);
   int64_t part = std::min<int64_t>(llvm::bit_ceil(uint64_t(vectors)), warpThreads);
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
@@ -301,7 +301,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   Entry entry = begin();
   RowThreads threads;
   threads.perRow = chooseThreads(widest, count, chooseWidth(segment, widest, count * widest));
-  entry.threads = std::max(threads.perRow, warpBlockThreads);
+  entry.threads = threads.perRow > warpThreads ? threads.perRow : warpBlockThreads;
   int64_t rowsPerBlock = entry.threads / threads.perRow;
   entry.blocks = llvm::divideCeil(count, rowsPerBlock);
   Value thread = toIndex(b.thread()), row = toIndex(b.block());
