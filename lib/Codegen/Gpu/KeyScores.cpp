@@ -11,8 +11,8 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t warpKeys, int64_t blockQueries, bool wantsK)
-    : blockKeys(blockKeys), blockQueries(blockQueries), layout(Layout::mmaSums(warpKeys, blockQueries)), b(b), shape(problem.shape),
+KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, Layout layout, bool wantsK)
+    : blockKeys(blockKeys), blockQueries(blockQueries), layout(layout), b(b), shape(problem.shape),
       op(problem.op), captures(problem.captures), ranges(AttentionTiles(op).getRowTiles(blockQueries)) {
   if (wantsK)
     perColumn = captures.of(Dependence::Column);

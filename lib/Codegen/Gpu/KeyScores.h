@@ -19,11 +19,12 @@ namespace mlir::fsdp::attention {
 
 class KeyScores {
 public:
-  /// Blocks of `blockKeys` keys, of which a warp has `warpKeys`, meet blocks of `blockQueries`. `wantsK`: dS is.
-  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t warpKeys, int64_t blockQueries, bool wantsK);
+  /// Blocks of `blockKeys` keys meet blocks of `blockQueries`; `layout`: what a warp has of the scores of both, or of some of
+  /// the queries. `wantsK`: dS is.
+  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, tile::Layout layout, bool wantsK);
 
   const int64_t blockKeys, blockQueries;
-  const tile::Layout layout; ///< of a warp's scores
+  const tile::Layout layout;
   Value firstKey, kvHead, batch;
   Head head;
   SmallVector<Value> numbers; ///< of the keys of a lane
@@ -48,7 +49,7 @@ public:
 
   /// lse or δ of a query: the number of its column, counted from the first of a lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// (f·P)ᵀ and dSᵀ of a tile, one behind the other, then the sums of columns. `dp` is empty where dS is not asked for.
+  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one behind the other, then the sums of columns. `dp` is empty where dS is not asked for.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse, Norm delta, bool masked,
                           ArrayRef<Value> columns);
   /// Sums of what each key of this lane contributes to captured tensors: at first, and into scratch.

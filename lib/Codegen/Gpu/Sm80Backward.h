@@ -13,9 +13,10 @@
 namespace mlir::fsdp::attention {
 
 /// How dK and dV are cut for wgmma: `groups` warpgroups have 64 keys each, besides one that copies, and meet blocks of
-/// `blockQueries`.
+/// `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
+  int64_t tileQueries; ///< whose scores stand in registers together: 64 or all of them
   bool addsToQ; ///< dQ comes from the same kernel
 
   int64_t blockKeys() const { return 64 * groups; }

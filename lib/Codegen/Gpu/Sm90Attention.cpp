@@ -80,25 +80,27 @@ void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Valu
     b.storeBox(map, {b.i32(i * Sm90Builder::panelCols), firstRow, number}, panelAt(b, from, i));
 }
 
-void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef<Value> factors, Type element, const PanelTile &to) {
+void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value> words, const PanelTile &to) {
   constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
-  const Layout &layout = fragment.layout;
   assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
   auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
   Value row = b.rem(b.lane(), 16), turned = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
   Value rowPlace = b.shiftBytes(to.base, b.mul(row, Sm90Builder::panelBytes));
-  auto word = [&](int64_t reg) {
-    Value factor = factors.empty() ? Value() : factors[layout.rowOf(reg)];
-    auto value = [&](int64_t i) { return factor ? b.mulf(fragment.registers[i], factor) : fragment.registers[i]; };
-    return b.pack(value(reg), value(reg + 1), element);
-  };
   for (int64_t col = 0; col < layout.numCols(); col += 16) {
-    int64_t first = col / 8 * 4, chunk = col % Sm90Builder::panelCols / 8;
+    int64_t chunk = col % Sm90Builder::panelCols / 8;
     Value place = b.shiftBytes(rowPlace, b.mul(exclusive(turned, b.i32(chunk)), chunkBytes));
     place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
-    SmallVector<Value> words = {word(first), word(first + 2), word(first + 4), word(first + 6)};
-    b.storeMatrices(place, words);
+    b.storeMatrices(place, words.slice(col / 4, 4));
   }
+}
+
+void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef<Value> factors, Type element, const PanelTile &to) {
+  Fragment scaled = fragment;
+  if (!factors.empty())
+    for (auto [reg, value] : llvm::enumerate(scaled.registers))
+      if (Value factor = factors[fragment.layout.rowOf(reg)])
+        value = b.mulf(value, factor);
+  storeWords(b, fragment.layout, toFactor(b, scaled, element), to);
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {

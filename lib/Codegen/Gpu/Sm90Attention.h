@@ -44,6 +44,8 @@ void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Va
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number, int64_t cols);
 /// A fragment of 16 rows to rows `to` of a tile, from a multiple of 8 on; rows times a factor each. By a warp.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors, Type element, const PanelTile &to);
+/// The same of what toFactor() gives.
+void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words, const PanelTile &to);
 /// P or dS as the left factor of a product, from registers: words for each step of k.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 

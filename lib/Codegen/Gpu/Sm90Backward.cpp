@@ -11,8 +11,9 @@
 // or, where dQ stays with Sm80QueryGradients.cpp, that and the second. Registers of a thread that consumes:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
-//   blockQueries                 S and dP; behind them, if it is more,
-//   blockQueries / 2 + 32        P and dS in 16 bits, and dQ
+//   tileQueries                  S and dP, and of the other queries of the block
+//   .. / 2                       P and dS in 16 bits; or, if it is more,
+//   blockQueries / 2 + 32        those of all, and dQ
 //   32                           addresses, counters, what functions of scores keep
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +46,7 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
 }
 
 Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape) {
-  int64_t scores = config.blockQueries;
+  int64_t scores = config.tileQueries + (config.blockQueries - config.tileQueries) / 2;
   if (config.addsToQ)
     scores = std::max(scores, config.blockQueries / 2 + QuerySums(config, shape).registers());
   return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + 32, Places(config, shape).bytes()};
@@ -62,10 +63,18 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     if (!target.hasWarpgroups() || !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
       return std::nullopt;
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  bool hasFunctions = !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
-  if (!contributesByQueries(op)) // with 64 queries, a panel of columns of dQ for each warpgroup
-    configs.push_back({2, panelsOf(shape.dim) == 1 ? 128 : 64, /*addsToQ=*/true});
-  configs.push_back({2, 64, /*addsToQ=*/false});
+  if (!contributesByQueries(op)) {
+    if (panelsOf(shape.dim) == 1) {
+      if (!hasFunctions)
+        configs.push_back({2, 128, 128, /*addsToQ=*/true});
+      configs.push_back({2, 128, 64, /*addsToQ=*/true});
+    } else { // a panel of columns of dQ for each warpgroup
+      configs.push_back({2, 64, 64, /*addsToQ=*/true});
+    }
+  }
+  configs.push_back({2, 64, 64, /*addsToQ=*/false});
   for (const Sm90Keys &config : configs) {
     Sm80Needs needs = sm90KeyNeeds(config, shape);
     if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
@@ -107,7 +116,8 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
 }
 
 static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
-  KeyScores scores(b, problem, config.blockKeys(), 16, config.blockQueries, /*wantsK=*/true);
+  Layout layout = Layout::mmaSums(16, config.tileQueries);
+  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true);
   Value number = b.rem(b.block(), scores.keyBlocks());
   // Who adds to dQ first begins first; else who has most to do.
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()), config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
@@ -140,5 +150,6 @@ void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config
   int64_t blocks = shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockKeys());
   GpuLaunch launch{symbol.str(), blocks, config.threads(), Places(config, shape).bytes(), {}};
   launch.maps = std::move(maps);
+  launch.copyThreads = Sm90Builder::groupThreads;
   info.launches.push_back(std::move(launch));
 }

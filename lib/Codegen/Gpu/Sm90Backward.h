@@ -84,7 +84,7 @@ class Sm90KeyRole {
 public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel), scores(scores),
-        places(config, shape), querySums(config, shape) {}
+        places(config, shape), querySums(config, shape), barriers(b.sharedAt(places.barriers)) {}
 
 protected:
   /// A buffer of queries; parity is that of the phase that fills it.
@@ -95,7 +95,7 @@ protected:
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
-  Value barrier(Sm90KeyPlaces::Barrier which) { return b.sharedAt(places.barriers + which * Sm90Builder::barrierBytes); }
+  Value barrier(Sm90KeyPlaces::Barrier which) { return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes); }
   Value barrier(Sm90KeyPlaces::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }
@@ -116,6 +116,7 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
+  Value barriers; ///< the first of those in memory
 };
 
 /// Copies what the others consume; by one thread.

@@ -45,7 +45,11 @@ public:
   KeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores, Value group)
       : Sm90KeyRole(b, problem, config, scores), group(group),
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), dim(paddedDim(shape.dim)),
-        valueDim(paddedDim(shape.valueDim)), keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {}
+        valueDim(paddedDim(shape.valueDim)), keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
+    // As in Sm90Consumer.cpp: an address that ptxas knows to be constant moves descriptors out of registers of the warp.
+    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
+    barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
+  }
   void emit();
 
 private:
@@ -54,10 +58,13 @@ private:
   };
   Sums consumeHead(Value before, Sums sums);
   Sums turn(Value number, const Stage &stage, Sums sums);
-  /// (f·P)ᵀ and dSᵀ of a block of queries, one behind the other, then the sums of columns.
-  SmallVector<Value> gradients(Value block, const Stage &stage, ArrayRef<Value> columns);
-  SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, const Stage &stage, ArrayRef<Value> columns);
-  void shareGradients(const Fragment &ds);
+  /// Of a block of queries, or some of its queries.
+  struct Gradients {
+    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
+  };
+  Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
+  Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery, const Stage &stage, ArrayRef<Value> columns);
+  void shareGradients(ArrayRef<Value> ds);
   SmallVector<Value> multiplyQueries();
   void shareSums(ArrayRef<Value> dq);
   void release(Value barrier);
@@ -89,35 +96,59 @@ SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
-SmallVector<Value> KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, const Stage &stage,
-                                            ArrayRef<Value> columns) {
+/// Of the queries from `firstQuery` of the block on.
+KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery, const Stage &stage,
+                                                ArrayRef<Value> columns) {
   auto norms = [&](int64_t place) {
     Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes), b.mul(b.colOfLane(), Places::normBytes)));
-    return [this, own](int64_t at) -> Value {
-      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, at * Places::normBytes));
+    return [this, own, firstQuery](int64_t at) -> Value {
+      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
     };
   };
   auto emit = [&](bool masked) {
-    return scores.emit(s, dp, b.mul(block, config.blockQueries), norms(places.lse), norms(places.delta), masked, columns);
+    Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
+    SmallVector<Value> all = scores.emit(s, dp, first, norms(places.lse), norms(places.delta), masked, columns);
+    auto words = toFactor(b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
+    words.append(all.end() - columns.size(), all.end());
+    return words;
   };
-  if (!scores.isEverMasked())
-    return emit(false);
-  SmallVector<Type> types(2 * s.size() + columns.size(), b.getF32Type());
-  return b.choose(scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
+  SmallVector<Value> all;
+  if (!scores.isEverMasked()) {
+    all = emit(false);
+  } else {
+    SmallVector<Type> types(s.size(), b.getI32Type());
+    types.append(columns.size(), b.getF32Type());
+    all = b.choose(scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
+  }
+  auto from = [&](size_t first, size_t count) { return SmallVector<Value>(ArrayRef(all).slice(first, count)); };
+  return {from(0, s.size() / 2), from(s.size() / 2, s.size() / 2), from(s.size(), columns.size())};
 }
 
-SmallVector<Value> KeyConsumer::gradients(Value block, const Stage &stage, ArrayRef<Value> columns) {
-  int64_t rows = config.blockQueries;
-  auto along = [&](int64_t place, int64_t bytes, int64_t k) { return b.factorAlong(tileOfQueries(place, bytes, stage).base, rows, k); };
-  b.wait(barrier(Places::QueriesFull, stage), stage.parity);
-  SmallVector<Value> both =
-      b.multiply({}, rowsOfGroup(places.keys, dim), along(places.queries, places.queryBytes, dim), rows, element);
-  size_t count = both.size();
-  b.wait(barrier(Places::DoutFull, stage), stage.parity);
-  llvm::append_range(
-      both, b.multiply({}, rowsOfGroup(places.values, valueDim), along(places.douts, places.doutBytes, valueDim), rows, element));
-  both = b.waitForSums(both);
-  return gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block, stage, columns);
+KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage, SmallVector<Value> columns) {
+  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base, dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
+  int64_t rows = config.blockQueries, cols = config.tileQueries;
+  Gradients all;
+  for (int64_t first = 0; first < rows; first += cols) {
+    auto along = [&](Value tile, int64_t k) { return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k); };
+    if (first == 0)
+      b.wait(barrier(Places::QueriesFull, stage), stage.parity);
+    SmallVector<Value> both = b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
+    size_t count = both.size();
+    if (first == 0)
+      b.wait(barrier(Places::DoutFull, stage), stage.parity);
+    llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element));
+    if (first > 0) // else all that is read for later queries is read now, and does not fit into registers
+      both.push_back(block);
+    both = b.waitForSums(both);
+    if (first > 0)
+      block = both.pop_back_val();
+    Gradients some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block, first, stage, columns);
+    llvm::append_range(all.p, some.p);
+    llvm::append_range(all.ds, some.ds);
+    columns = some.columns;
+  }
+  all.columns = columns;
+  return all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,11 +156,11 @@ SmallVector<Value> KeyConsumer::gradients(Value block, const Stage &stage, Array
 //===----------------------------------------------------------------------===//
 
 /// dSᵀ to shared memory, once nobody multiplies what was there. It is there behind the barrier that follows.
-void KeyConsumer::shareGradients(const Fragment &ds) {
+void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   b.syncNamed(b.i32(Places::Gradients), consumers());
   Value first = b.shiftBytes(b.sharedAt(places.gradients), b.mul(rowsOfWarp, Sm90Builder::panelBytes));
-  storeFragment(b, ds, {}, element, {first, config.blockKeys()});
+  storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
   b.fenceAsync();
 }
 
@@ -160,24 +191,21 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
 
 KeyConsumer::Sums KeyConsumer::turn(Value number, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
-  SmallVector<Value> both = gradients(scores.blocks->at(number), stage, sums.columns);
-  size_t count = scores.layout.numRegisters();
-  sums.columns.assign(both.begin() + 2 * count, both.end());
-  Fragment p{scores.layout, SmallVector<Value>(ArrayRef(both).take_front(count))};
-  Fragment ds{scores.layout, SmallVector<Value>(ArrayRef(both).slice(count, count))};
-  SmallVector<Value> pWords = toFactor(b, p, element), dsWords = toFactor(b, ds, element), dq;
+  Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
+  sums.columns = both.columns;
+  SmallVector<Value> dq;
   Value q = tileOfQueries(places.queries, places.queryBytes, stage).base, dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
   if (config.addsToQ)
-    shareGradients(ds);
-  sums.dv = b.multiply(sums.dv, pWords, b.factorAcross(dout, rows, rows), valueDim, element);
+    shareGradients(both.ds);
+  sums.dv = b.multiply(sums.dv, both.p, b.factorAcross(dout, rows, rows), valueDim, element);
   if (config.addsToQ)
     dq = multiplyQueries();
   else
-    sums.dk = b.multiply(sums.dk, dsWords, b.factorAcross(q, rows, rows), dim, element);
+    sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
   sums.dv = b.waitForSums(sums.dv, 1);
   release(barrier(Places::DoutEmpty, stage));
   if (config.addsToQ) {
-    sums.dk = b.multiply(sums.dk, dsWords, b.factorAcross(q, rows, rows), dim, element);
+    sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
     shareSums(b.waitForSums(dq, 1));
   }
   sums.dk = b.waitForSums(sums.dk);
