@@ -232,7 +232,7 @@ TEST_F(Run, RefusesNumbersOutOfRange) {
              std::string("toy2.fsdp ") + option + "='" + value + "'");
   expect(2, "--val-fraction: expected a number from 0 to 0.9, found '0.91'", "toy2.fsdp --val-fraction=0.91");
   expect(2, "--token-dtype: expected uint8, uint16 or uint32, found '3'", "toy2.fsdp --data=t --token-dtype=3");
-  expect(2, "--device: expected cpu, emulate or null, found 'tpu'", "toy2.fsdp --device=tpu");
+  expect(2, "--device: expected cpu, cuda, emulate or null, found 'tpu'", "toy2.fsdp --device=tpu");
   EXPECT_EQ(run("--help").output.find("->"), std::string::npos);
 }
 
