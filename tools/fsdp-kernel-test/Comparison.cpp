@@ -1,0 +1,201 @@
+//===- Comparison.cpp - A run of a kernel, against the oracle ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "Comparison.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The bound for a result: of its type, or of a coarser one that the kernel
+/// rounds to on the way (the oracle does not).
+static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
+  if (bounds.tolerance)
+    return *bounds.tolerance;
+  if (!isa<FloatType>(element))
+    return 0;
+  kernel.walk([&](arith::TruncFOp op) {
+    Type type = getElementTypeOrSelf(op.getType());
+    if (type.isBF16() || (type.isF16() && !element.isBF16()) || (type.isF32() && element.isF64()))
+      element = type;
+  });
+  if (element.isF64())
+    return 1e-12;
+  if (element.isF32())
+    return 4e-6;
+  return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
+}
+
+/// The largest difference relative to the reference value, or to `floor` times the
+/// root mean square of the tensor where the value is smaller.
+static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare, int64_t *where) {
+  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  double squares = 0, worst = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    if (double v = toDouble(expected.data() + i * size, type.getElementType()); std::isfinite(v)) {
+      squares += v * v;
+      ++finite;
+    }
+  double floor = floorShare * std::sqrt(squares / std::max<int64_t>(finite, 1)) + 1e-300;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    double x = toDouble(got.data() + i * size, type.getElementType());
+    double y = toDouble(expected.data() + i * size, type.getElementType());
+    double error = (std::isnan(x) && std::isnan(y)) || x == y ? 0 : std::fabs(x - y) / std::max(std::fabs(y), floor);
+    if (!(error <= worst)) {
+      worst = error;
+      *where = i;
+      if (std::isnan(error))
+        return std::numeric_limits<double>::infinity();
+    }
+  }
+  return worst;
+}
+
+static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef name, StringRef what) {
+  for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(a, b)))
+    if (memcmp(std::get<0>(pair).data(), std::get<1>(pair).data(), std::get<0>(pair).bytes)) {
+      llvm::errs() << "error: @" << name << " gives other bits in binding " << index << " " << what << "\n";
+      return false;
+    }
+  return true;
+}
+
+/// Draws over which errors of few values are compared: of one draw low precision may give them all well by chance.
+static constexpr unsigned pooledDraws = 16;
+
+namespace {
+/// Root mean squares of what a result is wrong by, over elements and draws; and the largest rounding.
+struct PooledError {
+  double kernel = 0, low = 0, rounding = 0;
+};
+} // namespace
+
+/// The sum over elements of squared differences.
+static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
+  Type element = type.getElementType();
+  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  double sum = 0;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    double difference = toDouble(got.data() + i * size, element) - toDouble(expected.data() + i * size, element);
+    sum += std::isfinite(difference) ? difference * difference : std::numeric_limits<double>::infinity();
+  }
+  return sum;
+}
+
+/// Of binding `number`, over `pooledDraws` draws, of which the first is that of the other tests.
+static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough, size_t index, unsigned number) {
+  PooledError pooled;
+  auto type = cast<RankedTensorType>(kernel.getArgument(number).getType());
+  double values = static_cast<double>(pooledDraws) * static_cast<double>(type.getNumElements());
+  for (unsigned draw = 0; draw < pooledDraws; ++draw) {
+    std::vector<Buffer> expected = makeInputs(kernel, &oracle, draw), got = expected, low = expected;
+    if (!oracle.run(index, expected, draw) || !subject.run(index, got, Split::Whole) ||
+        !rough.run(index, low, Split::Whole))
+      return {std::numeric_limits<double>::infinity(), 0, 0};
+    pooled.kernel += sumSquares(got[number], expected[number], type) / values;
+    pooled.low += sumSquares(low[number], expected[number], type) / values;
+    pooled.rounding = std::max(pooled.rounding, measureError(got[number], expected[number], type).second);
+  }
+  return {std::sqrt(pooled.kernel), std::sqrt(pooled.low), pooled.rounding};
+}
+
+bool fsdp::givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how) {
+  std::vector<Buffer> again = trial.inputs;
+  return other.run(trial.index, again, split) && sameBits(trial.got, again, trial.name(), how);
+}
+
+bool fsdp::givesSameBitsInParts(Trial &trial) {
+  if (!trial.subject.canSplit())
+    return true;
+  bool fine = true;
+  for (Split split : {Split::Three, Split::Reverse})
+    fine &= givesSameBits(trial, trial.subject, split, "when its range is split");
+  return fine;
+}
+
+/// Whether nothing was written but results.
+static bool keepsWithin(Trial &trial, unsigned number) {
+  Buffer &got = trial.got[number], &input = trial.inputs[number];
+  bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] || !memcmp(got.data(), input.data(), got.bytes);
+  if (!isIntact)
+    llvm::errs() << "error: @" << trial.name() << " writes behind binding " << number << "\n";
+  if (!isSame)
+    llvm::errs() << "error: @" << trial.name() << " changes input " << number << "\n";
+  return isIntact && isSame;
+}
+
+/// Whether kernel and oracle give the values that the argument says must come out.
+static bool givesValues(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  DenseElementsAttr values = valuesOf(argument);
+  if (!values || !trial.kernel.getArgAttr(number, outAttr))
+    return true;
+  Buffer given(trial.got[number].bytes);
+  fill(given, values);
+  bool fine = true;
+  for (auto [whose, buffer] : {std::pair("the kernel", &trial.got[number]), std::pair("the oracle", &trial.expected[number])}) {
+    int64_t at = 0;
+    if (compare(*buffer, given, cast<RankedTensorType>(argument.getType()), trial.bounds.floor, &at) == 0)
+      continue;
+    llvm::errs() << "error: " << whose << " of @" << trial.name() << " does not give the values of binding " << number
+                 << ", first in element " << at << "\n";
+    fine = false;
+  }
+  return fine;
+}
+
+/// Whether its error is within --error-factor of that in low precision.
+static bool isWithinFactor(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  auto type = cast<RankedTensorType>(argument.getType());
+  auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
+  double lowError = measureError(trial.low[number], trial.expected[number], type).first;
+  // Overflow of low precision excuses nothing.
+  double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
+  if (error > allowed && std::isfinite(error) && type.getNumElements() < 16) {
+    PooledError pooled = poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
+    error = pooled.kernel;
+    allowed = *trial.bounds.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
+  }
+  trial.worst = std::max(trial.worst, error / (allowed + 1e-300));
+  if (error <= allowed)
+    return true;
+  llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", trial.name().c_str(), number,
+                               error, allowed);
+  return false;
+}
+
+/// Whether its error is within the bound of its type.
+static bool isWithinBound(Trial &trial, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  auto type = cast<RankedTensorType>(argument.getType());
+  int64_t where = 0;
+  double error = compare(trial.got[number], trial.expected[number], type, trial.bounds.floor, &where);
+  trial.worst = std::max(trial.worst, error);
+  if (!(error > boundOf(trial.bounds, trial.kernel, type.getElementType())))
+    return true;
+  size_t size = trial.got[number].bytes / type.getNumElements();
+  llvm::errs() << "error: @" << trial.name() << " binding " << number << " element " << where << ": expected "
+               << toDouble(trial.expected[number].data() + where * size, type.getElementType()) << ", found "
+               << toDouble(trial.got[number].data() + where * size, type.getElementType()) << "\n";
+  return false;
+}
+
+bool fsdp::isAsExpected(Trial &trial) {
+  bool fine = true;
+  for (BlockArgument argument : trial.kernel.getArguments()) {
+    fine &= keepsWithin(trial, argument.getArgNumber());
+    if (!trial.subject.info(trial.index).writes[argument.getArgNumber()])
+      continue;
+    fine &= givesValues(trial, argument);
+    Type element = getElementTypeOrSelf(argument.getType());
+    bool isRough = trial.rough && isa<FloatType>(element) && !element.isF64();
+    fine &= isRough ? isWithinFactor(trial, argument) : isWithinBound(trial, argument);
+  }
+  return fine;
+}

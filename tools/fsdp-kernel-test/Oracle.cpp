@@ -1,0 +1,127 @@
+//===- Oracle.cpp - Inputs of kernels, and what must come out ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "Oracle.h"
+#include <random>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+DenseElementsAttr fsdp::valuesOf(BlockArgument argument) {
+  auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto values = kernel.getArgAttrOfType<DenseElementsAttr>(argument.getArgNumber(), "fsdp.values");
+  return values && values.getType() == argument.getType() ? values : DenseElementsAttr();
+}
+
+std::optional<std::pair<std::string, int64_t>> fsdp::sourceOf(func::FuncOp kernel, unsigned number) {
+  auto from = kernel.getArgAttrOfType<ArrayAttr>(number, "fsdp.from");
+  if (!from || from.size() != 2 || !isa<StringAttr>(from[0]) || !isa<IntegerAttr>(from[1]))
+    return std::nullopt;
+  return std::pair(cast<StringAttr>(from[0]).str(), cast<IntegerAttr>(from[1]).getInt());
+}
+
+static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return kernel.emitError("argument ") << number << ": expected a tensor of a static shape with integers or floats, found " << argument.getType();
+  if (Attribute range = kernel.getArgAttr(number, "fsdp.range")) {
+    auto bounds = dyn_cast<ArrayAttr>(range);
+    if (!bounds || bounds.size() != 2 || !llvm::all_of(bounds, llvm::IsaPred<FloatAttr>))
+      return kernel.emitError("argument ") << number << ": expected fsdp.range = [lo, hi] of two floats, found " << range;
+  }
+  if (Attribute limit = kernel.getArgAttr(number, "fsdp.limit"))
+    if (auto integer = dyn_cast<IntegerAttr>(limit); !integer || integer.getInt() <= 0)
+      return kernel.emitError("argument ") << number << ": expected fsdp.limit = n, a positive integer, found " << limit;
+  return success();
+}
+
+LogicalResult fsdp::verifyArguments(ArrayRef<func::FuncOp> kernels) {
+  for (func::FuncOp kernel : kernels)
+    for (BlockArgument argument : kernel.getArguments())
+      if (failed(verifyArgument(kernel, argument)))
+        return failure();
+  return success();
+}
+
+LogicalResult fsdp::verifySources(ArrayRef<func::FuncOp> kernels) {
+  std::map<std::pair<std::string, int64_t>, Type> results;
+  for (func::FuncOp kernel : kernels) {
+    for (BlockArgument argument : kernel.getArguments()) {
+      if (!kernel.getArgAttr(argument.getArgNumber(), "fsdp.from"))
+        continue;
+      auto source = sourceOf(kernel, argument.getArgNumber());
+      if (!source)
+        return kernel.emitError("argument ") << argument.getArgNumber() << ": expected fsdp.from = [\"kernel\", result]";
+      auto found = results.find(*source);
+      if (found == results.end() || found->second != argument.getType())
+        return kernel.emitError("argument ") << argument.getArgNumber() << ": expected a kernel '" << source->first
+                                             << "' before this one with a result " << source->second << " of type "
+                                             << argument.getType();
+    }
+    for (BlockArgument argument : kernel.getArguments())
+      if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
+        results[{kernel.getName().str(), number.getInt()}] = argument.getType();
+  }
+  return success();
+}
+
+std::vector<Buffer> fsdp::makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw) {
+  std::vector<Buffer> buffers;
+  std::mt19937_64 random(0x5eed + draw);
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    Type element = type.getElementType();
+    double lo = -1, hi = 1;
+    if (auto range = kernel.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "fsdp.range")) {
+      lo = cast<FloatAttr>(range[0]).getValueAsDouble();
+      hi = cast<FloatAttr>(range[1]).getValueAsDouble();
+    }
+    int64_t limit = 2;
+    if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "fsdp.limit"))
+      limit = attr.getInt();
+    auto source = sourceOf(kernel, argument.getArgNumber());
+    if (source && oracle) {
+      buffers.push_back(oracle->resultOf(*source, draw));
+      continue;
+    }
+    buffers.emplace_back(getStorageBytes(type));
+    DenseElementsAttr values = valuesOf(argument);
+    if (values && !kernel.getArgAttr(argument.getArgNumber(), outAttr)) {
+      fill(buffers.back(), values);
+      continue;
+    }
+    size_t size = getStorageBytes(type) / std::max<int64_t>(type.getNumElements(), 1);
+    bool poisoned = kernel.getArgAttr(argument.getArgNumber(), outAttr) && isa<FloatType>(element);
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      double value = poisoned ? std::numeric_limits<double>::quiet_NaN()
+                     : isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
+                                             : static_cast<double>(random() % limit);
+      fromDouble(buffers.back().data() + i * size, element, value);
+    }
+  }
+  return buffers;
+}
+
+bool Oracle::run(size_t index, std::vector<Buffer> &bindings, unsigned draw) {
+  func::FuncOp kernel = kernels[index];
+  if (!subject.run(index, bindings, Split::Whole))
+    return false;
+  for (BlockArgument argument : kernel.getArguments())
+    if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
+      found.emplace(std::tuple(kernel.getName().str(), number.getInt(), draw), bindings[argument.getArgNumber()]);
+  return true;
+}
+
+Buffer Oracle::resultOf(const std::pair<std::string, int64_t> &source, unsigned draw) {
+  std::tuple place(source.first, source.second, draw);
+  if (auto known = found.find(place); known != found.end())
+    return known->second;
+  size_t index = llvm::find_if(kernels, [&](func::FuncOp k) { return k.getName() == source.first; }) - kernels.begin();
+  std::vector<Buffer> bindings = makeInputs(kernels[index], this, draw);
+  run(index, bindings, draw);
+  return found.at(place);
+}
