@@ -29,16 +29,16 @@ class CudaError(Exception):
 
 
 class Driver:
-    def __init__(self, library):
+    def __init__(self, file):
         try:
-            self.library = ctypes.CDLL(library)
+            self.driver = ctypes.CDLL(file)
         except OSError as error:
             raise CudaError(f"no CUDA driver: {error}") from None
         self.call("cuInit", 0)
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         if count.value == 0:
-            raise CudaError(f"{library} finds no GPU")
+            raise CudaError(f"{file} finds no GPU")
         self.device = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(self.device), 0)
         context = ctypes.c_void_p()
@@ -46,10 +46,10 @@ class Driver:
         self.call("cuCtxSetCurrent", context)
 
     def call(self, name, *arguments):
-        result = getattr(self.library, name)(*arguments)
+        result = getattr(self.driver, name)(*arguments)
         if result:
             text = ctypes.c_char_p()
-            self.library.cuGetErrorString(result, ctypes.byref(text))
+            self.driver.cuGetErrorString(result, ctypes.byref(text))
             raise CudaError(f"{name}: error {result}: {(text.value or b'unknown').decode()}")
 
     def name(self):

@@ -27,13 +27,6 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
 /// Static positions [begin, end) in pieces of a power of two.
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
@@ -78,29 +71,15 @@ struct ColumnLoops {
   SmallVector<int64_t> columns, rows;
   int64_t outer, inner, count;
 
-  explicit ColumnLoops(const Step &step) : columns(step.getType().getShape()) {
-    linalg::GenericOp op = step.op;
-    for (auto [size, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-      if (kind == utils::IteratorType::reduction)
-        rows.push_back(size);
+  explicit ColumnLoops(const Step &step) : columns(step.getType().getShape()), rows(getReducedShape(step)) {
     inner = columns.back();
-    outer = product(columns) / std::max<int64_t>(inner, 1);
-    count = product(rows);
+    outer = ShapedType::getNumElements(columns) / std::max<int64_t>(inner, 1);
+    count = ShapedType::getNumElements(rows);
   }
 
   SmallVector<AffineExpr> position(const Step &step, Subscripts subscripts, ArrayRef<AffineExpr> column,
                                    AffineExpr row) const {
-    linalg::GenericOp op = step.op;
-    SmallVector<AffineExpr> loops(op.getNumLoops());
-    AffineMap map = op.getIndexingMapMatchingResult(op->getResult(step.result));
-    for (auto [expr, at] : llvm::zip_equal(map.getResults(), column))
-      loops[cast<AffineDimExpr>(expr).getPosition()] = at;
-    SmallVector<AffineExpr> rowIndices = delinearise(subscripts, row, rows);
-    unsigned next = 0;
-    for (auto [i, kind] : llvm::enumerate(op.getIteratorTypesArray()))
-      if (kind == utils::IteratorType::reduction)
-        loops[i] = rowIndices[next++];
-    return loops;
+    return loopIndices(step, column, delinearise(subscripts, row, rows), /*zero=*/{});
   }
 };
 } // namespace
@@ -111,7 +90,7 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     if (!step.op || step.getType().getRank() == 0 || step.getType().getShape() != front.getType().getShape())
       return false;
   ColumnLoops loops(front);
-  if (loops.count == 0 || product(loops.columns) == 0)
+  if (loops.count == 0 || ShapedType::getNumElements(loops.columns) == 0)
     return false;
   int64_t blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
   int64_t blockRows = llvm::divideCeil(loops.count, blocks);
@@ -162,8 +141,8 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
       AffineExpr offset = fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
       for (auto [step, sum, start] : llvm::zip_equal(segment, sums, partials)) {
         Type element = step.getType().getElementType();
-        Value memory = view(phase.shared, start, blocks * product(loops.columns), element);
-        piece.store(sum, memory, offset + block * product(loops.columns));
+        Value memory = view(phase.shared, start, blocks * ShapedType::getNumElements(loops.columns), element);
+        piece.store(sum, memory, offset + block * ShapedType::getNumElements(loops.columns));
       }
     });
     if (!commit(phase, {}))
@@ -187,10 +166,10 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     for (auto [i, step] : llvm::enumerate(segment)) {
       Type element = step.getType().getElementType();
       if (blocks > 1) {
-        Value memory = view(phase.shared, partials[i], blocks * product(loops.columns), element);
+        Value memory = view(phase.shared, partials[i], blocks * ShapedType::getNumElements(loops.columns), element);
         Value sum;
         for (int64_t block = 0; block < blocks; ++block) {
-          Value part = piece.load(memory, element, offset + block * product(loops.columns));
+          Value part = piece.load(memory, element, offset + block * ShapedType::getNumElements(loops.columns));
           sum = sum ? combine(builder, loc, step.combiner, sum, part) : part;
         }
         sums.push_back(sum);

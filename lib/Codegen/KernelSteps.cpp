@@ -127,6 +127,15 @@ static StepKind classify(linalg::GenericOp op) {
                                                                              : StepKind::ColumnReduction;
 }
 
+SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
+  SmallVector<int64_t> shape;
+  linalg::GenericOp op = step.op;
+  for (auto [size, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction)
+      shape.push_back(size);
+  return shape;
+}
+
 /// Values that computing `value` reads without going through other steps.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps, llvm::SetVector<Value> &reads) {
   Operation *op = value.getDefiningOp();

@@ -35,23 +35,19 @@ NestBuilder::NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVect
 
 NestBuilder::~NestBuilder() {
   for (Phase &phase : phases)
-    discard(phase);
+    eraseWithGlobals(phase.function);
 }
 
-static void eraseTables(func::FuncOp function) {
+void fsdp::eraseWithGlobals(func::FuncOp &function) {
+  if (!function)
+    return;
   auto module = function->getParentOfType<ModuleOp>();
-  std::string prefix = function.getName().str() + ".table";
+  std::string prefix = function.getName().str() + ".";
   for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
     if (global.getName().starts_with(prefix))
       global.erase();
-}
-
-void NestBuilder::discard(Phase &phase) {
-  if (!phase.function)
-    return;
-  eraseTables(phase.function);
-  phase.function.erase();
-  phase.function = {};
+  function.erase();
+  function = {};
 }
 
 /// A flat memref over an argument of any rank.
@@ -134,7 +130,7 @@ Value NestBuilder::constantVector(TypedAttr element, int64_t lanes) {
 
 bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
   if (!phase.state.refusal.empty() || !log.isSafeInPlace()) {
-    discard(phase);
+    eraseWithGlobals(phase.function);
     return false;
   }
   log.finish(segment);

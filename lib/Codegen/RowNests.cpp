@@ -28,27 +28,15 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
 std::optional<SmallVector<int64_t>> fsdp::getColumnShape(const Step &step, ArrayRef<int64_t> rows) {
   ArrayRef<int64_t> shape = step.getType().getShape();
   if (shape.take_front(rows.size()) != rows)
     return std::nullopt;
   if (!step.isReduction())
     return SmallVector<int64_t>(shape.drop_front(rows.size()));
-  if (product(shape.drop_front(rows.size())) != 1)
+  if (ShapedType::getNumElements(shape.drop_front(rows.size())) != 1)
     return std::nullopt;
-  SmallVector<int64_t> columns;
-  linalg::GenericOp op = step.op;
-  for (auto [size, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction)
-      columns.push_back(size);
-  return columns;
+  return getReducedShape(step);
 }
 
 SmallVector<AffineExpr> fsdp::valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
@@ -187,7 +175,7 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
     columns.shape.assign(shape.begin(), shape.end());
     if (!flat)
       columns.outer.assign(shape.begin(), shape.end() - 1);
-    columns.inner = flat ? product(shape) : shape.back();
+    columns.inner = flat ? ShapedType::getNumElements(shape) : shape.back();
     Trial trial = attempt(phase, [&] { emitOnce(flat, columns); });
     columns.borders = {0, columns.inner};
     for (int64_t split : trial.splits)
@@ -299,7 +287,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   SmallVector<const Step *> members;
   SmallVector<int64_t> shape = *getColumnShape(group.front(), rows);
   AffineExpr zero = at.constant(0);
-  bool reduces = false, scalars = product(shape) == 1;
+  bool reduces = false, scalars = ShapedType::getNumElements(shape) == 1;
   rowBufferSkip = rows.size();
   for (const Step &step : group) {
     reduces |= step.isReduction();
@@ -309,9 +297,9 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
       Type element = step.getType().getElementType();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&phase.function.front());
-      rowBuffers[step.value] = view(phase.worker, phase.workerBytes, product(shape), element);
+      rowBuffers[step.value] = view(phase.worker, phase.workerBytes, ShapedType::getNumElements(shape), element);
       phase.workerBytes +=
-          llvm::alignTo(product(shape) * getStorageType(element).getIntOrFloatBitWidth() / 8, 64);
+          llvm::alignTo(ShapedType::getNumElements(shape) * getStorageType(element).getIntOrFloatBitWidth() / 8, 64);
     }
   }
   if (scalars && !reduces) {
@@ -392,7 +380,7 @@ bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   for (const Step &step : segment)
     if (!getColumnShape(step, rows) || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction)
       return false;
-  int64_t count = product(rows);
+  int64_t count = ShapedType::getNumElements(rows);
   Phase phase = begin(count, 1);
   auto loop = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
   builder.setInsertionPointToStart(loop.getBody());
@@ -404,7 +392,7 @@ bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
 
 bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
   ArrayRef<int64_t> shape = segment.front().getType().getShape();
-  int64_t size = product(shape);
+  int64_t size = ShapedType::getNumElements(shape);
   if (size == 0)
     return false;
   SmallVector<const Step *> members;
@@ -423,7 +411,7 @@ bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
     columns.push_back(1);
   Columns choice = chooseColumns(phase, members, {}, columns, at);
   if (!choice.outer.empty() || choice.borders.size() > 2 || !phase.state.refusal.empty()) {
-    discard(phase);
+    eraseWithGlobals(phase.function);
     return false;
   }
   log.watch(phase.state);

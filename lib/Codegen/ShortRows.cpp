@@ -23,13 +23,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
 void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
                                 AffineExpr row) {
   AffineExpr zero = at.constant(0);
@@ -43,7 +36,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
     SmallVector<int64_t> shape = *getColumnShape(step, rows);
     Type element = step.getType().getElementType();
     Values columns;
-    for (int64_t i = 0, e = product(shape); i < e; ++i) {
+    for (int64_t i = 0, e = ShapedType::getNumElements(shape); i < e; ++i) {
       SmallVector<AffineExpr> column = fsdp::delinearise(at.subscripts(), at.constant(i), shape);
       if (step.isReduction())
         columns.push_back(at.advance(step.op, step.result, constantVector(getIdentity(step.combiner, element), at.getLanes()),
@@ -82,7 +75,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
 }
 
 bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
-  int64_t count = product(rows), lanes = target.vectorBits / 32;
+  int64_t count = ShapedType::getNumElements(rows), lanes = target.vectorBits / 32;
   if (count < flatTile)
     return false;
   bool any = false;
@@ -90,7 +83,7 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     std::optional<SmallVector<int64_t>> shape = getColumnShape(step, rows);
     if (!shape || step.kind == StepKind::ColumnReduction)
       return false;
-    int64_t columns = product(*shape);
+    int64_t columns = ShapedType::getNumElements(*shape);
     // One loop of columns: of several, the innermost alone would have the lanes.
     if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
       return false;
@@ -106,7 +99,7 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     emitShortRows(phase, segment, rows, piece, position);
   });
   if (trial.gathers) {
-    discard(phase);
+    eraseWithGlobals(phase.function);
     return false;
   }
   emitRange(

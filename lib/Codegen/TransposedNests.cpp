@@ -143,7 +143,7 @@ bool NestBuilder::buildTransposed(ArrayRef<Step> segment) {
       least = gathers;
       best = i;
     }
-  discard(phase);
+  eraseWithGlobals(phase.function);
   if (best == last)
     return false;
   phase = begin(units / shape[best] * llvm::divideCeil(shape[best], side), 1);

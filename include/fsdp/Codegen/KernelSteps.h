@@ -41,6 +41,9 @@ struct Step {
 /// kernel holds what only the general lowering takes.
 std::optional<SmallVector<Step>> collectSteps(func::FuncOp kernel);
 
+/// Sizes of the loops that a reduction sums over, in order.
+SmallVector<int64_t> getReducedShape(const Step &step);
+
 /// Whether computing `step` reads `value`, directly or through what is evaluated
 /// in place.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);

@@ -60,7 +60,6 @@ private:
   bool buildSegment(ArrayRef<Step> segment);
   Phase begin(int64_t extent, int64_t tile);
   bool commit(Phase &phase, ArrayRef<Step> segment);
-  void discard(Phase &phase);
   Value view(Value bytes, int64_t offset, int64_t elements, Type element);
   SmallVector<Value> getTargets(Phase &phase, const Step &step);
   bool isReadLater(const Step &step, ArrayRef<Step> segment);
@@ -119,6 +118,9 @@ private:
   unsigned rowBufferSkip = 0;
   AccessLog log;
 };
+
+/// Gives up a function, and the globals that have its name and a point in front; null is nothing.
+void eraseWithGlobals(func::FuncOp &function);
 
 /// Makes generics of named ops but fills and contractions.
 void generaliseNamedOps(func::FuncOp kernel);

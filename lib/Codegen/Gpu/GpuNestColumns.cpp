@@ -32,22 +32,6 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 128;
 
-static SmallVector<int64_t> getReduced(const Step &step) {
-  SmallVector<int64_t> reduced;
-  linalg::GenericOp op = step.op;
-  for (auto [size, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction)
-      reduced.push_back(size);
-  return reduced;
-}
-
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
 //===----------------------------------------------------------------------===//
 // Columns
 //===----------------------------------------------------------------------===//
@@ -58,7 +42,7 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   Values carried;
   for (const Step &step : segment)
     carried.append(width, identityOf(step));
-  SmallVector<int64_t> reduced = getReduced(segment.front());
+  SmallVector<int64_t> reduced = getReducedShape(segment.front());
   return b.loop(from, to, 1, carried, [&](Value row, ValueRange before) {
     Evaluator inner(at);
     AffineExpr zero = inner.constant(0), position = inner.addDim(row, 0, count - 1);
@@ -117,14 +101,14 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     if (!step.op || step.getType().getShape() != ArrayRef(shape))
       return false;
     if (&step == &front)
-      reduced = getReduced(step);
-    else if (getReduced(step) != reduced)
+      reduced = getReducedShape(step);
+    else if (getReducedShape(step) != reduced)
       return false;
     for (const Step &other : segment)
       if (&other != &step && readsValue(step, other.value, steps))
         return false;
   }
-  int64_t size = front.getType().getNumElements(), count = product(reduced);
+  int64_t size = front.getType().getNumElements(), count = ShapedType::getNumElements(reduced);
   if (size == 0 || count == 0)
     return false;
   bool columns = front.kind == StepKind::ColumnReduction;

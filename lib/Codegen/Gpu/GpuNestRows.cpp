@@ -28,13 +28,6 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
 //===----------------------------------------------------------------------===//
 // Threads
 //===----------------------------------------------------------------------===//
@@ -218,10 +211,10 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     synchronise(threads.perRow);
   SmallVector<int64_t> shape = *getColumnShape(group.front(), rows);
   bool reduces = llvm::any_of(group, [](const Step &step) { return step.isReduction(); });
-  int64_t size = product(shape);
+  int64_t size = ShapedType::getNumElements(shape);
   if (size == 1 && !reduces)
     return emitScalars(entry, group, at, rowIndices, shape.size(), threads);
-  int64_t width = chooseWidth(group, shape.back(), product(rows) * size);
+  int64_t width = chooseWidth(group, shape.back(), ShapedType::getNumElements(rows) * size);
   Values carried;
   for (const Step &step : group)
     if (step.isReduction())
@@ -288,12 +281,12 @@ SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRe
 }
 
 bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
-  int64_t widest = 1, count = product(rows);
+  int64_t widest = 1, count = ShapedType::getNumElements(rows);
   for (const Step &step : segment) {
     std::optional<SmallVector<int64_t>> shape = getColumnShape(step, rows);
-    if (!shape || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction || product(*shape) == 0)
+    if (!shape || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction || ShapedType::getNumElements(*shape) == 0)
       return false;
-    widest = std::max(widest, product(*shape));
+    widest = std::max(widest, ShapedType::getNumElements(*shape));
   }
   constexpr int64_t longRow = 1 << 14;
   if (count < target.multiprocessors / 2 && widest >= longRow)
@@ -332,7 +325,7 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;
   SmallVector<int64_t> shape = *getColumnShape(segment.front(), rows);
-  int64_t count = product(rows), size = product(shape), width = chooseWidth(segment, shape.back(), count * size);
+  int64_t count = ShapedType::getNumElements(rows), size = ShapedType::getNumElements(shape), width = chooseWidth(segment, shape.back(), count * size);
   for (const Step &step : segment)
     if (!step.isReduction())
       return false;

@@ -36,24 +36,7 @@ GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Ste
 
 GpuNests::~GpuNests() {
   for (Entry &entry : entries)
-    discard(entry);
-}
-
-/// Tables and shared memory of an entry have its name in front.
-static void eraseGlobals(func::FuncOp function) {
-  auto module = function->getParentOfType<ModuleOp>();
-  std::string prefix = function.getName().str() + ".";
-  for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
-    if (global.getName().starts_with(prefix))
-      global.erase();
-}
-
-void GpuNests::discard(Entry &entry) {
-  if (!entry.function)
-    return;
-  eraseGlobals(entry.function);
-  entry.function.erase();
-  entry.function = {};
+    eraseWithGlobals(entry.function);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,7 +107,7 @@ GpuNests::Entry GpuNests::begin() {
 
 bool GpuNests::commit(Entry &entry, ArrayRef<Step> segment) {
   if (!entry.state.refusal.empty() || !log.isSafeInPlace()) {
-    discard(entry);
+    eraseWithGlobals(entry.function);
     return false;
   }
   log.finish(segment);
@@ -298,7 +281,7 @@ bool GpuNests::build() {
       scratchBytes = bytesBefore;
       offsets = offsetsBefore;
       for (; entries.size() > launches; entries.pop_back())
-        discard(entries.back());
+        eraseWithGlobals(entries.back().function);
       if (--end == i)
         return false;
     }

@@ -53,7 +53,6 @@ private:
   bool buildSegment(ArrayRef<Step> segment);
   Entry begin();
   bool commit(Entry &entry, ArrayRef<Step> segment);
-  void discard(Entry &entry);
   int64_t reserve(int64_t bytes);
   Value view(Entry &entry, int64_t offset, int64_t elements, Type element);
   Values getTargets(Entry &entry, const Step &step);
