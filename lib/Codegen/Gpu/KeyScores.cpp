@@ -11,9 +11,11 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, Layout layout, bool wantsK)
+KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, Layout layout, bool wantsK,
+                     bool wantsQ)
     : blockKeys(blockKeys), blockQueries(blockQueries), layout(layout), b(b), shape(problem.shape),
-      op(problem.op), captures(problem.captures), ranges(AttentionTiles(op).getRowTiles(blockQueries)) {
+      op(problem.op), captures(problem.captures), ranges(AttentionTiles(op).getRowTiles(blockQueries)),
+      checksKeys(wantsQ && shape.cols % blockKeys != 0) {
   if (wantsK)
     perColumn = captures.of(Dependence::Column);
 }
@@ -45,7 +47,7 @@ void KeyScores::placeHead(Value group) {
   blocks.emplace(blocksOf(firstKey));
   keys.clear();
   for (Value key : numbers)
-    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), Value()));
+    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), checksKeys ? b.isLower(key, shape.cols) : Value()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,8 +20,8 @@ namespace mlir::fsdp::attention {
 class KeyScores {
 public:
   /// Blocks of `blockKeys` keys meet blocks of `blockQueries`; `layout`: what a warp has of the scores of both, or of some of
-  /// the queries. `wantsK`: dS is.
-  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, tile::Layout layout, bool wantsK);
+  /// the queries. `wantsK`: dS is. `wantsQ`: dS is read across keys, so that it is 0 of those that do not exist.
+  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, tile::Layout layout, bool wantsK, bool wantsQ);
 
   const int64_t blockKeys, blockQueries;
   const tile::Layout layout;
@@ -66,6 +66,7 @@ private:
   const Sm80Captures &captures;
   SmallVector<const Sm80Contribution *> perColumn; ///< empty where dS is not known
   SmallVector<TileRange> ranges;
+  bool checksKeys;
   SmallVector<Key> keys;
 };
 

@@ -32,12 +32,12 @@ Key ScoreGradients::key(Value number, Value exists) const {
 }
 
 /// Null when all are.
-Value ScoreGradients::kept(const Query &query, const Key &key) const {
-  Value keep = query.exists;
+Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) const {
+  Value keep = masked ? query.exists : Value();
   auto also = [&](Value condition) { keep = keep ? b.both(keep, condition) : condition; };
   if (key.exists)
     also(key.exists);
-  if (!mask.empty())
+  if (masked && !mask.empty())
     also(mask.emit(query.mask, key.mask, query.number, key.number, {}));
   return keep;
 }
@@ -58,7 +58,7 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
 
 std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                              Contribute contribute) const {
-  Value keep = masked ? kept(query, key) : Value(), zero = b.number(0);
+  Value keep = kept(query, key, masked), zero = b.number(0);
   Value p = weightOf(x, query, key, keep), mixed = p;
   if (!weight.empty()) {
     Value factor = weight.emit(query.weight, key.weight, query.number, key.number, {});

@@ -62,14 +62,15 @@ public:
   Key key(Value number, Value exists) const;
   /// Called with what gives values of score_grad at an element, and whether that is kept (or null).
   using Contribute = function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// weight_mod · P, and dS, of x = q · k and dp = dO · v. `masked`: whether the pair may be left out.
+  /// weight_mod · P, and dS, of x = q · k and dp = dO · v. `masked`: whether the pair may be left out for another reason than that the key
+  /// does not exist.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
   FragmentFunction score, mask, weight, grad;
 
 private:
-  Value kept(const Query &query, const Key &key) const;
+  Value kept(const Query &query, const Key &key, bool masked) const;
   Value weightOf(Value x, const Query &query, const Key &key, Value keep) const;
 
   GpuBuilder &b;

@@ -34,7 +34,7 @@ class KeyGradients {
 public:
   KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel), wantsK(wantsK),
-        wantsV(wantsV), scores(b, problem, config.blockRows(), config.blockCols, Layout::mmaSums(config.warpRows(), config.blockCols), wantsK),
+        wantsV(wantsV), scores(b, problem, config.blockRows(), config.blockCols, Layout::mmaSums(config.warpRows(), config.blockCols), wantsK, /*wantsQ=*/false),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
         valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
   void emit();

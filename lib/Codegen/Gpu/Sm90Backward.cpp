@@ -117,7 +117,7 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
 
 static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
   Layout layout = Layout::mmaSums(16, config.tileQueries);
-  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true);
+  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true, /*wantsQ=*/config.addsToQ);
   Value number = b.rem(b.block(), scores.keyBlocks());
   // Who adds to dQ first begins first; else who has most to do.
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()), config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
