@@ -99,8 +99,9 @@ FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, cons
   // The marks of arguments have been read; the translation would warn of each.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      for (StringRef mark : {outAttr, inoutAttr})
-        function.removeArgAttr(i, StringAttr::get(function.getContext(), mark));
+      for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))
+        if (mark.getName().strref().starts_with("fsdp."))
+          function.removeArgAttr(i, mark.getName());
   });
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, info.name);

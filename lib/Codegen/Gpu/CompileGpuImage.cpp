@@ -20,6 +20,7 @@
 #include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
 #include "fsdp/Codegen/Lowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -73,17 +74,34 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 // The way
 //===----------------------------------------------------------------------===//
 
-LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
-  if (isContraction(kernel, target))
-    return gemm::lowerGpuGemm(kernel, target, entries, info);
-  if (!handlesAttentionKernel(kernel))
-    return lowerGpuNestKernel(kernel, target, entries, info);
+/// A score that bf16 or f16 would round is allowed the hyperbolic tangent that is right to 2^-21 of 1 (GpuMath.cpp): exponentials see
+/// the absolute error of a score, of which a cap times that is no more than the sum over products in f32 has.
+static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
+  Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
+  if (element.isF32())
+    return;
+  entry.walk([](math::TanhOp op) { op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn); });
+}
+
+static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
   if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
     if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
       return lowerSm90Forward(kernel, forward, *config, target, entries, info);
     return lowerSm80Forward(kernel, forward, target, entries, info);
   }
   return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries, info);
+}
+
+LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+  if (isContraction(kernel, target))
+    return gemm::lowerGpuGemm(kernel, target, entries, info);
+  if (!handlesAttentionKernel(kernel))
+    return lowerGpuNestKernel(kernel, target, entries, info);
+  if (failed(lowerAttention(kernel, target, entries, info)))
+    return failure();
+  for (const GpuLaunch &launch : info.launches)
+    shortenTanh(kernel, entries.lookupSymbol<LLVM::LLVMFuncOp>(launch.symbol));
+  return success();
 }
 
 /// Entries of all kernels of `module` that there is code for; their launches in `image`.
