@@ -157,7 +157,7 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
   // Overflow of low precision excuses nothing.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
-  if (error > allowed && std::isfinite(error) && type.getNumElements() < 16) {
+  if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
     PooledError pooled = poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
     error = pooled.kernel;
     allowed = *trial.bounds.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;

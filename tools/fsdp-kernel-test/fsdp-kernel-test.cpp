@@ -16,7 +16,7 @@
 // No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
 // the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written,
 // and scratch, begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
-// oracle is when it computes in the kernel's own types, and some roundings; no number may then be NaN. Of a result of under 16
+// oracle is when it computes in the kernel's own types, and some roundings; no number may then be NaN. Of a result of up to 16
 // values that is farther the errors of 16 draws of the inputs are compared together, by their root mean square.
 // `fsdp.values = dense<..>` gives an argument its values; on one that is only
 // written (fsdp.out), those that kernel and oracle must both give. `fsdp.from = ["kernel", i]`
