@@ -292,6 +292,10 @@ void makeGpu(fb::ManifestT &m) {
       phase->grid->blocks = static_cast<uint32_t>(phase->extent);
       phase->grid->threads = 32;
     }
+  for (auto &layout : m.layouts) {
+    *layout->workspace = moved(*layout->workspace, (layout->arena_bytes + 255) / 256 * 256);
+    layout->arena_bytes = layout->workspace->offset() + layout->workspace->bytes();
+  }
 }
 
 fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
@@ -380,6 +384,21 @@ const Rule rules[] = {
     {"V19MapRank", "expected sizes and box of 1 to 5 dimensions", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes.clear(); }},
     {"V19MapStrides", "and strides of all but the first", [](auto &m) { makeGpu(m), addMaps(m, 1).strides.clear(); }},
     {"V19MapBox", "expected boxes of 1 to 256 elements, found 257", [](auto &m) { makeGpu(m), addMaps(m, 1).box[1] = 257; }},
+    {"V19MapBounds", "tensor map 0: expected it within the ", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes[1] = 1 << 20; }},
+    {"V19MapBegin", "bytes of binding 0, found it to end at", [](auto &m) { makeGpu(m), addMaps(m, 1).offset = 1 << 20; }},
+    {"V19MapEnd", "found it to end nowhere", [](auto &m) { makeGpu(m), addMaps(m, 1).strides[0] = huge; }},
+    {"V19MapScratch", "bytes of scratch, found it to end at",
+     [](auto &m) {
+       makeGpu(m);
+       m.kernels[0]->shared_bytes = 64;
+       addMaps(m, 1).binding = static_cast<uint32_t>(m.kernels[0]->binding_bytes.size());
+     }},
+    {"V19MapAlign", "multiples of 16 bytes", 
+     [](auto &m) {
+       makeGpu(m);
+       addMaps(m, 1).strides = {24};
+       grid(m).maps[0]->sizes = {1, 1};
+     }},
     {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
     {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
     {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},
@@ -387,6 +406,11 @@ const Rule rules[] = {
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 32, m.gpu->cubin_bytes = 8; }},
     {"V20CodeEnd", "expected machine code behind the PTX",
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 64, m.gpu->cubin_bytes = huge; }},
+    {"V9GpuScratch", "expected the workspace of a GPU's kernels at a multiple of 256",
+     [](auto &m) {
+       makeGpu(m);
+       *m.layouts[0]->workspace = moved(*m.layouts[0]->workspace, 64);
+     }},
     {"V5Unknown", "which this runtime does not know", [](auto &m) { m.isa = {"avx1024"}; }},
     {"V6Align", "expected a multiple of 64", [](auto &m) { m.layouts[0]->states[0]->offset = 4; }},
     {"V6Bounds", "within the arena's", [](auto &m) { m.layouts[0]->states[0]->offset = huge; }},

@@ -99,6 +99,52 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
   EXPECT_FOUND(hand, "command 1 (launch 'thief') reads [576, +64) of 'workspace'");
 }
 
+//===- GPUs ---------------------------------------------------------------===//
+
+/// A launch on a GPU that fetches rows of 64 bytes of what it reads, and has scratch.
+static HandMade onGpu() {
+  HandMade hand;
+  hand.manifest.gpu = std::make_unique<fb::GpuT>();
+  hand.manifest.gpu->chip = "sm_90a";
+  hand.layout().workspace = std::make_unique<fb::Slice>(768, 256, 0, 0, 0);
+  hand.layout().arena_bytes = 1024;
+  hand.layout().shared_bytes = 256;
+  hand.launch(hand.step(), "user", {}, {}, {hand.parameter()});
+  hand.manifest.kernels[0]->shared_bytes = 256;
+  fb::PhaseT &phase = *hand.manifest.kernels[0]->phases[0];
+  phase.grid = std::make_unique<fb::GridT>();
+  phase.grid->blocks = static_cast<uint32_t>(phase.extent);
+  phase.grid->threads = 32;
+  phase.grid->maps.push_back(std::make_unique<fb::TensorMapT>());
+  fb::TensorMapT &map = *phase.grid->maps[0];
+  map.sizes = {32, 4};
+  map.strides = {64};
+  map.box = {32, 4};
+  return hand;
+}
+
+TEST(Null, WhatTensorMapsFetchLiesInABinding) {
+  HandMade hand = onGpu();
+  EXPECT_EQ(hand.findings(), "");
+  fb::TensorMapT &map = *hand.manifest.kernels[0]->phases[0]->grid->maps[0];
+  map.sizes = {32, 5};
+  EXPECT_FOUND(hand, "tensor map 0: expected it within the 256 bytes of binding 0, found it to end at 320");
+  map.binding = 1;
+  map.sizes = {32, 4};
+  EXPECT_EQ(hand.findings(), "");
+  map.offset = 32;
+  EXPECT_FOUND(hand, "tensor map 0: expected it within the 256 bytes of scratch, found it to end at 288");
+  map.offset = 8;
+  map.sizes = {28, 4};
+  EXPECT_FOUND(hand, "tensor map 0: expected its offset and strides to be multiples of 16 bytes");
+}
+
+TEST(Null, ScratchOnAGpuIsAlignedTo256) {
+  HandMade hand = onGpu();
+  hand.layout().workspace = std::make_unique<fb::Slice>(704, 256, 0, 0, 0);
+  EXPECT_FOUND(hand, "has scratch at [704, +256) of 'workspace': expected a multiple of 256");
+}
+
 //===- Places -------------------------------------------------------------===//
 
 TEST(Null, RangesLieInTheirArena) {

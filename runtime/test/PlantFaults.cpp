@@ -121,6 +121,21 @@ bool dropStart(Subject &, const Place &place) {
   return true;
 }
 
+/// What a launch of a kernel fetches by its first tensor map begins where the binding ends.
+bool moveMap(Subject &subject, const Place &place) {
+  fb::LaunchT *launch = place.command().body.AsLaunch();
+  if (!launch)
+    return false;
+  fb::KernelT &kernel = *subject.manifest.kernels[launch->kernel];
+  for (auto &phase : kernel.phases)
+    if (phase->grid && !phase->grid->maps.empty()) {
+      fb::TensorMapT &map = *phase->grid->maps.front();
+      map.offset += (map.binding < kernel.binding_bytes.size() ? kernel.binding_bytes[map.binding] : kernel.shared_bytes) / 64 * 64;
+      return true;
+    }
+  return false;
+}
+
 /// What is on a channel is not any more, and its wait is for nothing.
 bool dropToken(Subject &, const Place &place) {
   if (!startedBy(place.command()))
@@ -325,6 +340,8 @@ size_t plantEvery(const Artifact &artifact) {
     missed += plantEach(artifact, format("move range %zu", which).c_str(), move);
     missed += plantEach(artifact, format("misalign binding %zu", which).c_str(), tilt);
   }
+  if (artifact.manifest().gpu())
+    missed += plantEach(artifact, "move a tensor map", moveMap);
   if (artifact.getMesh().ranks() > 1)
     missed += plantEach(artifact, "change a peer's order", swapCollectives, true);
   missed += shrink(artifact, "shrink the device's arena", &fb::LayoutT::arena_bytes);
@@ -346,6 +363,8 @@ bool plantOne(Subject &subject, const std::string &fault, size_t number) {
     return dropProducer(subject, place);
   if (fault == "move-range")
     return moveRange(subject, place, 0);
+  if (fault == "move-map")
+    return moveMap(subject, place);
   if (fault == "swap-collectives")
     return swapCollectives(subject, place);
   return false;
@@ -375,7 +394,7 @@ int main(int argc, char **argv) {
   }
   std::fputs(
       "fsdprt-plant IN.fsdp every: plants every fault that it knows, and counts what the null device finds\n"
-      "fsdprt-plant IN.fsdp OUT.fsdp wait-late|drop-token|drop-producer|move-range|swap-collectives NUMBER [only]:\n"
+      "fsdprt-plant IN.fsdp OUT.fsdp wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]:\n"
       "plants one at the first command from NUMBER on, or only there, that has such a thing\n",
       argc == 2 ? stdout : stderr);
   return argc == 2 ? 0 : 2;

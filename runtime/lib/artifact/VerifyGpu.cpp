@@ -6,19 +6,21 @@
 //
 // (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1 blocks (its
 //       extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters of at most 16; tensor maps begin in a binding or the scratch
-//       and have 1 to 5 dimensions, boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch
+//       and have 1 to 5 dimensions, boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch;
+//       tensor maps lie within what their binding (the scratch) has at least, at multiples of 16 bytes, as their strides are
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Verifier.h"
 #include "core/Error.h"
+#include <optional>
 
 using namespace fsdprt;
 using ull = unsigned long long;
 
 static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024, maxShared = 227 * 1024, maxRank = 5,
-                          maxBox = 256, maxMaps = 16, maxCluster = 16;
+                          maxBox = 256, maxMaps = 16, maxCluster = 16, mapAlignment = 16;
 
 template <typename T>
 static uint32_t count(const flatbuffers::Vector<T> *vector) {
@@ -62,6 +64,40 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
     std::string problem = problemOf(*grid->maps()->Get(i), count(kernel.binding_bytes()) + uint64_t(kernel.shared_bytes() != 0));
     if (!problem.empty())
       return format("tensor map %u: ", i) + problem;
+  }
+  return "";
+}
+
+/// Bytes from where a map's binding begins to behind its last element; nothing when they are too many to count.
+static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
+  uint64_t end = map.offset(), row;
+  for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
+    uint64_t size = map.sizes()->Get(i);
+    if (size == 0)
+      return map.offset();
+    uint64_t steps = i == 0 ? size : size - 1, step = i == 0 ? 2 : map.strides()->Get(i - 1); // of 16 bits
+    if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
+      return std::nullopt;
+  }
+  return end;
+}
+
+std::string fsdprt::problemOfMaps(const fb::Kernel &kernel, const fb::Phase &phase) {
+  const auto *maps = phase.grid() ? phase.grid()->maps() : nullptr;
+  for (uint32_t i = 0; i < count(maps); ++i) {
+    const fb::TensorMap &map = *maps->Get(i);
+    bool isScratch = map.binding() == count(kernel.binding_bytes());
+    uint64_t limit = isScratch ? kernel.shared_bytes() : kernel.binding_bytes()->Get(map.binding());
+    std::optional<uint64_t> end = endOf(map);
+    if (!end || *end > limit)
+      return format("tensor map %u: expected it within the %llu bytes of %s, found it to end %s", i, (ull)limit,
+                    isScratch ? "scratch" : format("binding %u", map.binding()).c_str(),
+                    end ? format("at %llu", (ull)*end).c_str() : "nowhere");
+    bool isOnGrid = map.offset() % mapAlignment == 0;
+    for (uint32_t d = 0; d < count(map.strides()); ++d)
+      isOnGrid &= map.strides()->Get(d) % mapAlignment == 0;
+    if (!isOnGrid)
+      return format("tensor map %u: expected its offset and strides to be multiples of %llu bytes", i, (ull)mapAlignment);
   }
   return "";
 }

@@ -15,7 +15,8 @@
 // (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
 // (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids;
 //       extra ids are for ids with a limit and outside of it
-// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece, nor is the rank block
+// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece, nor is the rank block; on a GPU
+//       it begins at a multiple of 256
 // (V10) threads_per_rank is between 1 and the workers of each layout
 //
 //===----------------------------------------------------------------------===//
@@ -220,6 +221,8 @@ void ManifestVerifier::verifyKernels() { // (V4)
     std::string name = printable(nameOrRefuse(kernel.name(), "kernel", i));
     if (count(kernel.phases()) < 1 || count(kernel.phases()) > 64)
       refuse("kernel '%s': expected 1 to 64 phases, found %u", name.c_str(), count(kernel.phases()));
+    if (!isAligned(kernel.binding_bytes()))
+      refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     for (uint32_t p = 0; p < count(kernel.phases()); ++p) {
       const fb::Phase &phase = *kernel.phases()->Get(p);
       nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
@@ -227,11 +230,11 @@ void ManifestVerifier::verifyKernels() { // (V4)
         refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(),
                p, (ull)phase.extent(), (ull)phase.tile());
       std::string problem = problemOfPhase(kernel, phase, manifest.gpu() != nullptr); // (V19)
+      if (problem.empty() && rules == Rules::all)
+        problem = problemOfMaps(kernel, phase);
       if (!problem.empty())
         refuse("kernel '%s', phase %u: %s", name.c_str(), p, problem.c_str());
     }
-    if (!isAligned(kernel.binding_bytes()))
-      refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     if (count(kernel.writes()) != 0 && count(kernel.writes()) != count(kernel.binding_bytes()))
       refuse("kernel '%s': expected 'writes' for each of %u bindings, found %u", name.c_str(),
              count(kernel.binding_bytes()), count(kernel.writes()));
@@ -362,6 +365,9 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
            index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
   if (rules == Rules::all && layout.workspace() && !isOnDevice(layout, layout.workspace()->offset()))
     refuse("layout %u: expected the workspace on the device", index);
+  if (rules == Rules::all && manifest.gpu() && workspace && layout.workspace()->offset() % gpuScratchAlignment != 0)
+    refuse("layout %u: expected the workspace of a GPU's kernels at a multiple of %llu, found %llu", index,
+           (ull)gpuScratchAlignment, (ull)layout.workspace()->offset());
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
   if (manifest.threads_per_rank() < 1 || manifest.threads_per_rank() > layout.workers()) // (V10)

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "null/Accesses.h"
+#include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
 #include <algorithm>
@@ -69,7 +70,7 @@ void Accesses::ofLaunch(const fb::Launch &launch, uint64_t iteration, std::vecto
       continue;
     Access access = writing(Access::Role::scratch);
     access.leavesValue = false;
-    place(fb::Slice(workspace->offset() + offset, bytes, 0, 0, 0), 0, bindingAlignment, access, into);
+    place(fb::Slice(workspace->offset() + offset, bytes, 0, 0, 0), 0, manifest.gpu() ? gpuScratchAlignment : bindingAlignment, access, into);
   }
 }
 

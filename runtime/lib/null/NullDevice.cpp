@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "null/NullDevice.h"
+#include "artifact/Verifier.h"
 #include "core/Error.h"
 #include <algorithm>
 #include <set>
@@ -40,6 +41,7 @@ private:
     return peer == options.peers.end() ? artifact.manifest() : peer->second->manifest();
   }
   void checkPeers() const;
+  void checkMaps(const fb::Manifest &manifest);
   void checkAllOrders();
   void walkRanks(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks);
   void walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks, bool reference);
@@ -215,6 +217,17 @@ void NullDevice::checkPeers() const {
   }
 }
 
+/// What a launch on a GPU fetches by tensor maps lies in its bindings, wherever these are.
+void NullDevice::checkMaps(const fb::Manifest &manifest) {
+  for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size(); ++i) {
+    const fb::Kernel &kernel = *manifest.kernels()->Get(i);
+    for (uint32_t p = 0; p < kernel.phases()->size(); ++p)
+      if (std::string problem = problemOfMaps(kernel, *kernel.phases()->Get(p)); !problem.empty())
+        findings.add(Fault::bounds, format("kernel %u phase %u", i, p),
+                     format("kernel '%s', phase %u: ", printable(kernel.name()->str()).c_str(), p) + problem);
+  }
+}
+
 void NullDevice::checkAllOrders() {
   std::vector<const fb::Manifest *> manifests;
   for (uint64_t rank = 0; rank < artifact.getMesh().ranks(); ++rank)
@@ -238,8 +251,10 @@ NullResult NullDevice::run() {
   std::map<const fb::Manifest *, std::vector<uint64_t>> ranks;
   for (uint64_t rank = 0; rank < result.ranks; ++rank)
     ranks[&manifestOf(rank)].push_back(rank);
-  for (const auto &[manifest, some] : ranks)
+  for (const auto &[manifest, some] : ranks) {
+    checkMaps(*manifest);
     walkRanks(*manifest, some);
+  }
   walkAs(artifact.manifest(), artifact.getMesh().solo(), {0, {0}}, true);
   result.findings = findings.all();
   return std::move(result);

@@ -3,7 +3,8 @@
 usage: null_device.py FOLDER [--some | --all]
 
 --some (the default): every pair of choices in some artifact; --all: every two choices off the default, alone.
-Artifacts have no code, but for a few, so that the workspaces of kernels are walked as well.
+Artifacts have no code, but for a few, so that the workspaces of kernels are walked as well; those for GPUs have them, and how
+kernels are launched, without code.
 """
 import itertools
 import os
@@ -24,6 +25,7 @@ FACTORS = {
     "reshard": ["", "--reshard-after-forward=2", "--reshard-after-forward=false"],
     "root": ["backward", "forward", "step"],
     "model": ["gpt2", "llama"],
+    "target": ["cpu", "sm_80", "sm_90a", "sm_100a"],
     "other": ["", "--optimizer=sgd --momentum=0.9 --max-chunk-bytes=2048", "--optimizer-state-dtype=bf16 --freeze=*.0.*",
               "--auto-wrap-policy=none --threads-per-rank=3", "--auto-wrap-policy=size --min-num-params=8000 --fuse-attention=false",
               "--grad-divide=sum --grad-predivide=4 --ignore-params=*.1.*"],
@@ -88,7 +90,7 @@ def two_off():
 
 def options_of(cell):
     text = [f"--mesh={cell['mesh']}", f"--sharding-strategy={cell['strategy']}", f"--gather-rows={cell['rows']}",
-            f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7"]
+            f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7", f"--target={cell['target']}"]
     for name in ("precision", "recompute", "overlap", "offload", "accumulate", "reshard", "other"):
         text += cell[name].split()
     return [option for option in text if cell["offload"] or not option.startswith("--copy-prefetch")]  # of copies to the host alone
@@ -97,7 +99,7 @@ def options_of(cell):
 def walk(cell, folder, number):
     artifact = f"{folder}/{number}.fsdp"
     command = ["fsdp-compile", f"{folder}/{cell['model']}.mlir", *options_of(cell), "-o", artifact]
-    command += [] if number % 16 == 0 else ["--no-code"]
+    command += [] if cell["target"] == "cpu" and number % 8 == 0 else ["--no-code"]
     for step in (command, ["fsdp-run", artifact, "--device=null"]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=300)
         if done.returncode:
