@@ -109,6 +109,7 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &opti
     return failure();
   GpuOptions gpu = options.gpu;
   gpu.assemble = what != "kernel-mlir";
+  gpu.keepMlir = !gpu.assemble;
   FailureOr<GpuImage> image = compileGpuImage(planned, *target, gpu);
   if (failed(image))
     return failure();

@@ -92,6 +92,8 @@ TEST_P(GpuMath, IsAsNearAsStated) {
 
 static double rsqrt(double x) { return 1 / std::sqrt(x); }
 static double third(double x) { return x / 3; }
+static double inverse(double x) { return 1 / x; }
+static double byLargest(double x) { return x / 0x1p127; }
 static double cubed(double x) { return std::pow(x, 2.7); }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -121,6 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
                    return arith::DivFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(3)));
                  },
                  third, -1e30, 1e30, 2},
+        Function{"invert",
+                 [](OpBuilder &b, Location loc, Value x) -> Value {
+                   return arith::DivFOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1)), x);
+                 },
+                 inverse, -1e3, 1e3, 2},
+        Function{"divideByLargest",
+                 [](OpBuilder &b, Location loc, Value x) -> Value {
+                   return arith::DivFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p127f)));
+                 },
+                 byLargest, -1e38, 1e38, 2},
         Function{"power",
                  [](OpBuilder &b, Location loc, Value x) -> Value {
                    return math::PowFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(2.7f)));

@@ -143,8 +143,8 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
     return failure();
   if (image.kernels.empty())
     return image;
-  llvm::raw_string_ostream os(image.mlir);
-  (*entries)->print(os);
+  if (options.keepMlir)
+    llvm::raw_string_ostream(image.mlir) << **entries;
   if (failed(lowerToNvvm(**entries)))
     return failure();
   FailureOr<std::string> ptx = emitPtx(**entries, target);

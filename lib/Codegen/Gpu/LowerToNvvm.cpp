@@ -57,6 +57,8 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+    // Equal blocks are LLVM's to find: comparing all of a kernel takes longer than the patterns.
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };
   // 16-bit arithmetic before the functions, which know f32 and f64.

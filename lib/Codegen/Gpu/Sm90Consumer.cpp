@@ -8,7 +8,7 @@
 //
 //   for each block of queries
 //     S = Q · K[0]ᵀ;  P = softmax(S)
-//     for each further block i of keys, those that are masked in part first
+//     for each further block i of keys
 //       begin S = Q · K[i]ᵀ
 //       begin O = O + P · V[i - 1]
 //       wait for S;  K[i] is empty;  S' = softmax(S)       beside O's product
@@ -18,8 +18,10 @@
 // Warpgroups begin products in turns (named barriers 1 and on), so that the softmax of one runs beside
 // the products of the other: who has begun its two lets the next.
 //
-// Loops over masked and over free blocks are two, as what differs between them would be a
-// branch between the begin of a product and its end.
+// What differs between masked and free blocks would be a branch between the begin of a product and its end. Where the
+// mask leaves blocks free, those that are masked in part are few and come first, in a loop of their own that takes the
+// place of the first block: so that the functions of scores are there twice, not three times, no softmax in it runs beside
+// an own product. Where it leaves none, all are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,9 +52,14 @@ private:
   };
   State unflatten(ValueRange values) const;
   Value consume(const QueryTile &tile, Value before, Value met);
+  State start() { return {{outputLayout, SmallVector<Value>(outputLayout.numRegisters(), b.number(0))}, scores->start(), {}}; }
+  void correct(Fragment &o, ArrayRef<Value> correction);
+  Fragment weighAlone(Value turn, Value met, ForwardScores::State &rows, SmallVector<Value> &correction);
   State begin(Value met);
-  State turn(Value turn, Value met, State state, bool masked);
-  State loop(Value from, Value to, Value met, const State &state, bool masked);
+  State turnAlone(Value turn, Value met, State state);
+  State beginMasked(Value met);
+  State turn(Value turn, Value met, State state);
+  State loop(Value from, Value met, const State &state);
   State addLast(State state, const Stage &stage);
   void finish(const QueryTile &tile, const State &state);
 
@@ -69,6 +76,7 @@ private:
   const Layout scoreLayout, outputLayout;
   Value group, warp, isFirstLane;
   std::optional<ForwardScores> scores;
+  bool masked = false; ///< whether blocks beside which products run may be
   std::optional<KeySequence> sequence;
 };
 } // namespace
@@ -150,18 +158,51 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
+/// What was summed with other maxima.
+void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
+  for (auto [reg, x] : llvm::enumerate(o.registers))
+    x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
+}
+
+/// Weights of a block whose product is waited for.
+Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows, SmallVector<Value> &correction) {
+  Stage stage = stageOf(b.add(met, turn));
+  b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
+  SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage));
+  release(barrier(Sm90Places::KeysEmpty, stage));
+  return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
+}
+
 /// The first block, with nothing to sum yet.
 Consumer::State Consumer::begin(Value met) {
-  State state{{outputLayout, SmallVector<Value>(outputLayout.numRegisters(), b.number(0))}, scores->start(), {}};
-  Stage stage = stageOf(met);
-  b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
-  SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage)), correction;
-  release(barrier(Sm90Places::KeysEmpty, stage));
-  state.weights = toFactor(b, weightsOf(sums, b.i32(0), state.rows, correction, scores->canBeMasked()), element);
+  State state = start();
+  SmallVector<Value> correction;
+  state.weights = toFactor(b, weighAlone(b.i32(0), met, state.rows, correction), element);
   return state;
 }
 
-Consumer::State Consumer::turn(Value turn, Value met, State state, bool masked) {
+/// What the block before adds to O, then the weights of this one.
+Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
+  state.o.registers = b.choose(
+      b.isLess(b.i32(0), turn), ValueRange(state.o.registers).getTypes(),
+      [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; }, [&] { return state.o.registers; });
+  SmallVector<Value> correction;
+  Fragment weights = weighAlone(turn, met, state.rows, correction);
+  correct(state.o, correction);
+  state.weights = toFactor(b, weights, element);
+  return state;
+}
+
+/// The blocks in front of those that are free, at least one.
+Consumer::State Consumer::beginMasked(Value met) {
+  State state = start();
+  state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
+  return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(), [&](Value number, ValueRange carried) {
+    return turnAlone(number, met, unflatten(carried)).flat();
+  }));
+}
+
+Consumer::State Consumer::turn(Value turn, Value met, State state) {
   Value number = b.add(met, turn);
   Stage stage = stageOf(number), before = stageOf(b.sub(number, b.i32(1)));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
@@ -175,15 +216,14 @@ Consumer::State Consumer::turn(Value turn, Value met, State state, bool masked) 
   Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
   state.o.registers = b.waitForSums(state.o.registers);
   release(barrier(Sm90Places::ValuesEmpty, before));
-  for (auto [reg, x] : llvm::enumerate(state.o.registers))
-    x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
+  correct(state.o, correction);
   state.weights = toFactor(b, weights, element);
   return state;
 }
 
-Consumer::State Consumer::loop(Value from, Value to, Value met, const State &state, bool masked) {
-  return unflatten(b.loop(from, to, 1, state.flat(), [&](Value number, ValueRange carried) {
-    return turn(number, met, unflatten(carried), masked).flat();
+Consumer::State Consumer::loop(Value from, Value met, const State &state) {
+  return unflatten(b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
+    return turn(number, met, unflatten(carried)).flat();
   }));
 }
 
@@ -232,13 +272,10 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
   scores->placeRows(b.add(tile.firstRow, row));
   sequence.emplace(b, problem, scores->mask, tile);
   b.wait(barrier(Sm90Places::QueriesFull), b.rem(before, 2));
-  State state = begin(met);
-  Value from = b.i32(1);
-  if (scores->canBeMasked()) {
-    state = loop(from, sequence->maskedCount, met, state, /*masked=*/true);
-    from = b.max(from, sequence->maskedCount);
-  }
-  state = loop(from, sequence->count, met, state, /*masked=*/false);
+  bool first = scores->canBeMasked() && problem.leavesFree();
+  masked = scores->canBeMasked() && !first;
+  State state = first ? beginMasked(met) : begin(met);
+  state = loop(b.max(first ? sequence->maskedCount : b.i32(1), b.i32(1)), met, state);
   Value behind = b.add(met, sequence->count);
   state = addLast(std::move(state), stageOf(b.sub(behind, b.i32(1))));
   if (config.ownOutput)

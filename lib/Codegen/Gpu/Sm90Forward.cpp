@@ -99,6 +99,10 @@ void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> 
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
+bool Sm90Problem::leavesFree() const {
+  return llvm::any_of(AttentionTiles(op).getKeys(), [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
+}
+
 KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask, const QueryTile &tile)
     : count(b.i32(0)), b(b), last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
   SmallVector<std::pair<Value, Value>> free;

@@ -47,6 +47,8 @@ struct Sm90Problem {
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
+  /// Whether a mask may leave whole blocks of keys as they are.
+  bool leavesFree() const;
   int64_t rowBlocks() const { return llvm::divideCeil(shape.rows, config.blockRows()); }
   int64_t numTiles() const { return shape.batch * shape.heads * rowBlocks(); }
 };

@@ -70,13 +70,15 @@ enum class SpillPolicy { Ignore, Warn, Error };
 struct GpuOptions {
   /// Whether PTX is assembled when there is a ptxas.
   bool assemble = true;
+  /// Whether the image has the text of its entries before their lowering.
+  bool keepMlir = false;
   SpillPolicy spills = SpillPolicy::Warn;
   unsigned assemblerSeconds = 120; ///< limit
 };
 
 struct GpuImage {
   std::string chip;
-  std::string mlir; ///< the entries before their lowering, as text
+  std::string mlir; ///< the entries before their lowering, as text; where it is to be kept
   std::string ptx;
   std::vector<char> cubin; ///< empty without ptxas
   std::vector<GpuKernel> kernels;
