@@ -11,11 +11,11 @@
 //   for each block of columns that is not masked as a whole
 //     S = Q · Kᵀ                                        tile
 //     S = score_mod(scale · S), -inf where masked       only where there is something to do
-//     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e), times scale without score_mod
-//     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'
+//     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale, without score_mod; with one, which
+//     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     may give any number: max S, c (m - m') and c (S - m')
 //     P = P · weight_mod                                behind the sums, where there is one
 //     O = O · a + P · V                                 tile
-//   O / l, lse = ln2 · m + ln(l);  0 and -inf where l = 0
+//   O / l, lse = ln2 · m + ln(l), or m + ln(l);  0 and -inf where l = 0
 //
 // A row's m, and its l in 512 bits of lanes, are kept beside the tile. Blocks of rows are taken
 // from both ends in turn, so that every range of units has its share of a triangle.
@@ -56,7 +56,6 @@ public:
 private:
   bool foldsScale() { return op.getScoreMod().empty() && op.getScale().convertToDouble() > 0; }
   bool hasMask() { return !op.getMaskMod().empty() || shape.cols % plan.blockCols; }
-  double factor() { return foldsScale() ? op.getScale().convertToDouble() * log2e : log2e; }
   Matrix keys(Value block);
   Matrix values(Value block);
   void packHead(const Head &head);
@@ -174,17 +173,19 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  Value c = b.number(factor(), lanes), none = b.number(-infinity, lanes);
+  bool folds = foldsScale(); // else scores may be any numbers, whose products with c round away more than exp2 can take
+  Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes), none = b.number(-infinity, lanes);
+  auto expOf = [&](Value distance) { return b.exp2(folds ? distance : b.mulf(distance, c)); };
   b.loop(b.constant(0), rows, 1, [&](Value row) {
     Fragment x = b.load(layout, {b.at(s, row, b.constant(0)), s.rowStride, 1});
     Pointer max = perRow(plan.max, row), sum = perRow(plan.sum, row);
     Value before = b.broadcastLoad(max, lanes);
-    Value after = b.larger(b.mulf(b.rowMax(x).front(), c), before);
+    Value most = b.rowMax(x).front(), after = b.larger(folds ? b.mulf(most, c) : most, before);
     Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, none);
     Value shift = b.select(isEmpty, b.number(0, lanes), after);
     Value minus = arith::NegFOp::create(b, b.loc, shift);
-    Fragment e = b.map(x, [&](Value value, int64_t) { return b.exp2(b.fma(value, c, minus)); });
-    Value correction = b.exp2(b.subf(before, shift));
+    Fragment e = b.map(x, [&](Value value, int64_t) { return folds ? b.exp2(b.fma(value, c, minus)) : expOf(b.subf(value, shift)); });
+    Value correction = expOf(b.subf(before, shift));
     auto vector = VectorType::get({lanes}, wide);
     b.store(b.fma(b.load(vector, sum), correction, b.rowSum(e).front()), sum);
     b.store(b.first(after), max);
@@ -255,7 +256,7 @@ void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
       return;
     Matrix out = slab(lse, head.batch, head.head, shape.heads, shape.rows, 1);
     Value max = b.load(wide, perRow(plan.max, row));
-    Value value = b.addf(b.mulf(max, b.number(ln2)), math::LogOp::create(b, b.loc, b.first(total)));
+    Value value = b.addf(foldsScale() ? b.mulf(max, b.number(ln2)) : max, math::LogOp::create(b, b.loc, b.first(total)));
     b.store(b.select(b.first(isEmpty), b.number(-infinity), value), b.at(out, b.add(firstRow, row), b.constant(0)));
   });
 }

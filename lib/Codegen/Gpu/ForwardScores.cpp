@@ -4,10 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a row, with c = log2(e), times the scale where no function comes between:
+// Of a row, where no function comes between, with c = log2(e) · scale:
 //
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
+// and where one does, which may give any number (-1e30 for what is to be left out), with c = log2(e):
+//
+//   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
+//
+// The former is an instruction shorter. It rounds c · max(s), which exp2 sees: right for scores up to 2^30.
 // Maxima are those of the whole row (four lanes have it), sums those of a lane's own columns
 // until the end. As long as a row has no key, m' is -inf, and 0 in its place leaves all at 0.
 //
@@ -28,7 +33,15 @@ ForwardScores::ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, 
       weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head), b(b), op(op), shape(shape), layout(layout), head(head) {}
 
 bool ForwardScores::foldsScale() const { return score.empty() && op.getScale().convertToDouble() > 0; }
-double ForwardScores::factor() const { return foldsScale() ? op.getScale().convertToDouble() * log2e : log2e; }
+
+/// What m is of a score.
+Value ForwardScores::toMax(Value score) const { return foldsScale() ? b.mulf(score, b.number(op.getScale().convertToDouble() * log2e)) : score; }
+
+/// exp2 of the distance of two values of m.
+Value ForwardScores::expOf(Value x, Value shift) const {
+  Value distance = b.subf(x, shift);
+  return b.exp2(foldsScale() ? distance : b.mulf(distance, b.number(log2e)));
+}
 
 ForwardScores::State ForwardScores::start() {
   return {SmallVector<Value>(rowsOfLane(), b.number(-infinity)), SmallVector<Value>(rowsOfLane(), b.number(0))};
@@ -79,7 +92,6 @@ Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
 
 Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Value> &correction) const {
   Fragment p = s;
-  Value c = b.number(factor());
   auto larger = [&](Value x, Value y) -> Value { return arith::MaxNumFOp::create(b, b.loc, x, y); };
   SmallVector<Value> most(layout.rowsOfLane()), shift, sums(layout.rowsOfLane());
   for (auto [reg, x] : llvm::enumerate(s.registers)) {
@@ -87,15 +99,17 @@ Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Val
     all = all ? larger(all, x) : x;
   }
   for (auto [i, all] : llvm::enumerate(most)) {
-    Value after = larger(b.mulf(b.overQuad(all, larger), c), state.max[i]);
+    Value after = larger(toMax(b.overQuad(all, larger)), state.max[i]);
     Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, b.number(-infinity));
-    shift.push_back(arith::NegFOp::create(b, b.loc, b.select(isEmpty, b.number(0), after)));
-    correction.push_back(b.exp2(b.addf(state.max[i], shift.back())));
+    shift.push_back(b.select(isEmpty, b.number(0), after));
+    correction.push_back(expOf(state.max[i], shift.back()));
+    if (foldsScale())
+      shift.back() = arith::NegFOp::create(b, b.loc, shift.back());
     state.max[i] = after;
   }
   for (auto [reg, x] : llvm::enumerate(s.registers)) {
     int64_t row = layout.rowOf(reg);
-    p.registers[reg] = b.exp2(b.fma(x, c, shift[row]));
+    p.registers[reg] = foldsScale() ? b.exp2(b.fma(x, b.number(op.getScale().convertToDouble() * log2e), shift[row])) : expOf(x, shift[row]);
     sums[row] = sums[row] ? b.addf(sums[row], p.registers[reg]) : p.registers[reg];
   }
   for (auto [i, sum] : llvm::enumerate(sums))
@@ -127,7 +141,8 @@ SmallVector<Value> ForwardScores::finish(const State &state, const Pointer &lse)
     inverses.push_back(b.select(isEmpty, b.number(0), inverse));
     if (!lse.base)
       continue;
-    Value value = b.addf(b.mulf(state.max[i], b.number(ln2)), math::LogOp::create(b, b.loc, total));
+    Value most = foldsScale() ? b.mulf(state.max[i], b.number(ln2)) : state.max[i];
+    Value value = b.addf(most, math::LogOp::create(b, b.loc, total));
     Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0);
     b.when(b.both(isFirst, b.isLower(rows[i].number, shape.rows)), [&] {
       Pointer place = b.shift(b.shift(lse, b.mul(number, shape.rows)), b.to64(rows[i].number));

@@ -23,7 +23,7 @@ public:
 
   /// What is known of a lane's rows while it goes through keys.
   struct State {
-    SmallVector<Value> max, sum; ///< max: of what exp2 is taken of; sum: of this lane's columns
+    SmallVector<Value> max, sum; ///< max: as toMax gives it; sum: of this lane's columns
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
@@ -54,7 +54,8 @@ private:
     FragmentFunction::Values score, mask, weight;
   };
   bool foldsScale() const;
-  double factor() const;
+  Value toMax(Value score) const;
+  Value expOf(Value x, Value shift) const;
   bool wholeCols() const { return shape.cols % layout.numCols() == 0; }
 
   GpuBuilder &b;
