@@ -40,15 +40,14 @@ inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint
   communicator.releaseArenas();
 }
 
-/// `body` on a thread for each rank, which share the communicator.
+/// `body` on a thread for each rank, which share the communicator; `makeArena` makes and registers that of a rank.
 inline void attendTogether(Communicator &communicator, const Meeting &meeting, bool sumsInOrder,
-                           const std::function<void(Attendee &)> &body) {
+                           const std::function<void(Attendee &)> &body,
+                           const std::function<std::unique_ptr<Arena>(uint32_t)> &makeArena) {
   addCollectives(communicator, meeting);
   std::vector<std::unique_ptr<Arena>> arenas;
-  for (uint32_t rank = 0; rank < meeting.mesh.ranks(); ++rank) {
-    arenas.push_back(std::make_unique<Arena>(meeting.arenaBytes));
-    communicator.registerArena(rank, {arenas[rank]->at(0), arenas[rank]->mappedBytes()});
-  }
+  for (uint32_t rank = 0; rank < meeting.mesh.ranks(); ++rank)
+    arenas.push_back(makeArena(rank));
   communicator.connect();
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < meeting.mesh.ranks(); ++rank)
@@ -60,6 +59,15 @@ inline void attendTogether(Communicator &communicator, const Meeting &meeting, b
   for (std::thread &thread : threads)
     thread.join();
   communicator.releaseArenas();
+}
+
+inline void attendTogether(Communicator &communicator, const Meeting &meeting, bool sumsInOrder,
+                           const std::function<void(Attendee &)> &body) {
+  attendTogether(communicator, meeting, sumsInOrder, body, [&](uint32_t rank) {
+    auto arena = std::make_unique<Arena>(meeting.arenaBytes);
+    communicator.registerArena(rank, {arena->at(0), arena->mappedBytes()});
+    return arena;
+  });
 }
 
 /// `attend` with the rank and its end of a channel, on a thread for each, while the host of processes serves them.

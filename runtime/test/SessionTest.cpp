@@ -48,6 +48,19 @@ void writeInputs(Session &session, uint32_t ranks, int step, bool reference) {
     }
 }
 
+float blockAt(const Session &session, uint32_t rank, int slot) {
+  float block[FSDPRT_BLOCK_SIZE];
+  session.readBlock(rank, block);
+  return block[slot];
+}
+
+void setBlock(Session &session, uint32_t rank, int slot, float value) {
+  float block[FSDPRT_BLOCK_SIZE];
+  session.readBlock(rank, block);
+  block[slot] = value;
+  session.writeBlock(rank, block);
+}
+
 /// Trains for some steps; returns all parameters of the ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
@@ -56,14 +69,14 @@ std::vector<float> train(Session &session, uint32_t ranks, int steps, bool refer
   for (int step = 0; step < steps; ++step) {
     writeInputs(session, ranks, step, reference);
     for (uint32_t rank = 0; rank < ranks; ++rank)
-      session.block(rank)[FSDPRT_BLOCK_LR] = 0.1f;
+      setBlock(session, rank, FSDPRT_BLOCK_LR, 0.1f);
     session.run("step");
     if (!reference)
       continue;
-    session.block(FSDPRT_REFERENCE)[FSDPRT_BLOCK_LR] = 0.1f;
+    setBlock(session, FSDPRT_REFERENCE, FSDPRT_BLOCK_LR, 0.1f);
     session.run("reference");
     for (int i : {FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_STEP})
-      EXPECT_EQ(session.block(ranks - 1)[i], session.block(FSDPRT_REFERENCE)[i]) << step << " " << i;
+      EXPECT_EQ(blockAt(session, ranks - 1, i), blockAt(session, FSDPRT_REFERENCE, i)) << step << " " << i;
   }
   std::vector<float> result(102);
   session.readParam(0, 0, fb::StateRole::parameter, 0, 91, result.data(), 91 * 4);
@@ -112,11 +125,9 @@ TEST(Session, ReplicasStayEqual) {
   train(session, 6, 5, false);
   const fb::State &state = *session.state(session.getRanks(), 0, fb::StateRole::parameter);
   for (uint32_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(std::memcmp(session.getRanks().memory(rank, state.offset()),
-                          session.getRanks().memory(rank + 3, state.offset()), 192),
-              0);
-  const auto *place =
-      reinterpret_cast<const int64_t *>(session.getRanks().memory(5, session.getRanks().getLayout().rank()->offset()));
+    EXPECT_EQ(std::memcmp(session.getRanks().memoryOf(rank, state), session.getRanks().memoryOf(rank + 3, state), 192), 0);
+  int64_t place[3];
+  session.getRanks().read(5, session.getRanks().getLayout().rank()->offset(), place, sizeof place);
   EXPECT_EQ(place[0], 5);
   EXPECT_EQ(place[1], 2);
   EXPECT_EQ(place[2], 1);
@@ -235,7 +246,7 @@ TEST(Session, ADroppedGradientIsSeen) {
   session.run("reference_init");
   writeInputs(session, 2, 0, true);
   for (uint32_t rank : {0u, 1u, FSDPRT_REFERENCE})
-    session.block(rank)[FSDPRT_BLOCK_LR] = 0.1f;
+    setBlock(session, rank, FSDPRT_BLOCK_LR, 0.1f);
   session.run("step");
   session.run("reference");
   fsdprt_comparison result = {};
@@ -309,12 +320,12 @@ TEST(Session, NamesTheRankThatHangs) {
   session->run("init");
   writeInputs(*session, 2, 0, false);
   session->run("step"); // the counter is 1: it ends
-  session->block(0)[9] = 0;
-  session->block(1)[9] = 5;
+  setBlock(*session, 0, 9, 0);
+  setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos) << message;
-  session->block(1)[9] = 0; // let it end before the memory goes away
+  setBlock(*session, 1, 9, 0); // let it end before the memory goes away
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 

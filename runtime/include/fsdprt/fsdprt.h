@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 8
+#define FSDPRT_ABI_MINOR 9
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -270,6 +270,9 @@ FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, 
 /* A rank that hangs keeps what it uses: its memory is then not returned. */
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
+/* cuda: what is in use now on the GPUs of the ranks here beside the session's arenas: contexts, code, libraries, and what other processes
+ * have. 0 without a GPU. */
+FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *session, uint64_t *beside, fsdprt_error *error);
 
 /* With several processes, each with some ranks: inputs, blocks and memory are those of the ranks here. run, read_param,
  * compare, visit_trace, exchange, collect and leave are called by all processes, in the same order; what
@@ -341,7 +344,7 @@ typedef struct fsdprt_state_memory {
 } fsdprt_state_memory;
 
 /* Where a rank's piece of a state lies, or all of it in the reference; to be read and written while no program
- * runs; `data` is NULL when it is in a file. With the step blocks this is all that a step leaves to the next one. */
+ * runs; `data` is NULL when it is in a file or in the memory of a GPU. With the step blocks this is all that a step leaves to the next one. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank, uint64_t state,
                                                    fsdprt_state_memory *memory, fsdprt_error *error);
 

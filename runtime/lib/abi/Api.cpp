@@ -154,6 +154,10 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   giveStruct(filled, info);
 }
 
+fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *handle, uint64_t *beside, fsdprt_error *error) {
+  return guard(error, [&] { *beside = handle->session->gpuBytesBeside(); });
+}
+
 fsdprt_status fsdprt_session_run(fsdprt_session *handle, const char *program, fsdprt_error *error) {
   return guard(error, [&] { handle->session->run(program); });
 }
@@ -209,12 +213,12 @@ fsdprt_status fsdprt_session_write_input(fsdprt_session *handle, uint32_t rank, 
 
 fsdprt_status fsdprt_session_read_block(const fsdprt_session *handle, uint32_t rank, float block[FSDPRT_BLOCK_SIZE],
                                         fsdprt_error *error) {
-  return guard(error, [&] { std::memcpy(block, handle->session->block(rank), FSDPRT_BLOCK_SIZE * sizeof(float)); });
+  return guard(error, [&] { handle->session->readBlock(rank, block); });
 }
 
 fsdprt_status fsdprt_session_write_block(fsdprt_session *handle, uint32_t rank, const float block[FSDPRT_BLOCK_SIZE],
                                          fsdprt_error *error) {
-  return guard(error, [&] { std::memcpy(handle->session->block(rank), block, FSDPRT_BLOCK_SIZE * sizeof(float)); });
+  return guard(error, [&] { handle->session->writeBlock(rank, block); });
 }
 
 fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param, fsdprt_state_role role,

@@ -31,6 +31,8 @@
 //      with Abandoned when another rank has failed or abort() was called.
 //
 // (R9) A rank's starts are of one thread. Its waits may be of another one, where allowsCouriers().
+// (R10) Where isOnDevice(), arenas have queues: start and wait are places on the rank's compute stream, between two of its commands, and what
+//      they say of memory holds there. The host waits for nothing but for other ranks' starts.
 //
 // runtime/test/ConformanceTest.cpp checks all of it on every backend.
 //
@@ -46,6 +48,8 @@
 
 namespace fsdprt {
 
+class CudaQueue;
+
 /// A collective command: the same on all ranks.
 struct CollectiveKey {
   fb::CollectiveKind kind;
@@ -58,11 +62,13 @@ struct CollectiveKey {
   std::string label, unit;    ///< for messages
 };
 
-/// What a rank computes on. `descriptor` is that of the memory where it can be mapped by others, or -1.
+/// What a rank computes on. `descriptor` is that of the memory where it can be mapped by others, or -1; `queue`, where it is
+/// on a GPU, what puts work that touches it in order.
 struct ArenaMemory {
   std::byte *base = nullptr;
   uint64_t bytes = 0;
   int descriptor = -1;
+  CudaQueue *queue = nullptr;
 };
 
 /// The ranks that are threads of this process.
@@ -115,6 +121,8 @@ public:
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
   /// See (R9).
   virtual bool allowsCouriers() const { return true; }
+  /// See (R10).
+  virtual bool isOnDevice() const { return false; }
   /// Of the first rank here, by kind: the larger of source and target of what it completed.
   const uint64_t *exchangedBytes() const { return exchanged; }
   /// What a ring of links would carry of it, from each rank: its bytes times (n - 1) / n, twice that for an all_reduce.

@@ -48,12 +48,25 @@ Arena::Arena(uint64_t size, Kind kind) {
     madvise(base, bytes, MADV_HUGEPAGE); // a hint: small pages do as well
 }
 
-Arena::Arena(uint64_t size, ArenaSource &memory)
-    : mapping(nullptr), mapped(0), base(memory.allocate(size)), bytes(size), lent(&memory) {}
+Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
+    : mapping(nullptr), mapped(0), base(memory.allocate(parts.deviceBytes, ArenaSource::Place::device)), bytes(parts.deviceBytes), lent(&memory) {
+  if (parts.hostBytes == 0)
+    return;
+  try {
+    hostBase = memory.allocate(parts.hostBytes, ArenaSource::Place::host);
+  } catch (...) {
+    memory.release(base, ArenaSource::Place::device);
+    throw;
+  }
+  hostBegin = parts.hostBegin;
+  bytes = parts.hostBegin + parts.hostBytes;
+}
 
 Arena::~Arena() {
+  if (hostBase)
+    lent->release(hostBase, ArenaSource::Place::host);
   if (lent)
-    lent->release(base);
+    lent->release(base, ArenaSource::Place::device);
   else
     munmap(mapping, mapped);
   if (file >= 0)

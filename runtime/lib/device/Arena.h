@@ -22,10 +22,16 @@ namespace fsdprt {
 /// Memory that an arena does not map itself.
 class ArenaSource {
 public:
+  enum class Place { device, host };
   virtual ~ArenaSource() = default;
   /// Zeros, at a multiple of 256; throws Error when there are not so many.
-  virtual std::byte *allocate(uint64_t bytes) = 0;
-  virtual void release(std::byte *memory) = 0;
+  virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
+  virtual void release(std::byte *memory, Place place) = 0;
+};
+
+/// An arena of which a part is in the host's memory, from an offset on.
+struct ArenaParts {
+  uint64_t deviceBytes = 0, hostBegin = 0, hostBytes = 0;
 };
 
 class Arena {
@@ -34,15 +40,15 @@ public:
 
   /// Reserves the range; throws Error when there is none.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
-  /// In `memory`, which outlives it.
-  Arena(uint64_t bytes, ArenaSource &memory);
+  /// In `memory`, which outlives it: one allocation for each part.
+  Arena(const ArenaParts &parts, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
   /// Gives every page memory, filled with zeros; throws Error when there is not enough.
   void prefault();
-  std::byte *at(uint64_t offset) const { return base + offset; }
+  std::byte *at(uint64_t offset) const { return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin); }
   uint64_t mappedBytes() const { return bytes; }
   /// Of the memory, for other processes; -1 of an arena of its own.
   int descriptor() const { return file; }
@@ -53,6 +59,8 @@ private:
   std::byte *base;
   uint64_t bytes; // a multiple of the page
   int file = -1;
+  uint64_t hostBegin = UINT64_MAX; // of a part that is elsewhere
+  std::byte *hostBase = nullptr;
   ArenaSource *lent = nullptr;
 };
 

@@ -6,6 +6,7 @@
 
 #include "device/CudaDriver.h"
 #include "core/Error.h"
+#include <cstdlib>
 
 using namespace fsdprt;
 
@@ -18,6 +19,7 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_ALWAYS)
   FSDPRT_CUDA_TRANSFER_FUNCTIONS(FSDPRT_TRANSFER)
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0); // code takes its memory when it is loaded, not at its first launch
   check(init(0), "find devices");
   check(deviceGetCount(&count), "count devices");
   if (count < 1)

@@ -19,15 +19,17 @@
 
 namespace fsdprt {
 
-/// CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUdeviceptr.
+/// CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUdeviceptr.
 using CudaContext = struct CudaContextOpaque *;
 using CudaStream = struct CudaStreamOpaque *;
 using CudaEvent = struct CudaEventOpaque *;
 using CudaModule = struct CudaModuleOpaque *;
 using CudaFunction = struct CudaFunctionOpaque *;
+using CudaGraph = struct CudaGraphOpaque *;
+using CudaGraphExec = struct CudaGraphExecOpaque *;
 using CudaPointer = unsigned long long;
 
-enum CudaResult : int { cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNoBinary = 209, cudaNotReady = 600 };
+enum CudaResult : int { cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNoBinary = 209, cudaNotReady = 600, cudaPeerEnabled = 704 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr uint32_t cudaMemoryOnDevice = 2;   // CU_MEMORYTYPE_DEVICE
@@ -35,9 +37,8 @@ constexpr unsigned cudaPortableMapped = 3;   // CU_MEMHOSTREGISTER_PORTABLE | _D
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventNoTiming = 2;
 
 constexpr int cudaCapabilityMajor = 75, cudaCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-constexpr int cudaManagedConcurrently = 89;                       // CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS
 constexpr int cudaMostDynamicShared = 8;                          // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr unsigned cudaAttachGlobal = 1;                          // CU_MEM_ATTACH_GLOBAL
+constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_CAPTURE_MODE_RELAXED
 
 /// A name, what we call it, its type. Whoever uses a device needs these, ...
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                                                \
@@ -52,17 +53,17 @@ constexpr unsigned cudaAttachGlobal = 1;                          // CU_MEM_ATTA
   FUNCTION(cuCtxSetCurrent, contextSetCurrent, CudaResult (*)(CudaContext))                                            \
   FUNCTION(cuStreamCreate, streamCreate, CudaResult (*)(CudaStream *, unsigned))                                       \
   FUNCTION(cuStreamDestroy_v2, streamDestroy, CudaResult (*)(CudaStream))                                              \
+  FUNCTION(cuEventCreate, eventCreate, CudaResult (*)(CudaEvent *, unsigned))                                          \
+  FUNCTION(cuEventRecord, eventRecord, CudaResult (*)(CudaEvent, CudaStream))                                          \
+  FUNCTION(cuEventQuery, eventQuery, CudaResult (*)(CudaEvent))                                                        \
+  FUNCTION(cuEventDestroy_v2, eventDestroy, CudaResult (*)(CudaEvent))                                                 \
+  FUNCTION(cuMemAlloc_v2, memAlloc, CudaResult (*)(CudaPointer *, size_t))                                             \
   FUNCTION(cuMemFree_v2, memFree, CudaResult (*)(CudaPointer))                                                         \
   FUNCTION(cuMemsetD8Async, memsetAsync, CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))
 
 /// ... collectives of NCCL these, too, ...
 #define FSDPRT_CUDA_TRANSFER_FUNCTIONS(FUNCTION)                                                                       \
   FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                                             \
-  FUNCTION(cuEventCreate, eventCreate, CudaResult (*)(CudaEvent *, unsigned))                                          \
-  FUNCTION(cuEventRecord, eventRecord, CudaResult (*)(CudaEvent, CudaStream))                                          \
-  FUNCTION(cuEventQuery, eventQuery, CudaResult (*)(CudaEvent))                                                        \
-  FUNCTION(cuEventDestroy_v2, eventDestroy, CudaResult (*)(CudaEvent))                                                 \
-  FUNCTION(cuMemAlloc_v2, memAlloc, CudaResult (*)(CudaPointer *, size_t))                                             \
   FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))                       \
   FUNCTION(cuMemHostRegister_v2, memHostRegister, CudaResult (*)(void *, size_t, unsigned))                            \
   FUNCTION(cuMemHostUnregister, memHostUnregister, CudaResult (*)(void *))                                             \
@@ -72,10 +73,21 @@ constexpr unsigned cudaAttachGlobal = 1;                          // CU_MEM_ATTA
 #define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                                         \
   FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                                           \
   FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                                            \
-  FUNCTION(cuMemAllocManaged, memAllocManaged, CudaResult (*)(CudaPointer *, size_t, unsigned))                        \
-  FUNCTION(cuMemsetD8_v2, memset, CudaResult (*)(CudaPointer, unsigned char, size_t))                                  \
-  FUNCTION(cuMemcpyDtoDAsync_v2, memcpyAsync, CudaResult (*)(CudaPointer, CudaPointer, size_t, CudaStream))            \
+  FUNCTION(cuDeviceCanAccessPeer, deviceCanAccessPeer, CudaResult (*)(int *, int, int))                                \
+  FUNCTION(cuCtxEnablePeerAccess, enablePeerAccess, CudaResult (*)(CudaContext, unsigned))                             \
+  FUNCTION(cuMemHostAlloc, memHostAlloc, CudaResult (*)(void **, size_t, unsigned))                                    \
+  FUNCTION(cuMemFreeHost, memFreeHost, CudaResult (*)(void *))                                                         \
+  FUNCTION(cuMemcpyAsync, memcpyAsync, CudaResult (*)(CudaPointer, CudaPointer, size_t, CudaStream))                   \
+  FUNCTION(cuStreamCreateWithPriority, streamCreateWithPriority, CudaResult (*)(CudaStream *, unsigned, int))          \
   FUNCTION(cuStreamQuery, streamQuery, CudaResult (*)(CudaStream))                                                     \
+  FUNCTION(cuStreamWaitEvent, streamWaitEvent, CudaResult (*)(CudaStream, CudaEvent, unsigned))                        \
+  FUNCTION(cuStreamBeginCapture_v2, streamBeginCapture, CudaResult (*)(CudaStream, int))                               \
+  FUNCTION(cuStreamEndCapture, streamEndCapture, CudaResult (*)(CudaStream, CudaGraph *))                              \
+  FUNCTION(cuGraphInstantiateWithFlags, graphInstantiate, CudaResult (*)(CudaGraphExec *, CudaGraph, unsigned long long))\
+  FUNCTION(cuGraphUpload, graphUpload, CudaResult (*)(CudaGraphExec, CudaStream))                                      \
+  FUNCTION(cuGraphLaunch, graphLaunch, CudaResult (*)(CudaGraphExec, CudaStream))                                      \
+  FUNCTION(cuGraphExecDestroy, graphExecDestroy, CudaResult (*)(CudaGraphExec))                                        \
+  FUNCTION(cuGraphDestroy, graphDestroy, CudaResult (*)(CudaGraph))                                                    \
   FUNCTION(cuModuleLoadData, moduleLoadData, CudaResult (*)(CudaModule *, const void *))                               \
   FUNCTION(cuModuleUnload, moduleUnload, CudaResult (*)(CudaModule))                                                   \
   FUNCTION(cuModuleGetFunction, moduleGetFunction, CudaResult (*)(CudaFunction *, CudaModule, const char *))           \

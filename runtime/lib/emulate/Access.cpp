@@ -117,6 +117,9 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
     noteVisit(place, thread);
   if (touch != Touch::Reads)
     std::memset(place.storage->written.data() + place.offset, 1, bytes);
+  if (place.isGlobal && !place.storage->touched.empty())
+    place.storage->noteTouched(place.offset, bytes,
+                               (touch != Touch::Writes ? Storage::wasRead : 0) | (touch != Touch::Reads ? Storage::wasWritten : 0));
 }
 
 //===- Counting -----------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #define FSDPRT_EMULATE_MEMORY_H
 
 #include "emulate/Clocks.h"
+#include <algorithm>
 #include <array>
 #include <deque>
 
@@ -76,6 +77,16 @@ struct Storage {
   std::vector<uint8_t> own; ///< where `bytes` are, unless they are somebody else's
   std::vector<uint8_t> written;
   bool isReadOnly = false;
+  /// By bytes, where somebody has made room for it: what launches did to them, those in [touchedBegin, touchedEnd).
+  std::vector<uint8_t> touched;
+  static constexpr uint8_t wasRead = 1, wasWritten = 2;
+  uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
+  void noteTouched(uint64_t offset, unsigned count, uint8_t how) {
+    for (unsigned i = 0; i < count; ++i)
+      touched[offset + i] |= how;
+    touchedBegin = std::min(touchedBegin, offset);
+    touchedEnd = std::max(touchedEnd, offset + count);
+  }
   Shadow shadow;
   /// Of a block's shared memory: when threads of other blocks were here last, and by which instruction.
   struct Visit {

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills and initial values, in the arenas and in the rank's file; and states, outside of programs.
+// Copies, fills and initial values, in the arenas and in the rank's file.
 //
-//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a channel
-//   copy from the file or to it             done by the rank, or by the filer where it is on a channel
+//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a channel; by a GPU on a stream
+//   copy from the file or to it             done by the rank, or by the filer where it is on a channel; with a GPU always by the rank
 //
 // What is written to the file in steps comes from an arena; zeros and initial values go through a buffer.
 //
@@ -47,6 +47,22 @@ World::Move World::moveOf(uint32_t index, const fb::Copy &copy, uint64_t iterati
   return move;
 }
 
+/// Between the file and memory that only the GPU sees.
+void World::carryInChunks(Rank &rank, const Move &move) {
+  std::byte *chunk = rank.chunk.data();
+  for (uint64_t done = 0, part; done < move.bytes; done += part) {
+    part = std::min<uint64_t>(rank.chunk.size(), move.bytes - done);
+    if (move.from)
+      rank.gpu->read(chunk, move.from + done, part);
+    else
+      rank.file->read(move.offset + done, chunk, part);
+    if (move.to)
+      rank.gpu->write(move.to + done, chunk, part);
+    else
+      rank.file->write(move.offset + done, chunk, part);
+  }
+}
+
 void World::carry(Rank &rank, const Move &move) {
   if (move.from && move.to) {
     if (move.from != move.to)
@@ -54,7 +70,9 @@ void World::carry(Rank &rank, const Move &move) {
     return;
   }
   try {
-    if (move.to)
+    if (rank.gpu && !rank.gpu->isShared())
+      carryInChunks(rank, move);
+    else if (move.to)
       rank.file->read(move.offset, move.to, move.bytes);
     else
       rank.file->write(move.offset, move.from, move.bytes);
@@ -66,10 +84,9 @@ void World::carry(Rank &rank, const Move &move) {
 void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
   uint64_t offset = offsetOf(index, target, iteration);
   Gpu *gpu = member(index).gpu.get();
-  if (gpu && !isInFile(layout, offset) && gpu->fill(member(index).arena.at(offset), target.bytes()))
+  if (gpu && isOnDevice(layout, offset) && gpu->fill(member(index).arena.at(offset), target.bytes()))
     return;
-  if (gpu)
-    gpu->finish();
+  finishGpu(member(index));
   if (!isInFile(layout, offset)) {
     std::memset(member(index).arena.at(offset), 0, target.bytes());
     return;
@@ -88,8 +105,7 @@ void World::copy(uint32_t index, const Instruction &instruction, uint64_t iterat
   uint64_t bytes = move.bytes;
   if (rank.gpu && from && to && rank.gpu->copy(to, from, bytes))
     return;
-  if (rank.gpu)
-    rank.gpu->finish();
+  finishGpu(rank);
   if (bytes < (256 << 10) || !from || !to)
     return carry(rank, move);
   if (from == to)
@@ -106,10 +122,16 @@ void World::copy(uint32_t index, const Instruction &instruction, uint64_t iterat
 void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
   Rank &rank = member(index);
-  if (rank.gpu)
-    rank.gpu->finish();
-  rank.moves[instruction.collective] = moveOf(index, copy, iteration, instruction.label);
-  carrierOf(rank, instruction.carrier)->post(instruction.collective);
+  Move move = moveOf(index, copy, iteration, instruction.label);
+  bool isBetweenArenas = move.from && move.to;
+  if (rank.gpu && isBetweenArenas && rank.gpu->startCopy(instruction.collective, move.to, move.from, move.bytes))
+    return;
+  finishGpu(rank);
+  rank.moves[instruction.collective] = move;
+  if (Courier *courier = carrierOf(rank, instruction.carrier))
+    courier->post(instruction.collective);
+  else
+    carry(rank, move);
 }
 
 /// The part of the parameter that this rank's shard covers.
@@ -151,24 +173,4 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
     generate(at - param.offset(), count, chunk.data());
     writeState(index, state, (at - held) * size, count * size, chunk.data());
   }
-}
-
-//===- States, outside of programs ----------------------------------------===//
-
-std::byte *World::memoryOf(uint32_t rank, const fb::State &state) const {
-  return isInFile(layout, state.offset()) ? nullptr : memory(rank, state.offset());
-}
-
-void World::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, void *to) const {
-  if (const std::byte *held = memoryOf(rank, state))
-    std::memcpy(to, held + first, bytes);
-  else
-    member(rank).file->read(state.offset() - fileBegin(layout) + first, to, bytes);
-}
-
-void World::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const {
-  if (std::byte *held = memoryOf(rank, state))
-    std::memcpy(held + first, from, bytes);
-  else
-    member(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
 }

@@ -4,203 +4,158 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A device is looked at first: its capability, its free memory. Then its code is loaded once, for all of its ranks: machine code
-// where it fits, else PTX, which the driver compiles. Entries are found and given their shared memory then, so
-// that a launch is a look into a table, its tensor maps and one call.
-//
-// Not done: collectives by kernels, graphs, copies on streams of their own; with several ranks pages go back and forth.
+// What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so that it is behind what was launched.
 //
 //===----------------------------------------------------------------------===//
 
 #include "execute/CudaGpu.h"
 #include "core/Error.h"
+#include "device/CudaQueue.h"
+#include "execute/CudaDevice.h"
+#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdlib>
-#include <thread>
-#include <unordered_map>
 
 using namespace fsdprt;
 
-using ull = unsigned long long;
-
 namespace {
-constexpr unsigned mostMaps = 8;
-constexpr uint64_t sharedWithoutAsking = 48 << 10;
 /// CU_TENSOR_MAP_DATA_TYPE_*, _SWIZZLE_128B, _L2_PROMOTION_L2_256B.
 constexpr int tensorF16 = 6, tensorBf16 = 9, swizzle128 = 3, promote256 = 3;
-constexpr auto pollInterval = std::chrono::microseconds(20);
+constexpr uint64_t stagingBytes = uint64_t(4) << 20;
 
 struct alignas(64) TensorMapBytes {
   std::array<std::byte, 128> bytes;
 };
 
-/// A device, and an artifact's code on it.
-class CudaDevice {
-public:
-  CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal);
-  ~CudaDevice();
-  CudaDevice(const CudaDevice &) = delete;
-  CudaDevice &operator=(const CudaDevice &) = delete;
-
-  void checkMemory(uint32_t ranks, uint64_t arenaBytes) const;
-  void load();
-  void use() const { cuda.contextSetCurrent(context); }
-  CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
-
-  const CudaDriver &cuda;
-
-private:
-  void checkCapability() const;
-  int attribute(int number) const;
-  std::string name() const;
-  void loadModule();
-  void findEntry(const fb::Phase &phase);
-
-  const Artifact &artifact;
-  int device = 0, ordinal;
-  CudaContext context = nullptr;
-  CudaModule module = nullptr;
-  std::unordered_map<const fb::Phase *, CudaFunction> entries;
-};
+CudaPointer addressOf(const void *pointer) { return reinterpret_cast<CudaPointer>(pointer); }
 
 class CudaGpu : public Gpu, public ArenaSource {
 public:
-  CudaGpu(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaDevice> device);
+  CudaGpu(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaDevice> device, uint32_t numCopies);
   ~CudaGpu() override;
 
   ArenaSource *arenaSource() override { return this; }
   void attach(const Arena &) override {}
+  bool isShared() const override { return false; }
+  void read(void *hosts, const std::byte *from, uint64_t bytes) override;
+  void write(std::byte *to, const void *hosts, uint64_t bytes) override;
+  uint64_t bytesBeside() const override { return device->bytesBeside(); }
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) override;
   bool fill(std::byte *to, uint64_t bytes) override;
   bool copy(std::byte *to, const std::byte *from, uint64_t bytes) override;
-  void finish() override;
+  bool startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) override;
+  void awaitCopy(uint32_t number) override;
+  void finish(const std::function<void()> &idle) override { lanes.finish(idle); }
+  CudaQueue *queue() override { return &lanes; }
 
-  std::byte *allocate(uint64_t bytes) override;
-  void release(std::byte *memory) override;
+  std::byte *allocate(uint64_t bytes, Place place) override;
+  void release(std::byte *memory, Place place) override;
 
 private:
   void encode(const fb::TensorMap &table, void *const *bindings, TensorMapBytes &into) const;
+  void move(CudaQueue::Lane lane, std::byte *to, const std::byte *from, uint64_t bytes) const;
+  void awaitStaging() const { lanes.finish([] {}); }
 
   std::shared_ptr<CudaDriver> driver; // outlives the device
   std::shared_ptr<CudaDevice> device;
   const CudaDriver &cuda;
-  CudaStream stream = nullptr;
-  bool isIdle = true;
+  CudaQueue lanes;
+  std::byte *staging = nullptr;
+  uint64_t arenaBytes = 0;
+  CudaMark here;                                // where a copy beside others begins
+  std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
 };
 } // namespace
 
-//===- Devices ------------------------------------------------------------===//
-
-CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal)
-    : cuda(cuda), artifact(artifact), ordinal(ordinal) {
-  cuda.check(cuda.deviceGet(&device, ordinal), "get a GPU");
-  checkCapability();
-  if (!attribute(cudaManagedConcurrently))
-    badInput("%s: expected a GPU whose managed memory the host may touch beside it, found %s, which has none", artifact.getFile().c_str(),
-             name().c_str());
-  cuda.check(cuda.primaryContextRetain(&context, device), "use a GPU");
-}
-
-CudaDevice::~CudaDevice() {
-  if (!context)
-    return;
-  use();
-  if (module)
-    cuda.moduleUnload(module);
-  cuda.primaryContextRelease(device);
-}
-
-int CudaDevice::attribute(int number) const {
-  int value = 0;
-  cuda.check(cuda.deviceGetAttribute(&value, number, device), "ask for a GPU's properties");
-  return value;
-}
-
-std::string CudaDevice::name() const {
-  char text[128] = "";
-  cuda.deviceGetName(text, sizeof(text) - 1, device);
-  return format("GPU %d, %s,", ordinal, printable(text).c_str());
-}
-
-/// sm_90a is for 9.0 alone; sm_80 for 8.0 and all that came later, by its PTX.
-void CudaDevice::checkCapability() const {
-  std::string chip = artifact.gpu()->chip()->str();
-  int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
-  int found = attribute(cudaCapabilityMajor) * 10 + attribute(cudaCapabilityMinor);
-  bool isExact = !chip.empty() && chip.back() == 'a';
-  if (isExact ? found != wanted : found < wanted)
-    badInput("%s: compiled for %s, which needs compute capability %d.%d%s, found %s of %d.%d; compile with another --target",
-             artifact.getFile().c_str(), printable(chip).c_str(), wanted / 10, wanted % 10, isExact ? "" : " or later", name().c_str(),
-             found / 10, found % 10);
-}
-
-void CudaDevice::checkMemory(uint32_t ranks, uint64_t arenaBytes) const {
-  size_t free = 0, total = 0;
-  use();
-  cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
-  if (ranks * arenaBytes > free)
-    badInput("%s: expected %s of free memory for the arena%s of %u rank%s on %s found %s of %s", artifact.getFile().c_str(),
-             bytesText(ranks * arenaBytes).c_str(), ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", name().c_str(), bytesText(free).c_str(),
-             bytesText(total).c_str());
-}
-
-void CudaDevice::loadModule() {
-  const fb::Gpu &gpu = *artifact.gpu();
-  if (gpu.cubin_bytes()) {
-    CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    if (result != cudaNoBinary) // of an older chip than this: its PTX does
-      return cuda.check(result, "load the artifact's machine code on a GPU");
-  }
-  std::string text(artifact.ptx()); // with a zero behind it
-  cuda.check(cuda.moduleLoadData(&module, text.c_str()), "load the artifact's PTX on a GPU");
-}
-
-void CudaDevice::findEntry(const fb::Phase &phase) {
-  CudaFunction function;
-  cuda.check(cuda.moduleGetFunction(&function, module, phase.symbol()->c_str()), "find a kernel in the artifact's code");
-  uint64_t shared = phase.grid()->shared_bytes();
-  if (shared > sharedWithoutAsking)
-    cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)), "give a kernel its shared memory");
-  if (phase.grid()->maps() && phase.grid()->maps()->size() > mostMaps)
-    badInput("%s: expected at most %u tensor maps of a launch, found %u", artifact.getFile().c_str(), mostMaps, phase.grid()->maps()->size());
-  entries.emplace(&phase, function);
-}
-
-void CudaDevice::load() {
-  use();
-  loadModule();
-  const auto *kernels = artifact.manifest().kernels();
-  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
-    for (const fb::Phase *phase : *kernels->Get(i)->phases())
-      findEntry(*phase);
-}
-
-//===- Ranks --------------------------------------------------------------===//
-
-CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaDevice> on)
-    : driver(std::move(driver)), device(std::move(on)), cuda(device->cuda) {
-  device->use();
-  cuda.check(cuda.streamCreate(&stream, cudaStreamNonBlocking), "make a stream");
+CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on, uint32_t numCopies)
+    : driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
+      lanes(cuda, device->getOrdinal(), device->getContext(), device->getSums()), here(lanes) {
+  for (uint32_t i = 0; i < numCopies; ++i)
+    moved.push_back(std::make_unique<CudaMark>(lanes));
+  void *memory = nullptr;
+  cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped), "pin memory for what the host reads and writes on a GPU");
+  staging = static_cast<std::byte *>(memory);
 }
 
 CudaGpu::~CudaGpu() {
   device->use();
-  cuda.streamDestroy(stream);
+  cuda.memFreeHost(staging);
 }
 
-std::byte *CudaGpu::allocate(uint64_t bytes) {
+//===- Memory -------------------------------------------------------------===//
+
+std::byte *CudaGpu::allocate(uint64_t bytes, Place place) {
   device->use();
+  if (place == Place::host) {
+    void *memory = nullptr;
+    cuda.check(cuda.memHostAlloc(&memory, bytes, cudaPortableMapped), "pin memory of the host for what a rank offloads");
+    std::memset(memory, 0, bytes);
+    return static_cast<std::byte *>(memory);
+  }
   CudaPointer memory = 0;
-  cuda.check(cuda.memAllocManaged(&memory, bytes, cudaAttachGlobal), "get memory for a rank's arena on a GPU");
-  cuda.check(cuda.memset(memory, 0, bytes), "fill a rank's arena with zeros");
+  cuda.check(cuda.memAlloc(&memory, bytes), "get memory for a rank's arena on a GPU");
+  cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)), "fill a rank's arena with zeros");
+  arenaBytes = bytes;
+  device->countArena(static_cast<int64_t>(bytes));
   return reinterpret_cast<std::byte *>(memory);
 }
 
-void CudaGpu::release(std::byte *memory) {
+void CudaGpu::release(std::byte *memory, Place place) {
   device->use();
-  cuda.memFree(reinterpret_cast<CudaPointer>(memory));
+  if (place == Place::host) {
+    cuda.memFreeHost(memory);
+    return;
+  }
+  cuda.memFree(addressOf(memory));
+  device->countArena(-static_cast<int64_t>(arenaBytes));
 }
+
+void CudaGpu::move(CudaQueue::Lane lane, std::byte *to, const std::byte *from, uint64_t bytes) const {
+  device->use();
+  cuda.check(cuda.memcpyAsync(addressOf(to), addressOf(from), bytes, lanes.stream(lane)), "copy on a GPU");
+}
+
+void CudaGpu::read(void *hosts, const std::byte *from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes; done += stagingBytes) {
+    uint64_t part = std::min(stagingBytes, bytes - done);
+    move(CudaQueue::compute, staging, from + done, part);
+    awaitStaging();
+    std::memcpy(static_cast<std::byte *>(hosts) + done, staging, part);
+  }
+}
+
+void CudaGpu::write(std::byte *to, const void *hosts, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes; done += stagingBytes) {
+    uint64_t part = std::min(stagingBytes, bytes - done);
+    std::memcpy(staging, static_cast<const std::byte *>(hosts) + done, part);
+    move(CudaQueue::compute, to + done, staging, part);
+    awaitStaging();
+  }
+}
+
+bool CudaGpu::fill(std::byte *to, uint64_t bytes) {
+  device->use();
+  cuda.check(cuda.memsetAsync(addressOf(to), 0, bytes, lanes.stream(CudaQueue::compute)), "fill a range with zeros on a GPU");
+  return true;
+}
+
+bool CudaGpu::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
+  if (to != from)
+    move(CudaQueue::compute, to, from, bytes);
+  return true;
+}
+
+bool CudaGpu::startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) {
+  here.record(CudaQueue::compute);
+  here.hold(lanes, CudaQueue::copies);
+  if (to != from)
+    move(CudaQueue::copies, to, from, bytes);
+  moved[number]->record(CudaQueue::copies);
+  return true;
+}
+
+void CudaGpu::awaitCopy(uint32_t number) { moved[number]->hold(lanes, CudaQueue::compute); }
+
+//===- Launches -----------------------------------------------------------===//
 
 void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMapBytes &into) const {
   constexpr unsigned most = 5;
@@ -222,7 +177,7 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMa
 
 void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
   const fb::Grid &grid = *phase.grid();
-  TensorMapBytes maps[mostMaps];
+  TensorMapBytes maps[CudaDevice::mostMaps];
   std::array<void *, 1024> arguments;
   uint32_t count = 0, pointers = pointersOf(kernel), tables = grid.maps() ? grid.maps()->size() : 0;
   if (pointers + tables > arguments.size())
@@ -234,50 +189,24 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
     arguments[count++] = &maps[i];
   }
   device->use();
-  isIdle = false;
   CudaResult result = cuda.launchKernel(device->entry(phase), static_cast<unsigned>(grid.blocks()), 1, 1, static_cast<unsigned>(grid.threads()), 1, 1,
-                                        static_cast<unsigned>(grid.shared_bytes()), stream, arguments.data(), nullptr);
+                                        static_cast<unsigned>(grid.shared_bytes()), lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
   if (result != cudaOk)
     failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(), cuda.reason(result).c_str());
 }
 
-bool CudaGpu::fill(std::byte *to, uint64_t bytes) {
-  device->use();
-  isIdle = false;
-  cuda.check(cuda.memsetAsync(reinterpret_cast<CudaPointer>(to), 0, bytes, stream), "fill a range with zeros on a GPU");
-  return true;
-}
-
-bool CudaGpu::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
-  device->use();
-  isIdle = false;
-  cuda.check(cuda.memcpyAsync(reinterpret_cast<CudaPointer>(to), reinterpret_cast<CudaPointer>(from), bytes, stream), "copy on a GPU");
-  return true;
-}
-
-void CudaGpu::finish() {
-  if (isIdle)
-    return;
-  device->use();
-  CudaResult result;
-  while ((result = cuda.streamQuery(stream)) == cudaNotReady)
-    std::this_thread::sleep_for(pollInterval);
-  cuda.check(result, "run kernels");
-  isIdle = true;
-}
-
-std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes) {
+std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies) {
   auto driver = std::make_shared<CudaDriver>("--device=cuda", CudaDriver::Use::kernels);
   uint32_t used = std::min(ranks, static_cast<uint32_t>(driver->devices()));
   std::vector<std::shared_ptr<CudaDevice>> devices;
-  for (uint32_t i = 0; i < used; ++i) {
+  for (uint32_t i = 0; i < used; ++i)
     devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>(i)));
-    devices[i]->checkMemory(ranks / used + (i < ranks % used), arenaBytes);
-  }
   for (const auto &device : devices)
     device->load();
   std::vector<std::unique_ptr<Gpu>> gpus;
   for (uint32_t i = 0; i < ranks; ++i)
-    gpus.push_back(std::make_unique<CudaGpu>(driver, devices[i % used]));
+    gpus.push_back(std::make_unique<CudaGpu>(driver, devices[i % used], numCopies));
+  for (uint32_t i = 0; i < used; ++i)
+    devices[i]->checkMemory(ranks / used + (i < ranks % used), arenaBytes);
   return gpus;
 }

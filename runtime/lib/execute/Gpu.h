@@ -9,24 +9,47 @@
 
 #include "artifact/Artifact.h"
 #include "device/Arena.h"
+#include <cstring>
+#include <functional>
 
 namespace fsdprt {
 
-/// The GPU of one rank. What goes wrong in a kernel is an Error, of its launch or of a later finish().
+class CudaQueue;
+
+/// The GPU of one rank. What goes wrong in a kernel is an Error, of its launch or of a later finish(). Pointers are into the rank's
+/// arena, unless it says the host's.
 class Gpu {
 public:
   virtual ~Gpu() = default;
+
+  //===- Memory -------------------------------------------------------------===//
+
   /// Where the rank's arena has to be; null: anywhere.
   virtual ArenaSource *arenaSource() { return nullptr; }
   /// Before the first launch. The arena outlives what is launched.
   virtual void attach(const Arena &arena) = 0;
-  /// Begins a phase of a kernel, behind those launched before. `bindings`: places in the arena, of the kernel's bindings and its scratch.
+  /// Whether the host has the device's arena before its eyes; if not, it has to be read and written by these two, behind
+  /// what was launched. They return when they are through.
+  virtual bool isShared() const { return true; }
+  virtual void read(void *hosts, const std::byte *from, uint64_t bytes) { std::memcpy(hosts, from, bytes); }
+  virtual void write(std::byte *to, const void *hosts, uint64_t bytes) { std::memcpy(to, hosts, bytes); }
+  /// Of the whole GPU, what is in use now beside the arenas of this process: 0 where that is nothing to ask for.
+  virtual uint64_t bytesBeside() const { return 0; }
+
+  //===- Commands, one behind another ---------------------------------------===//
+
+  /// Begins a phase of a kernel. `bindings`: places of its bindings and its scratch.
   virtual void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) = 0;
-  /// Zeros at, and a copy between, places in the arena, behind what was launched; false: finish() and let the host do it.
+  /// Zeros and a copy; false: finish() and let the host do it.
   virtual bool fill(std::byte *, uint64_t) { return false; }
   virtual bool copy(std::byte *, const std::byte *, uint64_t) { return false; }
-  /// Returns when all that was launched has ended; the host may read its results then, and write its operands.
-  virtual void finish() {}
+  /// A copy beside what is launched from here on, until it is awaited by its number; false: as above.
+  virtual bool startCopy(uint32_t, std::byte *, const std::byte *, uint64_t) { return false; }
+  virtual void awaitCopy(uint32_t) {}
+  /// Returns when all of that has ended; calls `idle` now and then meanwhile.
+  virtual void finish(const std::function<void()> &) {}
+  /// Where its order can be seen by others, for collectives; null: it is over when a call returns.
+  virtual CudaQueue *queue() { return nullptr; }
 };
 
 /// How many pointers a launch of a kernel has: bindings, and the scratch where it has some.

@@ -14,14 +14,9 @@
 
 #include "execute/Session.h"
 #include "artifact/Arenas.h"
-#include "artifact/CpuFeatures.h"
-#include "collectives/Agreement.h"
-#include "collectives/Local.h"
-#include "collectives/Mpi.h"
-#include "collectives/Nccl.h"
-#include "collectives/Shm.h"
 #include "core/Error.h"
 #include "execute/MemoryFit.h"
+#include "execute/Placement.h"
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -44,109 +39,6 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
     if (isReferenceProgram(program->name()->str()) == reference)
       return artifact.manifest().layouts()->Get(program->layout());
   return nullptr;
-}
-
-static bool isBackend(const fsdprt_session_options &options, const char *name) {
-  return std::strcmp(options.backend ? options.backend : "local", name) == 0;
-}
-
-/// What brings ranks together; beside NCCL, where bytes move over that.
-static const char *controlOf(const fsdprt_session_options &options) {
-  if (isBackend(options, "nccl"))
-    return options.control ? options.control : "local";
-  return options.backend ? options.backend : "local";
-}
-
-static bool isControl(const fsdprt_session_options &options, const char *name) {
-  return std::strcmp(controlOf(options), name) == 0;
-}
-
-static void checkBackend(const fsdprt_session_options &options) {
-  const char *const known[] = {"local", "shm", "mpi"};
-  auto isKnown = [&](auto is) {
-    return std::any_of(std::begin(known), std::end(known), [&](const char *name) { return is(options, name); });
-  };
-  if (!isKnown(isBackend) && !isBackend(options, "nccl"))
-    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process for each), 'mpi' "
-             "(processes that mpirun starts) or 'nccl' (any of these, over NCCL), found '%s'",
-             printable(options.backend).c_str());
-  if (!isKnown(isControl))
-    badInput("expected ranks to meet over 'local', 'shm' or 'mpi' beside NCCL, found '%s'",
-             printable(controlOf(options)).c_str());
-}
-
-static bool isDevice(const fsdprt_session_options &options, const char *name) {
-  return std::strcmp(options.device ? options.device : "cpu", name) == 0;
-}
-
-static void checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
-  const char *file = artifact.getFile().c_str();
-  if (!artifact.hasCode())
-    badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
-  bool emulates = isDevice(options, "emulate"), isGpu = emulates || isDevice(options, "cuda");
-  if (!isGpu && !isDevice(options, "cpu"))
-    badInput("expected device 'cpu', 'cuda' or 'emulate', found '%s'", printable(options.device).c_str());
-  const fb::Gpu *gpu = artifact.gpu();
-  if (gpu && !isGpu)
-    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=cuda or --device=emulate, or compile with --target=cpu",
-             file, printable(gpu->chip()->str()).c_str());
-  if (!gpu && isGpu)
-    badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
-             emulates ? "emulated" : "NVIDIA");
-  if (isDevice(options, "cuda") && !isControl(options, "local"))
-    badInput("%s: on GPUs ranks are threads of one process: expected --backend=local, found '%s'", file, printable(controlOf(options)).c_str());
-  checkBackend(options);
-  uint64_t ranks = artifact.getMesh().ranks();
-  if (options.ranks != 0 && options.ranks != ranks)
-    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
-             "another --mesh",
-             file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks,
-             (ull)ranks);
-}
-
-/// What processes compare when they meet, before any of them takes memory.
-static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
-  Agreement agreement;
-  std::string hash, features;
-  for (uint8_t byte : artifact.getHeader().sha256)
-    hash += format("%02x", byte);
-  for (const char *name : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "amx_bf16"})
-    if (cpuFeature(name) == Feature::present)
-      features += std::string(features.empty() ? "" : " ") + name;
-  agreement.add("the runtime's version", fsdprt_version());
-  agreement.add("the runtime's interface", format("%u.%u", fsdprt_abi_version() >> 16, fsdprt_abi_version() & 0xffff));
-  agreement.add("the mesh", artifact.getMesh().text());
-  agreement.add("the artifact's SHA-256", hash);
-  agreement.add("the list of processor features", features);
-  agreement.add("the seed", std::to_string(options.seed));
-  return agreement.text() + (options.agreement ? options.agreement : "");
-}
-
-static std::unique_ptr<Communicator> makeControl(const Artifact &artifact, const fsdprt_session_options &options,
-                                                 const WorldOptions &world, uint32_t spins) {
-  const Mesh &mesh = artifact.getMesh();
-  if (isControl(options, "local"))
-    return std::make_unique<LocalCommunicator>(mesh, world.timeoutSeconds, spins);
-  if (options.rank >= mesh.ranks())
-    badInput("expected a rank below %llu, found %u", (ull)mesh.ranks(), options.rank);
-  if (isControl(options, "mpi"))
-    return std::make_unique<MpiCommunicator>(mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
-                                             agreementOf(artifact, options), world.timeoutSeconds,
-                                             options.meeting_seconds > 0 ? options.meeting_seconds : 60);
-  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, agreementOf(artifact, options),
-                                           world.timeoutSeconds, spins);
-}
-
-static std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options,
-                                                      const WorldOptions &world) {
-  uint32_t spins = spinsFor(static_cast<uint32_t>(artifact.getMesh().ranks()) * world.threadsPerRank);
-  std::unique_ptr<Communicator> control = makeControl(artifact, options, world, spins);
-  if (!isBackend(options, "nccl"))
-    return control;
-  std::optional<uint32_t> localRank;
-  if (options.local_rank)
-    localRank = options.local_rank - 1;
-  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank);
 }
 
 /// The kinds of kernels in "map,row". Throws Error when one of them is not in the artifact.
@@ -176,10 +68,10 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
                              const fsdprt_session_options &options, uint32_t threadsPerRank) {
   uint64_t ranks = artifact.getMesh().ranks();
-  bool threads = isControl(options, "local"), mapsPeers = !isControl(options, "mpi");
+  bool threads = isControl(options, "local"), mapsPeers = !isControl(options, "mpi"), isOnGpu = isDevice(options, "cuda");
   MemoryDemand demand;
-  demand.arena = mappedBytes(layout);
-  demand.reference = reference ? mappedBytes(*reference) : 0;
+  demand.arena = isOnGpu ? layout.host_bytes() : mappedBytes(layout);
+  demand.reference = !reference ? 0 : isOnGpu ? reference->host_bytes() : mappedBytes(*reference);
   demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
@@ -221,7 +113,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   if (options.rank_fault)
     world.fault = RankFault::parse(options.rank_fault);
   const Mesh &mesh = artifact.getMesh();
-  ranks = std::make_unique<World>(shared, makeCommunicator(artifact, options, world), *layout, false, world);
+  ranks = std::make_unique<World>(shared, makeCommunicator(artifact, options, world.timeoutSeconds, world.threadsPerRank), *layout, false, world);
   uint32_t dropped = options.drop_gradient_of_rank;
   if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
     badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
@@ -235,10 +127,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.traceRuns = 0;
   // Others may wait for this process's rank meanwhile.
   auto watch = ranks->getCommunicator().getWatch().alone(ranks->firstRank());
-  reference = std::make_unique<World>(
-      shared,
-      std::make_unique<LocalCommunicator>(mesh.solo(), std::move(watch), spinsFor(world.threadsPerRank)), *whole,
-      true, world);
+  reference = std::make_unique<World>(shared, makeSoloCommunicator(artifact, options, std::move(watch), world.threadsPerRank), *whole, true, world);
 }
 
 Session::~Session() {
@@ -275,6 +164,11 @@ uint32_t Session::checkRank(uint32_t rank) const {
   if (!world(rank).isLocal(rank) && rank != FSDPRT_REFERENCE)
     badInput("rank %u is in another process; this one has rank %u", rank, ranks->firstRank());
   return rank == FSDPRT_REFERENCE ? 0 : rank;
+}
+
+uint64_t Session::gpuBytesBeside() const {
+  uint64_t bytes = ranks->gpuBytesBeside();
+  return bytes - std::min(bytes, reference ? reference->arenaBytes() : 0);
 }
 
 void Session::exchange(const void *mine, size_t size, void *all) {
@@ -328,9 +222,14 @@ std::string Session::findNonfinite(const char *name) {
   return format("%s gave the first such number to %s", who.c_str(), communicator.describe(earliest.collective).c_str());
 }
 
-float *Session::block(uint32_t rank) const {
+void Session::readBlock(uint32_t rank, float *block) const {
   const World &on = world(rank);
-  return reinterpret_cast<float *>(on.memory(checkRank(rank), on.getLayout().block()->offset()));
+  on.read(checkRank(rank), on.getLayout().block()->offset(), block, FSDPRT_BLOCK_SIZE * sizeof(float));
+}
+
+void Session::writeBlock(uint32_t rank, const float *block) {
+  const World &on = world(rank);
+  on.write(checkRank(rank), on.getLayout().block()->offset(), block, FSDPRT_BLOCK_SIZE * sizeof(float));
 }
 
 //===- Inputs -------------------------------------------------------------===//
@@ -377,7 +276,7 @@ void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, con
     default: break;
     }
   }
-  std::memcpy(on.memory(checkRank(rank), input.offset() + microBatch * each), data, size);
+  on.write(checkRank(rank), input.offset() + microBatch * each, data, size);
 }
 
 //===- States -------------------------------------------------------------===//
@@ -504,17 +403,16 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
   if (part.begin >= part.end)
     badInput("rank %u holds no element of parameter '%s'", rank, printable(param(index).name()->str()).c_str());
-  std::byte *memory = on.memoryOf(checkRank(rank), *held); // a parameter is in an arena
-  if (!memory)
-    badInput("parameter '%s' is in a file", printable(param(index).name()->str()).c_str());
-  change(user, memory + part.first(on, *held, checkRank(rank)), sizeOf(held->dtype()));
+  std::vector<std::byte> content = part.read(on, *held, checkRank(rank));
+  change(user, content.data(), sizeOf(held->dtype()));
+  on.writeState(checkRank(rank), *held, part.first(on, *held, checkRank(rank)), content.size(), content.data());
 }
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// True when every element of every parameter in this state, of which `piece` is the rank's, is the same; else fills
-/// in the first that is not.
-bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State &whole, const std::byte *piece,
+/// True when every element of every parameter in this state, of which `piece` is the rank's and `all` the reference's, is the same;
+/// else fills in the first that is not.
+bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all, const std::byte *piece,
                            fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
   uint64_t each = sizeOf(held.dtype()), pieceBegin = ranks->firstElement(held, rank);
@@ -527,7 +425,7 @@ bool Session::compareState(uint32_t rank, const fb::State &held, const fb::State
     if (part.begin >= part.end)
       continue;
     const std::byte *a = piece + (part.begin - pieceBegin) * each;
-    const std::byte *b = reference->memory(0, whole.offset()) + part.begin * each;
+    const std::byte *b = all + part.begin * each;
     for (uint64_t i = part.begin; i < part.end; ++i, a += each, b += each) {
       if (std::memcmp(a, b, each) == 0)
         continue;
@@ -568,6 +466,13 @@ void Session::compare(fsdprt_comparison &result) const {
     const fb::State *whole = reference ? wholeOf(held) : nullptr;
     if (reference && !whole)
       badInput("%s: state %u has no counterpart of its dtype in the reference", artifact.getFile().c_str(), s);
+    std::vector<std::byte> copied;
+    const std::byte *all = whole ? reference->memoryOf(0, *whole) : nullptr;
+    if (whole && !all) {
+      copied.resize(whole->elements() * sizeOf(whole->dtype()));
+      reference->readState(0, *whole, 0, copied.size(), copied.data());
+      all = copied.data();
+    }
     uint64_t bytes = held.elements() * sizeOf(held.dtype());
     for (uint32_t rank = 0; rank < ranks->ranks(); ++rank) {
       const std::byte *piece = nullptr;
@@ -583,7 +488,7 @@ void Session::compare(fsdprt_comparison &result) const {
         piece = room.data();
       }
       if (reference && result.equal)
-        compareState(rank, held, *whole, piece, result);
+        compareState(rank, held, all, piece, result);
     }
   }
 }

@@ -22,7 +22,8 @@ public:
 
   void run(const char *program);
   void writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size);
-  float *block(uint32_t rank) const;
+  void readBlock(uint32_t rank, float *block) const;
+  void writeBlock(uint32_t rank, const float *block);
   /// Null when the state is not there.
   const fb::State *state(const World &world, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data,
@@ -47,6 +48,9 @@ public:
   /// Behind this call the process of rank 0 has the events of all ranks.
   const Trace &trace() const;
 
+  /// Of the GPUs of the ranks here, what is in use beside arenas.
+  uint64_t gpuBytesBeside() const;
+
   const World &getRanks() const { return *ranks; }
   const World *getReference() const { return reference.get(); }
 
@@ -57,7 +61,7 @@ private:
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count,
                  const void *data, DType type);
-  bool compareState(uint32_t rank, const fb::State &state, const fb::State &whole, const std::byte *piece,
+  bool compareState(uint32_t rank, const fb::State &state, const std::byte *all, const std::byte *piece,
                     fsdprt_comparison &result) const;
   const fb::State *wholeOf(const fb::State &held) const;
 

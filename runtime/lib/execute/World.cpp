@@ -17,6 +17,7 @@
 #include "execute/World.h"
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
+#include "device/CudaQueue.h"
 #include "device/Stack.h"
 #include "execute/CudaGpu.h"
 #include "execute/EmulatedGpu.h"
@@ -29,6 +30,7 @@ using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
 static constexpr double mostBetweenLooks = 0.1; // seconds
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
 World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicator> newCommunicator,
              const fb::Layout &layout, bool reference, const WorldOptions &options)
@@ -52,13 +54,16 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
-    members.push_back(std::make_unique<Rank>(std::move(gpus[i]), mappedBytes(layout), kind, options.threadsPerRank, spins, bindings));
+    members.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind, options.threadsPerRank, spins, bindings));
     if (layout.file_bytes())
       members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
+    if (layout.file_bytes() && members[i]->gpu && !members[i]->gpu->isShared())
+      members[i]->chunk.resize(chunkBytes);
     const Arena &arena = members[i]->arena;
-    if (members[i]->gpu)
-      members[i]->gpu->attach(arena);
-    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
+    Gpu *gpu = members[i]->gpu.get();
+    if (gpu)
+      gpu->attach(arena);
+    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(), gpu ? gpu->queue() : nullptr});
   }
   communicator->connect();
   addCouriers();
@@ -83,6 +88,8 @@ void World::addCouriers() {
     if (hasChannels && communicator->allowsCouriers())
       rank.courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
     rank.moves.resize(numMoves);
+    if (rank.gpu && rank.gpu->queue()) // which has a stream for copies
+      continue;
     auto carryMove = [&rank](uint32_t number) { carry(rank, rank.moves[number]); };
     if (numMoves)
       rank.copier = std::make_unique<Courier>(numMoves, carryMove);
@@ -146,11 +153,23 @@ size_t World::mostBindings() const {
 std::vector<std::unique_ptr<Gpu>> World::makeGpus() const {
   std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
   if (artifact.gpu() && options.cuda)
-    return makeCudaGpus(artifact, communicator->localRanks(), mappedBytes(layout));
+    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numMoves);
   if (artifact.gpu())
     for (std::unique_ptr<Gpu> &gpu : gpus)
       gpu = std::make_unique<EmulatedGpu>(artifact);
   return gpus;
+}
+
+uint64_t World::gpuBytesBeside() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    auto deviceOf = [&](size_t k) { return members[k]->gpu->queue()->getDevice(); };
+    bool counts = members[i]->gpu && members[i]->gpu->queue();
+    for (size_t k = 0; counts && k < i; ++k)
+      counts = deviceOf(k) != deviceOf(i);
+    bytes += counts ? members[i]->gpu->bytesBeside() : 0;
+  }
+  return bytes;
 }
 
 void World::decode(const fb::Program &program) {
@@ -343,32 +362,6 @@ void World::serve(uint32_t rank) {
   }
 }
 
-/// Before the first program: memory, this rank's place, and neutral values in the step block.
-void World::prepare(uint32_t rank) {
-  member(rank).arena.prefault();
-  auto *block = reinterpret_cast<float *>(memory(rank, layout.block()->offset()));
-  block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
-  if (!layout.rank() || layout.rank()->bytes() == 0)
-    return;
-  auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));
-  place[0] = rank;
-  place[1] = static_cast<int64_t>(mesh.indexOn("shard", rank));
-  place[2] = static_cast<int64_t>(mesh.indexOn("replicate", rank));
-  place[3] = 0;
-  if (layout.rank()->bytes() >= 64)
-    place[4] = static_cast<int64_t>(options.seed);
-}
-
-/// Tells a rank how many steps there were, applied or not: what random numbers of this one follow from.
-void World::numberStep(uint32_t rank) {
-  if (!layout.rank() || layout.rank()->bytes() < 64)
-    return;
-  const auto *block = reinterpret_cast<const float *>(memory(rank, layout.block()->offset()));
-  float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  auto *place = reinterpret_cast<int64_t *>(memory(rank, layout.rank()->offset()));
-  place[5] = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
-}
-
 void World::collectTrace() {
   if (communicator->processes() > 1)
     trace->collect(*communicator);
@@ -412,10 +405,15 @@ void World::execute(uint32_t rank) {
   if (timed && trace)
     trace->begin(rank);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
-  if (member(rank).gpu)
-    member(rank).gpu->finish();
+  finishGpu(member(rank));
   if (timed && profile && rank == first)
     profile->end();
+}
+
+/// Until all that the rank has launched has ended, or another rank has failed.
+void World::finishGpu(Rank &rank) {
+  if (rank.gpu)
+    rank.gpu->finish(whileWaiting);
 }
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
@@ -437,27 +435,6 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
   }
 }
 
-static bool isFinite(DType type, const std::byte *from, uint64_t bytes) {
-  bool finite = true;
-  for (uint64_t at = 0, each = sizeOf(type); at + each <= bytes; at += each)
-    finite &= std::isfinite(loadElement(type, from + at));
-  return finite;
-}
-
-/// Of a reduction, before its start: plants a number that is not finite, and looks for one.
-void World::inspect(uint32_t rank, const Instruction &instruction, std::byte *source) {
-  const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
-                 collective.kind() == fb::CollectiveKind::all_reduce;
-  if (!reduces || !isFloat(collective.dtype()))
-    return;
-  if (options.fault.kind == RankFault::Kind::nan && std::strcmp(currentName, "step") == 0 &&
-      options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) && instruction.collective == poisoned)
-    storeElement(collective.dtype(), NAN, source);
-  if (searching && !member(rank).nonfinite && !isFinite(collective.dtype(), source, collective.source()->bytes()))
-    member(rank).nonfinite = &instruction;
-}
-
 /// A planted fault: of a launch before it, of a collective behind its start.
 void World::strikeAt(uint32_t rank, const Instruction &instruction) {
   RankFault::Phase phase = RankFault::Phase::compute;
@@ -475,6 +452,8 @@ void World::strikeAt(uint32_t rank, const Instruction &instruction) {
 void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
   uint64_t start = Profile::now();
   executeOne(rank, instruction, iteration);
+  if (profile) // what it takes by itself
+    finishGpu(member(rank));
   uint64_t end = Profile::now();
   size_t index = static_cast<size_t>(&instruction - current->data());
   if (profile && rank == first)
@@ -496,27 +475,25 @@ std::byte *World::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) 
   return member(rank).arena.at(offsetOf(rank, slice, iteration));
 }
 
+/// Whether a rank's GPU, or what brings such ranks together, does it behind what was launched.
+bool World::isOnStream(const Rank &rank, const Instruction &instruction) const {
+  switch (instruction.kind) {
+  case fb::Body::Launch:
+  case fb::Body::Fill:
+  case fb::Body::Copy: return true; // or they finish what was launched themselves
+  case fb::Body::Collective: return communicator->isOnDevice();
+  case fb::Body::Wait: return instruction.carrier == Carrier::collectives ? communicator->isOnDevice() : rank.gpu->queue() != nullptr;
+  default: return false;
+  }
+}
+
 void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = member(index);
-  bool isOnStream = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill || instruction.kind == fb::Body::Copy;
-  if (rank.gpu && !isOnStream) // the host does the rest
-    rank.gpu->finish();
+  if (rank.gpu && !isOnStream(rank, instruction)) // the host does the rest
+    finishGpu(rank);
   switch (instruction.kind) {
   case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
-  case fb::Body::Collective: {
-    const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-    if (searching || options.fault.kind == RankFault::Kind::nan)
-      inspect(index, instruction, at(index, *collective.source(), iteration));
-    if (instruction.joinsNext)
-      communicator->joinNext(index);
-    communicator->start(instruction.collective, index, at(index, *collective.source(), iteration),
-                      at(index, *collective.target(), iteration));
-    if (options.fault.kind != RankFault::Kind::none)
-      strikeAt(index, instruction);
-    if (rank.courier) // all of them, so that one thread waits for peers
-      rank.courier->post(instruction.collective);
-    return collective.channel() == 0 ? wait(rank, index, instruction) : void();
-  }
+  case fb::Body::Collective: return start(rank, index, instruction, iteration);
   case fb::Body::Wait: return wait(rank, index, instruction);
   case fb::Body::Copy: {
     const auto &body = *static_cast<const fb::Copy *>(instruction.body);
@@ -528,10 +505,28 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   }
 }
 
+void World::start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+  uint64_t source = offsetOf(index, *collective.source(), iteration);
+  if (searching || options.fault.kind == RankFault::Kind::nan)
+    inspect(index, instruction, source);
+  if (instruction.joinsNext)
+    communicator->joinNext(index);
+  communicator->start(instruction.collective, index, rank.arena.at(source), at(index, *collective.target(), iteration));
+  if (options.fault.kind != RankFault::Kind::none)
+    strikeAt(index, instruction);
+  if (rank.courier) // all of them, so that one thread waits for peers
+    rank.courier->post(instruction.collective);
+  if (collective.channel() == 0)
+    wait(rank, index, instruction);
+}
+
 void World::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
+  if (instruction.carrier == Carrier::copies && rank.gpu && rank.gpu->queue())
+    return rank.gpu->awaitCopy(instruction.collective);
   if (Courier *courier = carrierOf(rank, instruction.carrier))
     courier->await(instruction.collective);
-  else
+  else if (instruction.carrier == Carrier::collectives)
     finishPaced(*communicator, instruction.collective, index, rank.pool, options.linkBytesPerSecond);
 }
 

@@ -19,6 +19,7 @@
 #ifndef FSDPRT_EXECUTE_WORLD_H
 #define FSDPRT_EXECUTE_WORLD_H
 
+#include "artifact/Arenas.h"
 #include "artifact/Artifact.h"
 #include "collectives/Communicator.h"
 #include "device/Arena.h"
@@ -69,12 +70,13 @@ public:
   const Artifact &getArtifact() const { return artifact; }
   uint32_t threadsPerRank() const { return options.threadsPerRank; }
   uint64_t arenaBytes() const { return members[0]->arena.mappedBytes(); }
-  /// Of a rank of this process.
-  std::byte *memory(uint32_t rank, uint64_t offset) const { return member(rank).arena.at(offset); }
+  /// Of the arena of a rank of this process, while no program runs.
+  void read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const;
+  void write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const;
   /// Bytes [first, first + bytes) of what a rank of this process holds of a state.
   void readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
   void writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
-  /// Null when it is in the file.
+  /// Null when it is in the file, or in memory that the host does not see.
   std::byte *memoryOf(uint32_t rank, const fb::State &state) const;
   /// The file of a rank, or null.
   const RankFile *getFile() const { return members[0]->file.get(); }
@@ -85,6 +87,9 @@ public:
   uint64_t peakBytes() const { return peak; }
   /// What the first rank here has exchanged, by the kind of the collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
+
+  /// Of the GPUs of the ranks here: what is in use beside arenas. 0 where there are none.
+  uint64_t gpuBytesBeside() const;
 
   /// Null without the option.
   Profile *getProfile() const { return profile.get(); }
@@ -117,9 +122,10 @@ private:
     const char *label = "";
   };
   struct Rank {
-    Rank(std::unique_ptr<Gpu> on, uint64_t arenaBytes, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
+    Rank(std::unique_ptr<Gpu> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
         : gpu(std::move(on)),
-          arena(gpu && gpu->arenaSource() ? Arena(arenaBytes, *gpu->arenaSource()) : Arena(arenaBytes, kind)),
+          arena(gpu && gpu->arenaSource() ? Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()}, *gpu->arenaSource())
+                                          : Arena(mappedBytes(layout), kind)),
           pool(workers, spins), bindings(mostBindings) {}
     std::unique_ptr<Gpu> gpu; // where the artifact is for one
     Arena arena;
@@ -128,6 +134,7 @@ private:
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<Courier> courier; // where a program has collectives on channels
+    std::vector<std::byte> chunk;     // of what goes between its file and a GPU
     std::vector<Move> moves;          // by the number of a copy on a channel: what it moves
     std::unique_ptr<RankFile> file;   // where the layout has one
     std::unique_ptr<Courier> copier, filer; // of these: between the arenas, and of the file
@@ -171,7 +178,12 @@ private:
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
   std::optional<uint32_t> gradientReduction(const fb::Program &program) const;
-  void inspect(uint32_t rank, const Instruction &instruction, std::byte *source);
+  void inspect(uint32_t rank, const Instruction &instruction, uint64_t source);
+  bool isBeforeHost(const Rank &rank, uint64_t offset) const;
+  bool holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const;
+  bool isOnStream(const Rank &rank, const Instruction &instruction) const;
+  void finishGpu(Rank &rank);
+  void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
   void strikeAt(uint32_t rank, const Instruction &instruction);
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
@@ -179,6 +191,7 @@ private:
   void launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   static void carry(Rank &rank, const Move &move);
+  static void carryInChunks(Rank &rank, const Move &move);
   Move moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration, const char *label) const;
   void copy(uint32_t index, const Instruction &instruction, uint64_t iteration);
   void fill(uint32_t index, const fb::Slice &target, uint64_t iteration);
@@ -214,6 +227,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
+  std::function<void()> whileWaiting = [this] { communicator->poll(); }; // for a GPU
 };
 
 } // namespace fsdprt

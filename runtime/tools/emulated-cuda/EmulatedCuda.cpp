@@ -4,35 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of CUDA's driver interface that launches kernels, so that a program which loads libcuda by name runs without a
-// GPU: one device of sm_90a's sizes, modules of PTX, streams on which everything has ended when the call returns. Names,
-// numbers and the order of arguments are those of CUDA 13's cuda.h. A kernel in which the emulator finds a fault is a
-// launch that failed, for good as on a GPU; what it found goes to standard error.
+// The part of CUDA's driver interface that runs programs, so that what loads libcuda by name runs without a GPU: devices of
+// sm_90a's sizes, modules of PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and the order of arguments
+// are those of CUDA 13's cuda.h. A kernel in which the emulator finds a fault is a launch that failed, for good as on a GPU; what it
+// found goes to standard error. So does what a call does that CUDA would let pass: waiting for an event that was never recorded, two
+// streams that touch the same bytes with nothing to order them.
 //
-// Not done: machine code, several devices, textures, graphs.
+// Not done: machine code, textures, peers that may not reach each other, streams that wait for the context's own.
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Error.h"
-#include "emulate/Emulator.h"
+#include "Driver.h"
 #include "emulate/TensorMap.h"
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <mutex>
-#include <sys/mman.h>
-#include <utility>
 
 using namespace fsdprt;
-using namespace fsdprt::emulate;
+using namespace fsdprt::emulated;
 
 namespace {
-enum Result : int {
-  success = 0, invalidValue = 1, outOfMemory = 2, notInitialised = 3, noBinary = 209, invalidPtx = 218, notFound = 500, launchFailed = 719
-};
-
 /// Numbers of CUdevice_attribute, and what an H100 says.
 struct Attribute {
   int number, value;
@@ -56,86 +46,35 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-struct LoadedModule;
-struct Entry {
-  LoadedModule *module;
-  std::string name;
-  uint64_t dynamicShared = sharedWithoutAsking;
-};
-struct LoadedModule {
-  LoadedModule(std::string text, std::shared_ptr<Memory> memory) : emulator("module.ptx", std::move(text), std::move(memory)) {}
-  Emulator emulator;
-  std::map<std::string, Entry> entries;
-};
-struct Event {
-  std::chrono::steady_clock::time_point time;
-};
-
-/// Memory that the host has at the same address: its own, which no emulated allocation comes near.
-struct Managed {
-  explicit Managed(size_t bytes) : bytes(bytes) {
-    static uint64_t next = uint64_t(0x5a) << 40;
-    memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (memory == MAP_FAILED)
-      throw std::bad_alloc();
-    next += (bytes + (2 << 20)) >> 20 << 20;
+/// What a kernel did to memory, which every byte says; forgets it.
+std::vector<Touched> takeTouched(Driver &driver) {
+  std::vector<Touched> found;
+  for (auto &[address, allocation] : driver.allocations) {
+    Storage &storage = *allocation.storage;
+    if (storage.touchedBegin >= storage.touchedEnd)
+      continue;
+    auto first = storage.touched.begin() + static_cast<std::ptrdiff_t>(storage.touchedBegin);
+    auto last = storage.touched.begin() + static_cast<std::ptrdiff_t>(storage.touchedEnd);
+    auto addressOf = [&](auto at) { return storage.base + static_cast<uint64_t>(at - storage.touched.begin()); };
+    for (uint8_t bit : {Storage::wasRead, Storage::wasWritten})
+      for (auto at = first; at != last;) {
+        auto begin = std::find_if(at, last, [&](uint8_t each) { return each & bit; });
+        at = std::find_if(begin, last, [&](uint8_t each) { return !(each & bit); });
+        if (begin != at)
+          found.push_back({addressOf(begin), addressOf(at), bit == Storage::wasWritten});
+      }
+    std::fill(first, last, uint8_t(0));
+    storage.touchedBegin = UINT64_MAX, storage.touchedEnd = 0;
   }
-  Managed(Managed &&other) noexcept : memory(std::exchange(other.memory, MAP_FAILED)), bytes(other.bytes) {}
-  ~Managed() {
-    if (memory != MAP_FAILED)
-      munmap(memory, bytes);
-  }
-  void *memory;
-  size_t bytes;
-};
-
-struct Device {
-  std::mutex mutex;
-  bool isReady = false, hasFailed = false;
-  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
-  std::map<uint64_t, Storage *> allocations;
-  std::map<uint64_t, Managed> managed;
-  std::map<LoadedModule *, std::unique_ptr<LoadedModule>> modules;
-  std::map<Event *, std::unique_ptr<Event>> events;
-
-  /// The bytes [address, +count) of one allocation, or null.
-  Storage *range(uint64_t address, uint64_t count) {
-    Storage *storage = memory->find(address);
-    return storage && allocations.count(storage->base) && count <= storage->base + storage->size - address ? storage : nullptr;
-  }
-};
-
-Device &device() {
-  static Device only;
-  return only;
+  return found;
 }
 
-/// Runs a call on the device; what it throws is said and becomes `onError`.
-template <typename Body> Result call(Result onError, Body body) {
-  Device &only = device();
-  std::lock_guard lock(only.mutex);
-  if (!only.isReady)
-    return notInitialised;
-  if (only.hasFailed)
-    return launchFailed;
-  try {
-    return body(only);
-  } catch (const std::bad_alloc &) {
-    return outOfMemory;
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "emulated CUDA: %s\n", error.what());
-    return onError;
-  }
-}
-
-/// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
-uint64_t memoryBytes() {
-  const char *given = std::getenv("FSDPRT_EMULATED_CUDA_BYTES");
-  return given ? std::strtoull(given, nullptr, 10) : uint64_t(80) << 30;
-}
-
-Result launchOn(Device &only, const Entry &entry, Launch launch, void **parameters) {
+Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, void **parameters) {
+  const Entry &entry = *static_cast<Entry *>(function);
+  Stream &stream = driver.streamOf(onStream);
   Emulator &emulator = entry.module->emulator;
+  if (entry.module->context != stream.context)
+    throw Misuse(invalidHandle, "launches a kernel of another context than its stream's");
   if (launch.dynamicSharedBytes > entry.dynamicShared || !parameters)
     return invalidValue;
   launch.entry = entry.name;
@@ -147,21 +86,70 @@ Result launchOn(Device &only, const Entry &entry, Launch launch, void **paramete
     auto bytes = static_cast<const uint8_t *>(parameters[i]);
     launch.arguments.emplace_back(bytes, bytes + declared[i]->bytes);
   }
-  try {
+  driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, launch = std::move(launch)] {
     emulator.launch(launch);
-  } catch (...) {
-    only.hasFailed = true;
-    throw;
-  }
+    return takeTouched(driver);
+  });
   return success;
+}
+
+/// A side of a copy: memory that the driver gave, or any of the host's.
+struct Side {
+  Storage *storage;
+  uint64_t address;
+};
+
+Side sideOf(Driver &driver, uint64_t address, uint64_t bytes, bool mayBeHost) {
+  Storage *found = driver.memory->find(address);
+  if (found || !mayBeHost)
+    return {&driver.range(address, bytes, "copies"), address};
+  return {nullptr, address};
+}
+
+uint8_t *bytesOf(const Side &side) { return side.storage ? side.storage->bytes + (side.address - side.storage->base) : reinterpret_cast<uint8_t *>(side.address); }
+
+/// The target knows of each byte whether it was written, as the source does.
+void copyNow(const Side &to, const Side &from, uint64_t bytes) {
+  std::memmove(bytesOf(to), bytesOf(from), bytes);
+  if (!to.storage)
+    return;
+  auto target = to.storage->written.begin() + static_cast<std::ptrdiff_t>(to.address - to.storage->base);
+  if (from.storage)
+    std::copy_n(from.storage->written.begin() + static_cast<std::ptrdiff_t>(from.address - from.storage->base), bytes, target);
+  else
+    std::fill_n(target, bytes, uint8_t(1));
+}
+
+OperationRef copy(Driver &driver, uint64_t to, uint64_t from, uint64_t bytes, void *stream, bool isHostTo, bool isHostFrom) {
+  Side target = sideOf(driver, to, bytes, isHostTo), source = sideOf(driver, from, bytes, isHostFrom);
+  return driver.enqueue(driver.streamOf(stream), format("a copy of %llu bytes", static_cast<unsigned long long>(bytes)), [&driver, to, from, bytes, target, source] {
+    std::vector<Touched> touched;
+    if (source.storage)
+      driver.range(from, bytes, "copies"), touched.push_back({from, from + bytes, false});
+    if (target.storage)
+      driver.range(to, bytes, "copies"), touched.push_back({to, to + bytes, true});
+    copyNow(target, source, bytes);
+    return touched;
+  });
+}
+
+OperationRef fill(Driver &driver, uint64_t to, unsigned char value, uint64_t bytes, void *stream) {
+  driver.range(to, bytes, "fills");
+  return driver.enqueue(driver.streamOf(stream), format("a fill of %llu bytes", static_cast<unsigned long long>(bytes)), [&driver, to, value, bytes] {
+    Storage &storage = driver.range(to, bytes, "fills");
+    std::memset(storage.bytes + (to - storage.base), value, bytes);
+    std::fill_n(storage.written.begin() + static_cast<std::ptrdiff_t>(to - storage.base), bytes, uint8_t(1));
+    return std::vector<Touched>{{to, to + bytes, true}};
+  });
 }
 } // namespace
 
 extern "C" {
-using Pointer = unsigned long long;
+
+//===--- Devices ---------------------------------------------------------===//
 
 Result cuInit(unsigned) {
-  device().isReady = true;
+  Driver::only().isReady = true;
   return success;
 }
 Result cuDriverGetVersion(int *version) {
@@ -169,15 +157,19 @@ Result cuDriverGetVersion(int *version) {
   return success;
 }
 Result cuDeviceGetCount(int *count) {
-  *count = 1;
+  *count = static_cast<int>(Driver::only().contexts.size());
   return success;
 }
 Result cuDeviceGet(int *found, int ordinal) {
-  *found = 0;
-  return ordinal == 0 ? success : invalidValue;
+  *found = ordinal;
+  return ordinal >= 0 && static_cast<size_t>(ordinal) < Driver::only().contexts.size() ? success : invalidValue;
 }
 Result cuDeviceGetName(char *name, int bytes, int) {
   std::snprintf(name, static_cast<size_t>(bytes), "emulated");
+  return success;
+}
+Result cuDeviceGetUuid_v2(void *uuid, int device) {
+  std::memset(uuid, device + 1, 16);
   return success;
 }
 Result cuDeviceGetAttribute(int *value, int number, int) {
@@ -188,127 +180,192 @@ Result cuDeviceGetAttribute(int *value, int number, int) {
     }
   return invalidValue;
 }
-Result cuDevicePrimaryCtxRetain(void **context, int) {
-  *context = &device();
+/// FSDPRT_EMULATED_CUDA_NO_PEERS: none can.
+Result cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  *can = device != peer && !std::getenv("FSDPRT_EMULATED_CUDA_NO_PEERS");
   return success;
 }
-Result cuDevicePrimaryCtxRelease_v2(int) { return success; }
-Result cuCtxSetCurrent(void *) { return success; }
-Result cuCtxSynchronize() {
-  return call(launchFailed, [](Device &) { return success; });
+Result cuCtxEnablePeerAccess(void *peer, unsigned) {
+  return call(invalidContext, [&](Driver &driver) { return peer == &driver.current() ? invalidValue : success; });
+}
+Result cuDevicePrimaryCtxRetain(void **context, int device) {
+  return call(outOfMemory, [&](Driver &driver) {
+    Context &found = driver.contexts.at(static_cast<size_t>(device));
+    ++found.users;
+    *context = &found;
+    if (driver.usedBytes(device) <= memoryBytes())
+      return success;
+    --found.users;
+    return outOfMemory;
+  });
+}
+Result cuDevicePrimaryCtxRelease_v2(int device) {
+  return call(invalidContext, [&](Driver &driver) {
+    Context &found = driver.contexts.at(static_cast<size_t>(device));
+    if (found.users == 0)
+      return invalidContext;
+    --found.users;
+    return success;
+  });
+}
+Result cuCtxSetCurrent(void *context) {
+  currentContext() = static_cast<Context *>(context);
+  return success;
+}
+
+/// For tests, which go on behind what failed.
+void fsdp_emulated_cuda_reset(void) {
+  Driver &driver = Driver::only();
+  std::lock_guard lock(driver.mutex);
+  driver.reset();
 }
 
 Result cuGetErrorString(int error, const char **text) {
-  *text = error == success          ? "no error"
-          : error == invalidValue   ? "invalid argument"
-          : error == outOfMemory    ? "out of memory"
-          : error == notInitialised ? "initialization error"
-          : error == noBinary       ? "no kernel image is available for execution on the device: the emulator takes PTX"
-          : error == invalidPtx     ? "a PTX JIT compilation failed"
-          : error == notFound       ? "named symbol not found"
-                                    : "unspecified launch failure";
+  static const std::map<int, const char *> words = {
+      {success, "no error"}, {invalidValue, "invalid argument"}, {outOfMemory, "out of memory"}, {notInitialised, "initialization error"},
+      {invalidContext, "invalid device context"}, {noBinary, "no kernel image is available for execution on the device: the emulator takes PTX"},
+      {invalidPtx, "a PTX JIT compilation failed"}, {invalidHandle, "invalid resource handle"}, {notFound, "named symbol not found"},
+      {captureUnsupported, "operation not permitted when stream is capturing"},
+      {captureInvalidated, "operation failed due to a previous error during capture"},
+      {captureMerge, "operation would result in a merge of separate capture sequences"},
+      {captureUnjoined, "capturing stream has unjoined work"},
+      {captureIsolation, "dependency created on uncaptured work in another stream"},
+      {capturedEvent, "operation not permitted on an event last recorded in a capturing stream"}};
+  auto found = words.find(error);
+  *text = found == words.end() ? "unspecified launch failure" : found->second;
   return success;
 }
 
 //===--- Memory ----------------------------------------------------------===//
 
-Result cuMemAlloc_v2(Pointer *address, size_t bytes) {
-  return call(outOfMemory, [&](Device &only) {
+Result cuMemAlloc_v2(Address *address, size_t bytes) {
+  return call(outOfMemory, [&](Driver &driver) {
+    int device = driver.current().device;
     if (bytes == 0)
       return invalidValue;
-    Storage &storage = only.memory->allocate("allocation " + std::to_string(only.allocations.size() + 1), bytes);
-    only.allocations[storage.base] = &storage;
-    *address = storage.base;
+    driver.expectRoom(device, bytes);
+    std::string name = "allocation " + std::to_string(driver.allocations.size() + 1);
+    *address = driver.add({&driver.memory->allocate(std::move(name), bytes), MemoryKind::device, device, nullptr});
     return success;
   });
 }
-Result cuMemFree_v2(Pointer address) {
-  return call(invalidValue, [&](Device &only) {
-    auto found = only.allocations.find(address);
-    if (found == only.allocations.end())
-      return invalidValue;
-    only.memory->release(*found->second);
-    only.allocations.erase(found);
-    only.managed.erase(address);
-    return success;
-  });
-}
-Result cuMemAllocManaged(Pointer *address, size_t bytes, unsigned) {
-  return call(outOfMemory, [&](Device &only) {
+static Result allocateMapped(Address *address, size_t bytes, MemoryKind kind) {
+  return call(outOfMemory, [&](Driver &driver) {
+    int device = driver.current().device;
     if (bytes == 0)
       return invalidValue;
-    Managed made(bytes);
-    Storage &storage = only.memory->attachInPlace("managed allocation " + std::to_string(only.allocations.size() + 1), made.memory, bytes);
-    only.allocations[storage.base] = &storage;
-    only.managed.emplace(storage.base, std::move(made));
-    *address = storage.base;
+    if (kind == MemoryKind::managed)
+      driver.expectRoom(device, bytes);
+    auto mapping = std::make_unique<HostMapping>(bytes);
+    const char *name = kind == MemoryKind::managed ? "managed" : "pinned";
+    Storage &storage = driver.memory->attachInPlace(format("%s allocation %zu", name, driver.allocations.size() + 1), mapping->memory, bytes);
+    *address = driver.add({&storage, kind, device, std::move(mapping)});
     return success;
   });
 }
-/// As much as an H100 has.
+Result cuMemAllocManaged(Address *address, size_t bytes, unsigned) { return allocateMapped(address, bytes, MemoryKind::managed); }
+Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  Address address = 0;
+  Result result = allocateMapped(&address, bytes, MemoryKind::pinned);
+  *memory = reinterpret_cast<void *>(address);
+  return result;
+}
+Result cuMemFree_v2(Address address) {
+  return call(invalidValue, [&](Driver &driver) {
+    driver.current();
+    driver.free(address, /*isPinned=*/false);
+    return success;
+  });
+}
+Result cuMemFreeHost(void *memory) {
+  return call(invalidValue, [&](Driver &driver) {
+    driver.current();
+    driver.free(reinterpret_cast<uint64_t>(memory), /*isPinned=*/true);
+    return success;
+  });
+}
 Result cuMemGetInfo_v2(size_t *free, size_t *total) {
-  return call(invalidValue, [&](Device &only) {
-    uint64_t used = 0;
-    for (const auto &[address, storage] : only.allocations)
-      used += storage->size;
+  return call(invalidValue, [&](Driver &driver) {
     *total = memoryBytes();
-    *free = *total - std::min<uint64_t>(*total, used);
+    *free = *total - std::min<uint64_t>(*total, driver.usedBytes(driver.current().device));
     return success;
   });
 }
-Result cuMemcpyHtoD_v2(Pointer to, const void *from, size_t bytes) {
-  return call(invalidValue, [&](Device &only) {
-    Storage *storage = only.range(to, bytes);
-    if (!storage)
+/// CU_POINTER_ATTRIBUTE_MEMORY_TYPE alone.
+Result cuPointerGetAttribute(void *value, int attribute, Address address) {
+  return call(invalidValue, [&](Driver &driver) {
+    Storage *storage = driver.memory->find(address);
+    auto found = storage ? driver.allocations.find(storage->base) : driver.allocations.end();
+    if (attribute != 2 || found == driver.allocations.end())
       return invalidValue;
-    std::memcpy(storage->bytes + (to - storage->base), from, bytes);
-    std::fill_n(storage->written.begin() + static_cast<std::ptrdiff_t>(to - storage->base), bytes, uint8_t(1));
+    *static_cast<uint32_t *>(value) = found->second.kind == MemoryKind::pinned ? 1 : 2;
     return success;
   });
 }
-Result cuMemcpyDtoH_v2(void *to, Pointer from, size_t bytes) {
-  return call(invalidValue, [&](Device &only) {
-    Storage *storage = only.range(from, bytes);
-    if (!storage)
-      return invalidValue;
-    std::memcpy(to, storage->bytes + (from - storage->base), bytes);
+
+//===--- Copies and fills ------------------------------------------------===//
+
+Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
+  return call(invalidValue, [&](Driver &driver) {
+    driver.await(copy(driver, to, reinterpret_cast<uint64_t>(from), bytes, nullptr, false, true));
     return success;
   });
 }
-Result cuMemsetD8_v2(Pointer to, unsigned char value, size_t bytes) {
-  std::vector<unsigned char> all(bytes, value);
-  return cuMemcpyHtoD_v2(to, all.data(), bytes);
+Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
+  return call(invalidValue, [&](Driver &driver) {
+    driver.await(copy(driver, reinterpret_cast<uint64_t>(to), from, bytes, nullptr, true, false));
+    return success;
+  });
 }
-Result cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void *) { return cuMemsetD8_v2(to, value, bytes); }
-Result cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void *) {
-  std::vector<unsigned char> all(bytes);
-  Result result = cuMemcpyDtoH_v2(all.data(), from, bytes);
-  return result == success ? cuMemcpyHtoD_v2(to, all.data(), bytes) : result;
+/// Host memory that is not pinned would be read or written whenever CUDA likes: that is refused.
+Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
+  return call(invalidValue, [&](Driver &driver) {
+    copy(driver, to, from, bytes, stream, false, false);
+    return success;
+  });
+}
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
+Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void *stream) {
+  return call(invalidValue, [&](Driver &driver) {
+    fill(driver, to, value, bytes, stream);
+    return success;
+  });
+}
+Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
+  return call(invalidValue, [&](Driver &driver) {
+    driver.await(fill(driver, to, value, bytes, nullptr));
+    return success;
+  });
 }
 
 //===--- Modules and launches --------------------------------------------===//
 
 Result cuModuleLoadData(void **module, const void *image) {
-  return call(invalidPtx, [&](Device &only) {
+  return call(invalidPtx, [&](Driver &driver) {
     auto text = static_cast<const char *>(image);
     if (std::strncmp(text, "\x7f" "ELF", 4) == 0)
       return noBinary;
-    auto loaded = std::make_unique<LoadedModule>(text, only.memory);
+    Context &context = driver.current();
+    driver.expectRoom(context.device, std::strlen(text));
+    auto loaded = std::make_unique<LoadedModule>(&context, text, driver.memory);
     *module = loaded.get();
-    only.modules[loaded.get()] = std::move(loaded);
+    driver.modules[loaded.get()] = std::move(loaded);
     return success;
   });
 }
 Result cuModuleUnload(void *module) {
-  return call(invalidValue, [&](Device &only) { return only.modules.erase(static_cast<LoadedModule *>(module)) ? success : invalidValue; });
+  return call(invalidValue, [&](Driver &driver) {
+    driver.awaitAll();
+    return driver.modules.erase(static_cast<LoadedModule *>(module)) ? success : invalidHandle;
+  });
 }
 Result cuModuleGetFunction(void **function, void *module, const char *name) {
-  return call(notFound, [&](Device &) {
+  return call(notFound, [&](Driver &) {
     auto loaded = static_cast<LoadedModule *>(module);
     const Function *found = loaded->emulator.module().find(name);
     if (!found || !found->isEntry)
       return notFound;
-    *function = &loaded->entries.try_emplace(name, Entry{loaded, name}).first->second;
+    *function = &loaded->entries.try_emplace(name, Entry{loaded, name, sharedWithoutAsking}).first->second;
     return success;
   });
 }
@@ -319,18 +376,18 @@ Result cuFuncSetAttribute(void *function, int attribute, int value) {
   return success;
 }
 Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                      unsigned sharedBytes, void *, void **parameters, void **) {
-  return call(launchFailed, [&](Device &only) {
+                      unsigned sharedBytes, void *stream, void **parameters, void **) {
+  return call(launchFailed, [&](Driver &driver) {
     Launch launch;
     uint32_t grid[] = {gridX, gridY, gridZ}, block[] = {blockX, blockY, blockZ};
     std::copy_n(grid, 3, launch.grid);
     std::copy_n(block, 3, launch.block);
     launch.dynamicSharedBytes = sharedBytes;
-    return launchOn(only, *static_cast<Entry *>(function), std::move(launch), parameters);
+    return launchOn(driver, function, stream, std::move(launch), parameters);
   });
 }
 Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **parameters, void **) {
-  return call(launchFailed, [&](Device &only) {
+  return call(launchFailed, [&](Driver &driver) {
     Launch launch;
     std::copy_n(config->grid, 3, launch.grid);
     std::copy_n(config->block, 3, launch.block);
@@ -340,13 +397,13 @@ Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **param
         return invalidValue;
       std::copy_n(config->attributes[i].value, 3, launch.cluster);
     }
-    return launchOn(only, *static_cast<Entry *>(function), std::move(launch), parameters);
+    return launchOn(driver, function, config->stream, std::move(launch), parameters);
   });
 }
 Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides,
                               const uint32_t *box, const uint32_t *steps, unsigned interleave, unsigned swizzle, unsigned promotion,
                               unsigned fill) {
-  return call(invalidValue, [&](Device &) {
+  return call(invalidValue, [&](Driver &) {
     TensorMap map;
     if (rank == 0 || rank > maxTensorRank)
       return invalidValue;
@@ -367,29 +424,4 @@ Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *addr
   });
 }
 
-//===--- Streams and events ----------------------------------------------===//
-
-Result cuStreamCreate(void **stream, unsigned) {
-  *stream = &device();
-  return success;
-}
-Result cuStreamDestroy_v2(void *) { return success; }
-Result cuStreamQuery(void *) { return cuCtxSynchronize(); }
-Result cuEventCreate(void **event, unsigned) {
-  return call(invalidValue, [&](Device &only) {
-    auto made = std::make_unique<Event>();
-    *event = made.get();
-    only.events[made.get()] = std::move(made);
-    return success;
-  });
-}
-Result cuEventRecord(void *event, void *) {
-  static_cast<Event *>(event)->time = std::chrono::steady_clock::now();
-  return success;
-}
-Result cuEventSynchronize(void *) { return cuCtxSynchronize(); }
-Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
-  *milliseconds = std::chrono::duration<float, std::milli>(static_cast<Event *>(to)->time - static_cast<Event *>(from)->time).count();
-  return success;
-}
 }

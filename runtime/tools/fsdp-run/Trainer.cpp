@@ -172,6 +172,12 @@ static double cpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+uint64_t Trainer::gpuBytesBeside() const {
+  uint64_t bytes = 0;
+  call(fsdprt_session_get_gpu_memory, static_cast<const fsdprt_session *>(session.get()), &bytes);
+  return bytes;
+}
+
 void Trainer::announce() {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
@@ -192,6 +198,8 @@ void Trainer::announce() {
                shortBytes(resident > here ? resident - here : 0, c));
   if (info.host_bytes)
     printer.line("of them on the host: %s per rank (%llu bytes)", shortBytes(info.host_bytes, a), (ull)info.host_bytes);
+  if (uint64_t beside = gpuBytesBeside())
+    printer.line("memory of GPUs beside the arenas, with contexts and code: %s (%llu bytes)", shortBytes(beside, a), (ull)beside);
   if (info.file_bytes)
     printer.line("state in a file of each rank: %s (%llu bytes, planned %llu), %s", shortBytes(placed.file_bytes, a),
                  (ull)placed.file_bytes, (ull)info.file_bytes,
@@ -419,8 +427,10 @@ void Trainer::train() {
       printer.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
     if (metrics.isOpen())
       writeMetrics(number, block, seconds, cpu, due ? &validationLoss : nullptr);
-    if (first)
+    if (first) {
       privateAtFirst = privateBytes();
+      gpuBesideAtFirst = gpuBytesBeside();
+    }
     if (!judgeFinite(number, block))
       break;
     if (saver.isOpen() && options.saveEvery && number % options.saveEvery == 0) {
@@ -454,6 +464,9 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   if (privateAtFirst && stepsDone > stepsBefore + 1)
     printer.line("memory beside the arenas: grew by %lld bytes behind the first step",
                  static_cast<long long>(privateBytes() - privateAtFirst));
+  if (gpuBesideAtFirst)
+    printer.line("memory of GPUs beside the arenas: grew by %lld bytes behind the first step",
+                 static_cast<long long>(gpuBytesBeside() - gpuBesideAtFirst));
   if (validationBatches && !isToEnd())
     printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
                  validationBatches == 1 ? "" : "es");

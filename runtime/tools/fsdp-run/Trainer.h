@@ -39,6 +39,7 @@ private:
   void openTokens();
   std::string whyNothingToValidate() const;
   void createSession();
+  uint64_t gpuBytesBeside() const;
   void announce();
   void initialise();
   void announceWeights(const WeightSources &sources);
@@ -108,6 +109,7 @@ private:
   double validationLoss = -1;
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double trainingSeconds = 0;
+  uint64_t gpuBesideAtFirst = 0; ///< bytes of GPUs that no arena of this run has, behind the first step
   uint64_t privateAtFirst = 0; ///< bytes that no file backs, arenas included, behind the first step
 };
 

@@ -1,0 +1,169 @@
+//===- EmulatedCudaTest.cpp - CUDA's driver over the emulator -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What it finds in the use of streams, events, memory and graphs, and that it finds nothing in a right one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmulatedCuda.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+constexpr uint64_t bytes = 4096;
+constexpr CudaResult unsupportedInCapture = CudaResult(900), unjoined = CudaResult(904), spoilt = CudaResult(901),
+                     invalidHandle = CudaResult(400), failedForGood = CudaResult(719);
+
+class EmulatedCuda : public testing::Test {
+protected:
+  void SetUp() override {
+    for (CudaPointer *each : {&a, &b})
+      *each = gpu.allocate(bytes);
+    pinned = static_cast<std::byte *>(gpu.pin(bytes));
+  }
+  void TearDown() override {
+    resetEmulatedCuda();
+    for (CudaPointer each : {a, b})
+      cuda.memFree(each);
+    cuda.memFreeHost(pinned);
+  }
+  CudaStream first() const { return queue.stream(CudaQueue::compute); }
+  CudaStream second() const { return queue.stream(CudaQueue::gather); }
+  CudaResult fill(CudaPointer to, unsigned char value, CudaStream stream) const { return cuda.memsetAsync(to, value, bytes, stream); }
+  CudaResult copy(CudaPointer to, CudaPointer from, CudaStream stream) const { return cuda.memcpyAsync(to, from, bytes, stream); }
+  CudaPointer host() const { return reinterpret_cast<CudaPointer>(pinned); }
+  CudaResult await(CudaStream stream) const {
+    CudaResult result;
+    while ((result = cuda.streamQuery(stream)) == cudaNotReady)
+      ;
+    return result;
+  }
+  /// What it says meanwhile.
+  template <typename Body> std::string said(Body body) {
+    testing::internal::CaptureStderr();
+    body();
+    return testing::internal::GetCapturedStderr();
+  }
+
+  EmulatedGpuContext gpu;
+  const CudaDriver &cuda = *gpu.cuda;
+  CudaQueue queue{cuda, 0, gpu.context, *gpu.sums};
+  CudaMark mark{queue};
+  CudaPointer a = 0, b = 0;
+  std::byte *pinned = nullptr;
+};
+
+TEST_F(EmulatedCuda, WorkIsDoneLate) {
+  std::memset(pinned, 0, bytes);
+  ASSERT_EQ(fill(a, 7, first()), cudaOk);
+  ASSERT_EQ(copy(host(), a, first()), cudaOk);
+  EXPECT_EQ(pinned[0], std::byte(0)) << "nobody has waited yet";
+  EXPECT_EQ(cuda.streamQuery(first()), cudaNotReady);
+  EXPECT_EQ(cuda.streamQuery(first()), cudaOk);
+  EXPECT_EQ(pinned[0], std::byte(7));
+  EXPECT_EQ(pinned[bytes - 1], std::byte(7));
+}
+
+TEST_F(EmulatedCuda, AnEventOrdersStreams) {
+  ASSERT_EQ(fill(a, 7, first()), cudaOk);
+  mark.record(CudaQueue::compute);
+  mark.hold(queue, CudaQueue::gather);
+  ASSERT_EQ(copy(b, a, second()), cudaOk);
+  mark.record(CudaQueue::gather);
+  mark.hold(queue, CudaQueue::compute);
+  ASSERT_EQ(fill(a, 8, first()), cudaOk);
+  ASSERT_EQ(copy(host(), b, first()), cudaOk);
+  EXPECT_EQ(await(first()), cudaOk);
+  EXPECT_EQ(pinned[5], std::byte(7));
+}
+
+TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
+  ASSERT_EQ(fill(a, 7, first()), cudaOk);
+  ASSERT_EQ(copy(b, a, second()), cudaOk);
+  std::string text = said([&] {
+    EXPECT_EQ(await(second()), cudaOk) << "done as if it were first";
+    EXPECT_EQ(await(first()), failedForGood);
+  });
+  EXPECT_NE(text.find("a fill of 4096 bytes (stream"), std::string::npos) << text;
+  EXPECT_NE(text.find("writes the bytes from"), std::string::npos) << text;
+  EXPECT_NE(text.find("a copy of 4096 bytes (stream"), std::string::npos) << text;
+  EXPECT_NE(text.find("read, and nothing orders the two"), std::string::npos) << text;
+  EXPECT_EQ(fill(a, 7, first()), failedForGood) << "as on a GPU";
+}
+
+/// A wait of the host orders, too.
+TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
+  ASSERT_EQ(fill(a, 7, first()), cudaOk);
+  ASSERT_EQ(await(first()), cudaOk);
+  ASSERT_EQ(copy(b, a, second()), cudaOk);
+  EXPECT_EQ(await(second()), cudaOk);
+}
+
+TEST_F(EmulatedCuda, MisuseIsRefused) {
+  CudaEvent event = nullptr;
+  ASSERT_EQ(cuda.eventCreate(&event, cudaEventNoTiming), cudaOk);
+  EXPECT_NE(said([&] { EXPECT_EQ(cuda.streamWaitEvent(first(), event, 0), cudaInvalidValue); }).find("never recorded"), std::string::npos);
+  cuda.eventDestroy(event);
+  EXPECT_NE(said([&] { EXPECT_EQ(cuda.eventRecord(event, first()), invalidHandle); }).find("an event that there is not"), std::string::npos);
+  CudaPointer freed = gpu.allocate(bytes);
+  ASSERT_EQ(cuda.memFree(freed), cudaOk);
+  EXPECT_NE(said([&] { EXPECT_EQ(copy(freed, a, first()), cudaInvalidValue); }).find("not in one allocation"), std::string::npos);
+  EXPECT_NE(said([&] { EXPECT_EQ(cuda.memFree(freed), cudaInvalidValue); }).find("no such allocation"), std::string::npos);
+  std::byte pageable[bytes];
+  EXPECT_EQ(copy(a, reinterpret_cast<CudaPointer>(pageable), first()), cudaInvalidValue);
+  cuda.contextSetCurrent(nullptr);
+  EXPECT_NE(said([&] { EXPECT_NE(fill(a, 0, first()), cudaOk); }).find("no current context"), std::string::npos);
+  cuda.contextSetCurrent(gpu.context);
+}
+
+TEST_F(EmulatedCuda, AGraphIsReplayed) {
+  CudaGraph graph = nullptr;
+  CudaGraphExec runs = nullptr;
+  std::memset(pinned, 0, bytes);
+  ASSERT_EQ(cuda.streamBeginCapture(first(), cudaCaptureRelaxed), cudaOk);
+  ASSERT_EQ(copy(a, host(), first()), cudaOk);
+  mark.record(CudaQueue::compute);
+  mark.hold(queue, CudaQueue::gather);
+  ASSERT_EQ(copy(b, a, second()), cudaOk);
+  mark.record(CudaQueue::gather);
+  mark.hold(queue, CudaQueue::compute);
+  ASSERT_EQ(cuda.streamEndCapture(first(), &graph), cudaOk);
+  ASSERT_EQ(cuda.graphInstantiate(&runs, graph, 0), cudaOk);
+  ASSERT_EQ(cuda.graphDestroy(graph), cudaOk);
+  for (int value : {3, 4}) {
+    std::memset(pinned, value, bytes);
+    ASSERT_EQ(cuda.graphLaunch(runs, first()), cudaOk);
+    ASSERT_EQ(await(first()), cudaOk);
+    ASSERT_EQ(copy(host(), b, second()), cudaOk);
+    ASSERT_EQ(await(second()), cudaOk);
+    EXPECT_EQ(pinned[9], std::byte(value));
+  }
+  ASSERT_EQ(cuda.graphExecDestroy(runs), cudaOk);
+  EXPECT_EQ(cuda.graphLaunch(runs, first()), invalidHandle);
+}
+
+TEST_F(EmulatedCuda, ACaptureHasToBeClosed) {
+  CudaGraph graph = nullptr;
+  fill(a, 1, second());
+  mark.record(CudaQueue::gather);
+  ASSERT_EQ(cuda.streamBeginCapture(first(), cudaCaptureRelaxed), cudaOk);
+  EXPECT_EQ(cuda.streamWaitEvent(first(), nullptr, 0), invalidHandle);
+  EXPECT_THROW(mark.hold(queue, CudaQueue::compute), std::exception) << "an event from before";
+  EXPECT_EQ(cuda.streamEndCapture(first(), &graph), spoilt);
+  ASSERT_EQ(cuda.streamBeginCapture(first(), cudaCaptureRelaxed), cudaOk);
+  EXPECT_EQ(cuda.streamQuery(first()), unsupportedInCapture);
+  EXPECT_EQ(cuda.streamEndCapture(first(), &graph), spoilt);
+  ASSERT_EQ(cuda.streamBeginCapture(first(), cudaCaptureRelaxed), cudaOk);
+  mark.record(CudaQueue::compute);
+  mark.hold(queue, CudaQueue::gather);
+  ASSERT_EQ(fill(a, 1, second()), cudaOk);
+  EXPECT_NE(said([&] { EXPECT_EQ(cuda.streamEndCapture(first(), &graph), unjoined); }).find("a fill of 4096 bytes"), std::string::npos);
+  EXPECT_THROW(mark.hold(queue, CudaQueue::gather), std::exception) << "an event of a capture that is over";
+}
+} // namespace
