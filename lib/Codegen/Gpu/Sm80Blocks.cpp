@@ -15,41 +15,46 @@ using namespace mlir::fsdp::tile;
 // Blocks
 //===----------------------------------------------------------------------===//
 
-BlockSequence::BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask, const Head &head,
-                             Value first, Value last)
-    : count(b.i32(0)), b(b) {
-  for (const TileRange &range : ranges) {
-    auto all = emitBounds(b, range, mask.function, mask.unit, head, b.to64(first), b.to64(last));
-    for (Value &bound : all)
-      bound = b.to32(bound);
-    bounds.push_back({all[0], all[1], all[2], all[3]});
-    count = b.add(count, b.max(b.sub(all[3], all[0]), b.i32(0)));
-  }
-}
-
-Value BlockSequence::at(Value turn) const {
+Value attention::emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn) {
   Value block, left = turn;
-  for (const Bounds &range : bounds) {
-    Value here = b.add(range.begin, left), isBefore = b.isLower(left, 0);
+  for (const BlockRun &run : runs) {
+    Value here = b.add(run.begin, left), isBefore = b.isLower(left, 0);
     block = block ? b.select(isBefore, block, here) : here;
-    left = b.sub(left, b.max(b.sub(range.end, range.begin), b.i32(0)));
+    left = b.sub(left, run.length(b));
   }
   return block ? block : b.i32(0);
 }
 
-Value BlockSequence::contains(Value block) const {
+std::array<Value, 4> attention::emitBlockBounds(GpuBuilder &b, const TileRange &range, const FragmentFunction &mask, const Head &head,
+                                                Value first, Value last) {
+  SmallVector<Value> wide = emitBounds(b, range, mask.function, mask.unit, head, b.to64(first), b.to64(last));
+  std::array<Value, 4> bounds;
+  llvm::transform(wide, bounds.begin(), [&](Value bound) { return b.to32(bound); });
+  return bounds;
+}
+
+BlockSequence::BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask, const Head &head,
+                             Value first, Value last)
+    : count(b.i32(0)), b(b) {
+  for (const TileRange &range : ranges) {
+    auto [begin, fullBegin, fullEnd, end] = emitBlockBounds(b, range, mask, head, first, last);
+    all.push_back({begin, end});
+    full.push_back({fullBegin, fullEnd});
+    count = b.add(count, all.back().length(b));
+  }
+}
+
+Value BlockSequence::at(Value turn) const { return emitBlockAt(b, all, turn); }
+
+static Value isInOne(GpuBuilder &b, ArrayRef<BlockRun> runs, Value block) {
   Value found = b.boolean(false);
-  for (const Bounds &range : bounds)
-    found = b.either(found, b.both(b.isLess(block, range.end), b.isLess(range.begin, b.add(block, 1))));
+  for (const BlockRun &run : runs)
+    found = b.either(found, b.both(b.isLess(block, run.end), b.isLess(run.begin, b.add(block, 1))));
   return found;
 }
 
-Value BlockSequence::isFree(Value block) const {
-  Value free = b.boolean(false);
-  for (const Bounds &range : bounds)
-    free = b.either(free, b.both(b.isLess(block, range.fullEnd), b.isLess(range.fullBegin, b.add(block, 1))));
-  return free;
-}
+Value BlockSequence::contains(Value block) const { return isInOne(b, all, block); }
+Value BlockSequence::isFree(Value block) const { return isInOne(b, full, block); }
 
 SharedTile attention::stageOf(GpuBuilder &b, const SharedTile &tile, int64_t rows, Value turn) {
   return {b.shiftBytes(tile.base, b.mul(b.rem(turn, 2), rows * tile.pitch)), tile.pitch};

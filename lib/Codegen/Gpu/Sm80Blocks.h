@@ -11,6 +11,17 @@
 
 namespace mlir::fsdp::attention {
 
+/// Blocks [begin, end); none where it ends before it begins.
+struct BlockRun {
+  Value begin, end;
+  Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
+};
+/// The number of the block that comes `turn`-th in runs, one behind the other; 0 when there are none.
+Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
+/// begin, fullBegin, fullEnd and end of a range for [first, last), as numbers of blocks; all of 32 bits.
+std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range, const FragmentFunction &mask, const Head &head, Value first,
+                                     Value last);
+
 /// The blocks of the other side that a block meets, one after the other.
 class BlockSequence {
 public:
@@ -27,11 +38,8 @@ public:
   Value isFree(Value block) const;
 
 private:
-  struct Bounds {
-    Value begin, fullBegin, fullEnd, end;
-  };
   GpuBuilder &b;
-  SmallVector<Bounds> bounds;
+  SmallVector<BlockRun> all, full; ///< of each range
 };
 
 /// A tile with two buffers of `rows` rows: the one of a turn.

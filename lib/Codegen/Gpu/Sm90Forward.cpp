@@ -105,18 +105,15 @@ bool Sm90Problem::leavesFree() const {
 
 KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask, const QueryTile &tile)
     : count(b.i32(0)), b(b), last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
-  SmallVector<std::pair<Value, Value>> free;
+  SmallVector<BlockRun> free;
   for (const TileRange &range : problem.ranges) {
-    auto all = emitBounds(b, range, mask.function, mask.unit, tile.head, b.to64(tile.firstRow), b.to64(tile.endRow));
-    for (Value &bound : all)
-      bound = b.to32(bound);
-    runs.push_back({all[0], all[1]});
-    runs.push_back({all[2], all[3]});
-    free.push_back({all[1], all[2]});
+    auto [begin, fullBegin, fullEnd, end] = emitBlockBounds(b, range, mask, tile.head, tile.firstRow, tile.endRow);
+    runs.append({{begin, fullBegin}, {fullEnd, end}});
+    free.push_back({fullBegin, fullEnd});
   }
-  auto addUp = [&](ArrayRef<std::pair<Value, Value>> some) {
-    for (auto [begin, end] : some)
-      count = b.add(count, b.max(b.sub(end, begin), b.i32(0)));
+  auto addUp = [&](ArrayRef<BlockRun> some) {
+    for (const BlockRun &run : some)
+      count = b.add(count, run.length(b));
   };
   addUp(runs);
   maskedCount = count;
@@ -126,15 +123,7 @@ KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const Fragm
   count = b.max(count, b.i32(1));
 }
 
-Value KeySequence::at(Value turn) const {
-  Value block, left = turn;
-  for (auto [begin, end] : runs) {
-    Value here = b.add(begin, left), isBefore = b.isLower(left, 0);
-    block = block ? b.select(isBefore, block, here) : here;
-    left = b.sub(left, b.max(b.sub(end, begin), b.i32(0)));
-  }
-  return block ? b.select(isEmpty, b.i32(last), block) : b.i32(last);
-}
+Value KeySequence::at(Value turn) const { return b.select(isEmpty, b.i32(last), emitBlockAt(b, runs, turn)); }
 
 //===----------------------------------------------------------------------===//
 // The kernel

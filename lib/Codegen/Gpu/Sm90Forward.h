@@ -72,7 +72,7 @@ public:
 
 private:
   Sm90Builder &b;
-  SmallVector<std::pair<Value, Value>> runs;
+  SmallVector<BlockRun> runs;
   int64_t last;
   Value isEmpty;
 };
