@@ -20,6 +20,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
+/// Strips whose loads are under way together.
+static constexpr int64_t stripsTogether = 4;
+
 GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel)
     : b(b), problem(problem), plan(plan) {
   for (BlockArgument argument : kernel.getArguments())
@@ -29,6 +32,39 @@ GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &p
 bool gemm::startsFromZero(const Problem &problem) {
   const Access &init = problem.init.access;
   return init.binding < 0 && init.maps.empty() && cast<FloatAttr>(init.splat).getValue().isZero();
+}
+
+//===----------------------------------------------------------------------===//
+// Strips
+//===----------------------------------------------------------------------===//
+
+/// Null where tiles fill the result.
+Value GpuEpilogue::existsAt(Value row, Value col) {
+  Value exists;
+  if (plan.lhs.size % plan.config.blockRows)
+    exists = b.isLess(row, b.i32(plan.lhs.size));
+  if (plan.rhs.size % plan.config.blockCols) {
+    Value inRow = b.isLess(col, b.i32(plan.rhs.size));
+    exists = exists ? b.both(exists, inRow) : inRow;
+  }
+  return exists;
+}
+
+void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t threads, function_ref<void(ArrayRef<Strip>, SumsOf)> body) {
+  int64_t perRow = staged.cols / plan.storeCols, total = staged.rows * perRow;
+  int64_t together = std::clamp<int64_t>(total / threads, 1, stripsTogether);
+  b.loop(thread, b.i32(total), together * threads, [&](Value first) {
+    SmallVector<Strip> strips;
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < together; ++i) {
+      Value number = b.add(first, i * threads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
+      places.push_back(b.shiftBytes(staged.begin, b.add(b.mul(row, staged.pitch), b.mul(col, 4))));
+      Strip strip{staged.outer, b.add(staged.firstRow, row), b.add(staged.firstCol, col), Value()};
+      strip.exists = existsAt(strip.row, strip.col);
+      strips.push_back(strip);
+    }
+    body(strips, [&](unsigned i) { return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols); });
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,7 +208,7 @@ SmallVector<Value> GpuEpilogue::compute(const Strip &strip, ArrayRef<Value> sums
   return results(loadAll(strip), Row(sums)).front();
 }
 
-void GpuEpilogue::finish(ArrayRef<Strip> strips, function_ref<SmallVector<Value>(unsigned)> sums) {
+void GpuEpilogue::finish(ArrayRef<Strip> strips, SumsOf sums) {
   SmallVector<Loaded> loaded;
   for (const Strip &strip : strips)
     loaded.push_back(loadAll(strip));

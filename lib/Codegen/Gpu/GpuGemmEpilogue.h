@@ -18,6 +18,14 @@ struct Strip {
   Value exists;          ///< or null when it does
 };
 
+/// Sums of a part of the result, as f32 in shared memory, row by row.
+struct StagedSums {
+  Value begin;
+  int64_t pitch;      ///< bytes between rows
+  int64_t rows, cols;
+  Value outer, firstRow, firstCol; ///< of the result, that the part begins with
+};
+
 /// Whether there is nothing that products are added to.
 bool startsFromZero(const Problem &problem);
 
@@ -25,9 +33,12 @@ class GpuEpilogue {
 public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
 
+  using SumsOf = function_ref<SmallVector<Value>(unsigned)>;
+  /// Goes through the strips of a part, by `threads` threads of which this is number `thread`: body(some strips, sums of the i-th).
+  void forEachStrip(const StagedSums &staged, Value thread, int64_t threads, function_ref<void(ArrayRef<Strip>, SumsOf)> body);
   /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores. `sums` gives those of
   /// strip i; loads of all strips come first.
-  void finish(ArrayRef<Strip> strips, function_ref<SmallVector<Value>(unsigned)> sums);
+  void finish(ArrayRef<Strip> strips, SumsOf sums);
   /// What becomes of the sums of a strip, of the problem's only result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// Stores sums as part `split` in scratch.
@@ -42,6 +53,7 @@ private:
     Row init;
     SmallVector<Row> loads;
   };
+  Value existsAt(Value row, Value col);
   Position positionOf(const Strip &strip);
   Pointer placeOf(const Operand &operand, const Position &position);
   Row load(const Operand &operand, const Position &position);

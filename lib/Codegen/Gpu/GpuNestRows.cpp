@@ -372,12 +372,12 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
     }, [&] { return carried; });
   }
   for (auto [i, step] : llvm::enumerate(segment)) {
-    auto join = [&](Value a, Value c) { return combine(b, b.loc, step.combiner, a, c); };
+    auto join = [&, &step = step](Value a, Value c) { return combine(b, b.loc, step.combiner, a, c); };
     Value total = carried[i * width];
     for (int64_t j = 1; j < width; ++j)
       total = join(total, carried[i * width + j]);
     total = reduceThreads(entry, total, blockThreads, join);
-    b.when(b.isEqual(b.thread(), 0), [&] {
+    b.when(b.isEqual(b.thread(), 0), [&, i = i, &step = step] {
       Evaluator own(at);
       own.store(total, view(entry, offsets[i], entry.blocks, step.getType().getElementType()), item);
     });

@@ -19,7 +19,6 @@
 
 #include "GpuGemmEpilogue.h"
 #include "GpuGemmLoads.h"
-#include "GpuRows.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
@@ -27,8 +26,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 using namespace mlir::fsdp::tile;
 
-/// Strips whose loads are under way together.
-static constexpr int64_t stripsTogether = 4;
 /// Threads of a block that adds parts.
 static constexpr int64_t finishThreads = 256;
 
@@ -251,25 +248,8 @@ void Sm80Gemm::stageSums(const Fragment &sums) {
 
 void Sm80Gemm::finishStrips() {
   GpuEpilogue epilogue(b, problem, plan, kernel);
-  int64_t perRow = config.blockCols / plan.storeCols, total = config.blockRows * perRow;
-  int64_t together = std::clamp<int64_t>(total / b.threads, 1, stripsTogether);
-  bool wholeRows = plan.lhs.size % config.blockRows == 0, wholeCols = plan.rhs.size % config.blockCols == 0;
-  b.loop(b.thread(), b.i32(total), together * b.threads, [&](Value first) {
-    SmallVector<Strip> strips;
-    SmallVector<Value> places;
-    for (int64_t i = 0; i < together; ++i) {
-      Value number = b.add(first, i * b.threads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
-      places.push_back(b.shiftBytes(b.sharedAt(0), b.add(b.mul(row, plan.sumsPitch()), b.mul(col, 4))));
-      Strip strip{outer, b.add(firstRow, row), b.add(firstCol, col), Value()};
-      if (!wholeRows)
-        strip.exists = b.isLess(strip.row, b.i32(plan.lhs.size));
-      if (!wholeCols) {
-        Value inRow = b.isLess(strip.col, b.i32(plan.rhs.size));
-        strip.exists = strip.exists ? b.both(strip.exists, inRow) : inRow;
-      }
-      strips.push_back(strip);
-    }
-    auto sums = [&](unsigned i) { return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols); };
+  StagedSums staged{b.sharedAt(0), plan.sumsPitch(), config.blockRows, config.blockCols, outer, firstRow, firstCol};
+  epilogue.forEachStrip(staged, b.thread(), b.threads, [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) {
     if (plan.splits == 1)
       return epilogue.finish(strips, sums);
     for (auto [i, strip] : llvm::enumerate(strips))

@@ -25,7 +25,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuGemmEpilogue.h"
-#include "GpuRows.h"
 #include "fsdp/Codegen/Gpu/Sm90Builder.h"
 #include "fsdp/Codegen/Tile/Fragment.h"
 
@@ -37,7 +36,6 @@ using namespace mlir::fsdp::tile;
 static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2, threads = (consumers + 1) * groupThreads;
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
-static constexpr int64_t stripsTogether = 4;
 
 //===----------------------------------------------------------------------===//
 // The kernel
@@ -65,7 +63,6 @@ private:
   Value ownChunk();
   std::pair<Value, Value> placeOfLane();
   void finishInStrips(ArrayRef<Value> sums);
-  void finishChunk(int64_t firstOfChunk, Value chunk);
   void finishInBoxes(ArrayRef<Value> sums);
   SmallVector<Value> computeWords(ArrayRef<Value> sums, int64_t from);
 
@@ -173,32 +170,6 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
   return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
 }
 
-void Sm90Gemm::finishChunk(int64_t firstOfChunk, Value chunk) {
-  GpuEpilogue epilogue(b, problem, plan, kernel);
-  int64_t perRow = groupCols / plan.storeCols, total = panel * perRow, together = std::clamp<int64_t>(total / groupThreads, 1, stripsTogether);
-  bool wholeRows = plan.lhs.size % config.blockRows == 0, wholeCols = plan.rhs.size % config.blockCols == 0;
-  Value rowOfGroup = b.add(firstRow, b.mul(group, panel));
-  b.loop(ownThread, b.i32(total), together * groupThreads, [&](Value first) {
-    SmallVector<Strip> strips;
-    SmallVector<Value> places;
-    for (int64_t i = 0; i < together; ++i) {
-      Value number = b.add(first, i * groupThreads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
-      places.push_back(b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))));
-      Strip strip{outer, b.add(rowOfGroup, row), b.add(b.add(firstCol, firstOfChunk), col), Value()};
-      if (!wholeRows)
-        strip.exists = b.isLess(strip.row, b.i32(plan.lhs.size));
-      if (!wholeCols) {
-        Value inRow = b.isLess(strip.col, b.i32(plan.rhs.size));
-        strip.exists = strip.exists ? b.both(strip.exists, inRow) : inRow;
-      }
-      strips.push_back(strip);
-    }
-    epilogue.finish(strips, [&](unsigned i) {
-      return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols);
-    });
-  });
-}
-
 /// What the warpgroup has of shared memory for its sums.
 Value Sm90Gemm::ownChunk() { return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes)); }
 
@@ -209,8 +180,10 @@ std::pair<Value, Value> Sm90Gemm::placeOfLane() {
 
 /// By way of strips of the result.
 void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
+  GpuEpilogue epilogue(b, problem, plan, kernel);
   Layout layout = Layout::mmaSums(16, config.blockCols);
   auto [row, col] = placeOfLane();
+  Value rowOfGroup = b.add(firstRow, b.mul(group, panel));
   Value chunk = ownChunk(), own = b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))), barrier = b.add(group, 1);
   for (int64_t from = 0; from < config.blockCols; from += groupCols) {
     b.syncNamed(barrier, groupThreads);
@@ -219,7 +192,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
       b.storePair(sums[i], sums[i + 1], {b.shiftBytes(own, r * groupPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
     }
     b.syncNamed(barrier, groupThreads);
-    finishChunk(from, chunk);
+    epilogue.forEachStrip({chunk, groupPitch, panel, groupCols, outer, rowOfGroup, b.add(firstCol, from)}, ownThread, groupThreads,
+                          [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finish(strips, sums); });
   }
 }
 
