@@ -24,14 +24,24 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
+/// No kernel's name, nor the begin of one: names of launches are those of kernels with something behind.
+static std::string nameShared(func::FuncOp kernel) {
+  std::string name = "shared";
+  auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
+  while (llvm::any_of(functions, [&](func::FuncOp function) { return function.getName().starts_with(name); }))
+    name += '$';
+  return name;
+}
+
 /// The shared memory of the launch; its size is known to the launcher alone.
-static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries) {
-  if (auto found = entries.lookupSymbol<LLVM::GlobalOp>(sharedSymbol))
-    return found;
+static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp kernel) {
+  for (auto global : entries.getOps<LLVM::GlobalOp>())
+    if (global.getAddrSpace() == sharedSpace && global.getLinkage() == LLVM::Linkage::External)
+      return global;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entries.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  return LLVM::GlobalOp::create(b, entries.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, sharedSymbol,
+  return LLVM::GlobalOp::create(b, entries.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, nameShared(kernel),
                                 Attribute(), /*alignment=*/1024, sharedSpace);
 }
 
@@ -63,7 +73,7 @@ static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, 
 
 void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch,
                        int64_t maps, int64_t cluster) {
-  LLVM::GlobalOp shared = getShared(*this, entries);
+  LLVM::GlobalOp shared = getShared(*this, entries, kernel);
   auto pointer = LLVM::LLVMPointerType::get(getContext(), globalSpace);
   SmallVector<Type> types(kernel.getNumArguments() + scratch, pointer);
   types.append(maps, LLVM::LLVMPointerType::get(getContext()));

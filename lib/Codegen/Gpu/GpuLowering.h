@@ -15,9 +15,6 @@ class RewritePatternSet;
 
 namespace mlir::fsdp {
 
-/// The shared memory that a launch gives, in the modules of entries.
-inline constexpr StringLiteral sharedSymbol = "shared";
-
 /// Loads the dialects of entries, and what writes them as LLVM IR.
 void loadGpuDialects(MLIRContext &context);
 /// Writes `kernel` as entries into `entries`; fails with a diagnostic.
