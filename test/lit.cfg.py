@@ -32,10 +32,12 @@ if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=s
     config.available_features.add("network-namespaces")
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("numpy")
-# NVIDIA's assembler, of which tables of registers are: ptxas-13.0.88.
+# NVIDIA's assembler: ptxas-13.0.88, of which tables of registers are; ptxas-sm_100a when it knows that chip.
 for ptxas in filter(None, [shutil.which("ptxas"), shutil.which("ptxas", path="/usr/local/cuda/bin")]):
     version = subprocess.run([ptxas, "--version"], capture_output=True, text=True).stdout
     config.available_features.update("ptxas-" + v[1:] for v in version.split() if v.startswith("V"))
+    if "sm_100a" in subprocess.run([ptxas, "--help"], capture_output=True, text=True).stdout:
+        config.available_features.add("ptxas-sm_100a")
 # Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
 if lit_config.params.get("long") or lit_config.params.get("all"):
     config.available_features.add("long")
