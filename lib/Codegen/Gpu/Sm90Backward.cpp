@@ -14,7 +14,12 @@
 //   tileQueries                  S and dP, and of the other queries of the block
 //   .. / 2                       P and dS in 16 bits; or, if it is more,
 //   blockQueries / 2 + 32        those of all, and dQ
-//   32                           addresses, counters, what functions of scores keep
+//   tileQueries / 8              lse and δ on their way
+//   24                           addresses, counters, what functions of scores keep
+//   8                            where something may be masked: bounds of blocks that are free, rows and keys that exist
+//   4                            where query heads share keys: the head, blocks of those before
+//
+// With a term less than there is ptxas spills: test/Codegen/Gpu/attention-spills.test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,11 +50,13 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
   barriers = delta + stages * normsBytes;
 }
 
-Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape) {
+Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask) {
   int64_t scores = config.tileQueries + (config.blockQueries - config.tileQueries) / 2;
   if (config.addsToQ)
     scores = std::max(scores, config.blockQueries / 2 + QuerySums(config, shape).registers());
-  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + 32, Places(config, shape).bytes()};
+  bool masks = hasMask || shape.rows % config.blockQueries != 0;
+  int64_t others = config.tileQueries / 8 + 24 + (masks ? 8 : 0) + (shape.group > 1 ? 4 : 0);
+  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + others, Places(config, shape).bytes()};
 }
 
 /// Whether contributions to captured tensors are summed beside dQ.
@@ -76,7 +83,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   }
   configs.push_back({2, 64, 64, /*addsToQ=*/false});
   for (const Sm90Keys &config : configs) {
-    Sm80Needs needs = sm90KeyNeeds(config, shape);
+    Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
     if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
       return config;
   }

@@ -24,7 +24,7 @@ namespace mlir::fsdp::attention {
 /// How dK and dV of `op` are cut for wgmma, and whether dQ is; nothing when they are not for it.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
 /// What a block of threads needs: registers of a thread that consumes, an estimate, and bytes of shared memory.
-Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape);
+Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
 /// Places in scratch for `plan`, which has keysOfGroups.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|few|blocks|table|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|few|blocks|table|shared|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long in sizes that an emulator runs in seconds.
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
@@ -330,6 +330,15 @@ def table(dtype):
             yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
 
 
+def shared(dtype):
+    """What attention-spills.test compiles: four query heads to one of keys, masks of one and of several ranges, lengths that fill no block."""
+    for dim in (64, 128):
+        for mask in ("none", "causal", "window", "strict", "documents"):
+            yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "none", mask)
+        yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "softcap", "window")
+        yield Case(dtype, 1, 8, 2, 2000, 2000, dim, dim, "none", "causal")
+
+
 def full(dtype, softcap=False, emulated=False):
     """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together.
     Those with a softcap, which is allowed three times the error of low precision, apart."""
@@ -373,7 +382,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "few": few, "blocks": blocks, "table": table, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "few": few, "blocks": blocks, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "huge": huge}
     for dtype in dtypes:
