@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|few|blocks|table|shared|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|table|shared|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long in sizes that an emulator runs in seconds.
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
@@ -301,6 +301,16 @@ def faulty(dtype):
     yield Case(dtype, 1, 1, 1, 128, 640, 128, 128, "none", "causal")
 
 
+def rounds(dtype):
+    """The same for gradients: buffers of queries come round, blocks of keys add to the same queries."""
+    yield Case(dtype, 1, 1, 1, 320, 384, 128, 128, "none", "causal")
+
+
+def apart(dtype):
+    """Gradients of which those of queries are summed by a launch of their own, for what is added to rows."""
+    yield Case(dtype, 1, 1, 1, 320, 128, 64, 64, "rows", "none")
+
+
 def few(dtype):
     """Each place of gradients of captured tensors, masks, shared heads, dropout, rows without keys; two of them in f32."""
     sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 70, 90, 16, 16), (1, 4, 1, 37, 70, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
@@ -382,7 +392,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "few": few, "blocks": blocks, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "huge": huge}
     for dtype in dtypes:
