@@ -14,6 +14,8 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxSharedBytes = 227 << 10, maxThreads = 1024, maxCluster = 16;
+/// CUDA programming guide, "Technical Specifications per Compute Capability".
+static constexpr uint32_t maxGrid[3] = {0x7fffffff, 65535, 65535}, maxBlock[3] = {1024, 1024, 64};
 
 static Dim dimOf(const uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
@@ -27,6 +29,12 @@ Grid::Grid(const Program &program, Memory &memory, const Variables &variables, c
   passArguments();
 }
 
+static void checkSizes(const char *name, const char *what, const uint32_t (&sizes)[3], const uint32_t (&most)[3]) {
+  for (int i = 0; i < 3; ++i)
+    if (sizes[i] > most[i])
+      badInput("launch of %s: a %s of %s, expected %s at most", name, what, text(sizes).c_str(), text(most).c_str());
+}
+
 /// PTX ISA, "Performance-Tuning Directives: .reqntid, .maxntid" and "Cluster Dimension Directives".
 void Grid::checkShape() const {
   const char *name = launch.entry.c_str();
@@ -38,6 +46,8 @@ void Grid::checkShape() const {
   if (block.count() > maxThreads)
     badInput("launch of %s: a block of %s has more than %llu threads", name, text(launch.block).c_str(),
              static_cast<unsigned long long>(maxThreads));
+  checkSizes(name, "grid", launch.grid, maxGrid);
+  checkSizes(name, "block", launch.block, maxBlock);
   if (entry.requiredThreads[0] && !std::equal(launch.block, launch.block + 3, entry.requiredThreads))
     badInput("launch of %s: a block of %s, but the function requires %s (.reqntid)", name, text(launch.block).c_str(),
              text(entry.requiredThreads).c_str());
@@ -88,7 +98,12 @@ void Grid::countOpcodes() {
 void Grid::run() {
   memory.firstGroup = memory.nextGroup;
   uint64_t clusters = grid.count() / cluster.count();
-  for (uint64_t linear = 0; linear < clusters; ++linear)
-    Cluster(*this, linear).run();
+  try {
+    for (uint64_t linear = 0; linear < clusters; ++linear)
+      Cluster(*this, linear).run();
+  } catch (Error &error) { // of the program's run: its text is right, and so is what it was given
+    error.status = FSDPRT_FAILED;
+    throw;
+  }
   countOpcodes();
 }

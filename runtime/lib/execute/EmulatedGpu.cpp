@@ -14,7 +14,7 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 struct EmulatedGpu::State {
-  explicit State(const Artifact &artifact) : emulator(artifact.getFile(), std::string(artifact.ptx())) {}
+  explicit State(const Artifact &artifact) : emulator("PTX of " + artifact.getFile(), std::string(artifact.ptx())) {}
   Emulator emulator;
   Storage *memory = nullptr;
 };

@@ -9,12 +9,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arguments.h"
+#include "InputFile.h"
 #include "emulate/Formats.h"
+#include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -52,19 +53,37 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
+/// Whether `value`, which is -`value` when `isNegative`, is of a type of so many bits; bits without a sign are of either.
+static bool fits(uint64_t value, bool isNegative, Type type) {
+  unsigned bits = 8 * sizeOf(type);
+  uint64_t half = uint64_t(1) << (bits - 1), largest = half - 1 + half;
+  bool isBits = !isSigned(type) && nameOf(type)[0] == 'b';
+  if (isNegative)
+    return value == 0 || ((isSigned(type) || isBits) && value <= half);
+  return value <= (isSigned(type) ? half - 1 : largest);
+}
+
+/// Whether a finite number is finite in the type as well.
+static bool fits(double value, Type type) {
+  const Format &format = type == Type::F16 ? formatF16 : type == Type::BF16 ? formatBF16 : formatF32;
+  return !std::isfinite(value) || type == Type::F64 || std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
+}
+
 /// A number as --arg has it.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
+  errno = 0;
   if (isFloat(type)) {
     double value = std::strtod(text.c_str(), &end);
-    if (end != text.c_str() && !*end)
+    bool isTooLarge = errno == ERANGE && std::isinf(value);
+    if (end != text.c_str() && !*end && !isTooLarge && fits(value, type))
       return bitsOf(value, type);
   } else {
-    errno = 0;
     bool isNegative = !text.empty() && text[0] == '-';
-    uint64_t value = isNegative ? uint64_t(std::strtoll(text.c_str(), &end, 0)) : std::strtoull(text.c_str(), &end, 0);
-    if (end != text.c_str() && !*end && !errno)
-      return value;
+    const char *digits = text.c_str() + isNegative;
+    uint64_t value = std::isdigit(static_cast<unsigned char>(*digits)) ? std::strtoull(digits, &end, 0) : 0;
+    if (end && !*end && !errno && fits(value, isNegative, type))
+      return isNegative ? -value : value;
   }
   badInput("--arg=%s: expected a number of type %s, found %s", printable(whole).c_str(), nameOf(type), quoted(text).c_str());
 }
@@ -72,13 +91,10 @@ static uint64_t parseNumber(const std::string &text, Type type, const std::strin
 //===- Memory -------------------------------------------------------------===//
 
 static void fillFromFile(Storage &storage, const std::string &path, const std::string &whole) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.good() && !file.eof())
-    badInput("--arg=%s: cannot read %s", printable(whole).c_str(), quoted(path).c_str());
+  std::string where = "--arg=" + printable(whole) + ": ", bytes = readFile(path, storage.size, where);
   if (bytes.size() != storage.size)
-    badInput("--arg=%s: expected %llu bytes in %s, found %zu", printable(whole).c_str(),
-             static_cast<unsigned long long>(storage.size), quoted(path).c_str(), bytes.size());
+    badInput("%sexpected %llu bytes in %s, found %zu", where.c_str(), static_cast<unsigned long long>(storage.size), quoted(path).c_str(),
+             bytes.size());
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 

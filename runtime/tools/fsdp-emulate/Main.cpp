@@ -8,27 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InputFile.h"
 #include "Report.h"
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr size_t maxSourceBytes = size_t(256) << 20;
-
-static std::string readSource(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    badInput("cannot open %s", quoted(path).c_str());
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad())
-    badInput("cannot read %s", quoted(path).c_str());
-  if (text.size() > maxSourceBytes)
-    badInput("%s has %s, expected %s at most", quoted(path).c_str(), bytesText(text.size()).c_str(), bytesText(maxSourceBytes).c_str());
-  return text;
-}
 
 /// The only one, if none is named.
 static std::string chooseEntry(const Module &module) {
@@ -46,7 +33,7 @@ static std::string chooseEntry(const Module &module) {
 }
 
 static void run(Options &options) {
-  Emulator emulator(options.file, readSource(options.file));
+  Emulator emulator(options.file, readFile(options.file, maxSourceBytes, ""));
   if (options.list)
     return printList(emulator);
   if (options.launch.entry.empty())
@@ -55,11 +42,17 @@ static void run(Options &options) {
   std::vector<Argument> arguments;
   for (const std::string &text : options.arguments)
     arguments.push_back(addArgument(text, arguments, emulator, options.launch));
-  Counters counters = emulator.launch(options.launch);
+  std::vector<Print> prints;
   for (const std::string &text : options.prints)
-    printArgument(text, arguments);
+    prints.push_back(parsePrint(text, arguments));
+  std::vector<Save> saves;
   for (const std::string &text : options.saves)
-    saveArgument(text, arguments);
+    saves.push_back(parseSave(text, arguments));
+  Counters counters = emulator.launch(options.launch);
+  for (const Print &print : prints)
+    printArgument(print);
+  for (const Save &save : saves)
+    saveArgument(save);
   if (options.counts)
     printCounters(counters);
 }
@@ -84,6 +77,8 @@ int main(int argc, char **argv) {
   }
   if (status == FSDPRT_OK)
     return 0;
+  if (message.find("the limit of " + std::to_string(options.launch.stepLimit) + " instructions is reached") != std::string::npos)
+    message += "; --step-limit=N raises it";
   // What has a place in the source begins with it, as compilers' messages do.
   bool hasPlace = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());

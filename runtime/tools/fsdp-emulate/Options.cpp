@@ -16,6 +16,9 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
+/// A loop that never ends takes 20 s to get there when it is empty, two minutes when it computes.
+static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
+
 static const char *const description = R"(Runs PTX on the host, lane by lane, and checks it as it runs.
 
 Examples:
@@ -37,7 +40,8 @@ Arguments of the function, in order:
 Found while running, each with its place, warp and lane: accesses out of bounds or not aligned, registers and memory that
 are read before they are written, races between threads, barriers that not all reach, deadlocks. The first one ends the
 run. What is emulated, and how exactly: docs/Emulator.md.
-Exit codes: 0 fine, 1 the output cannot be written, 2 bad usage, a file that cannot be parsed, or a fault in the program.)";
+Exit codes: 0 fine, 1 a fault in the program's run or output that cannot be written, 2 bad usage, or PTX or another file that
+cannot be read.)";
 
 static void takeSizes(const std::string &text, const char *option, uint32_t (&sizes)[3]) {
   size_t at = 0;
@@ -54,6 +58,15 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
   }
 }
 
+/// A number of at least `least`, in decimal or behind 0x.
+static void takeNumber(const std::string &text, const char *option, uint64_t least, uint64_t &number) {
+  bool isHex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  const char *first = text.data() + (isHex ? 2 : 0), *last = text.data() + text.size();
+  auto [end, error] = std::from_chars(first, last, number, isHex ? 16 : 10);
+  if (error != std::errc() || end != last || number < least)
+    throw CLI::ValidationError(option, "expected a number of at least " + std::to_string(least) + ", below 2^64, found '" + text + "'");
+}
+
 static void addOptions(CLI::App &app, Options &options) {
   app.set_version_flag("--version", "fsdp-emulate " FSDPRT_VERSION_STRING);
   app.add_option("file", options.file, "PTX text")->required()->type_name("FILE.ptx");
@@ -67,8 +80,11 @@ static void addOptions(CLI::App &app, Options &options) {
     app.add_option_function<std::string>(
            shape.name, [shape](const std::string &text) { takeSizes(text, shape.name, shape.sizes); }, shape.help)
         ->type_name("X[,Y[,Z]]");
-  app.add_option("--shared", options.launch.dynamicSharedBytes, "Bytes of shared memory beyond what the function declares")
-      ->type_name("BYTES");
+  auto addNumber = [&](const char *name, uint64_t least, uint64_t &number, const char *help) {
+    return app.add_option_function<std::string>(
+        name, [name, least, &number](const std::string &text) { takeNumber(text, name, least, number); }, help);
+  };
+  addNumber("--shared", 0, options.launch.dynamicSharedBytes, "Bytes of shared memory beyond what the function declares")->type_name("BYTES");
   app.add_option("--arg", options.arguments, "An argument, see above")->type_name("ARG")->take_all()->allow_extra_args(false);
   app.add_option("--print", options.prints, "Print the memory of argument INDEX (from 0), or COUNT elements of it")
       ->type_name("INDEX[:COUNT]")
@@ -76,7 +92,10 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_option("--save", options.saves, "Write the bytes of argument INDEX into a file")->type_name("INDEX:FILE")->allow_extra_args(false);
   app.add_flag("--counts", options.counts, "Print what was counted");
   app.add_flag("--list", options.list, "Print the functions instead of running one");
-  app.add_option("--step-limit", options.launch.stepLimit, "Instructions of warps after which the run ends with an error")->type_name("N");
+  options.launch.stepLimit = defaultStepLimit;
+  addNumber("--step-limit", 1, options.launch.stepLimit,
+            "Instructions of warps after which the run ends with an error (default 4294967296, a minute or so)")
+      ->type_name("N");
   app.add_flag_callback("--no-races", [&] { options.launch.checks.races = false; }, "Look for no races");
   app.add_flag_callback("--no-initialised", [&] { options.launch.checks.initialised = false; },
                         "Let registers and memory be read before they are written");

@@ -63,38 +63,47 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// The memory that "INDEX" or "INDEX:REST" names.
-static const Argument &memoryOf(const char *option, const std::string &text, const std::vector<Argument> &arguments, std::string &rest) {
+/// The memory that "INDEX" or "INDEX:REST" names. `expected` is said where there is no number.
+static const Argument &memoryOf(const char *option, const char *expected, const std::string &text, const std::vector<Argument> &arguments,
+                                std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + colon, index);
   if (error != std::errc() || end != text.data() + colon)
-    badInput("%s=%s: expected the index of an argument", option, printable(text).c_str());
+    badInput("%s=%s: expected %s, where INDEX counts arguments from 0", option, printable(text).c_str(), expected);
   if (index >= arguments.size() || !arguments[index].storage)
     badInput("%s=%s: argument %zu is no memory", option, printable(text).c_str(), index);
   rest = colon < text.size() ? text.substr(colon + 1) : "";
   return arguments[index];
 }
 
-void fsdprt::emulate::printArgument(const std::string &text, const std::vector<Argument> &arguments) {
+Print fsdprt::emulate::parsePrint(const std::string &text, const std::vector<Argument> &arguments) {
   std::string rest;
-  const Argument &argument = memoryOf("--print", text, arguments, rest);
+  const Argument &argument = memoryOf("--print", "INDEX or INDEX:COUNT", text, arguments, rest);
   uint64_t all = argument.storage->size / sizeOf(argument.type), count = all;
-  if (!rest.empty()) {
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-    if (error != std::errc() || end != rest.data() + rest.size())
-      badInput("--print=%s: expected a number of elements", printable(text).c_str());
-  }
-  std::printf("%s:", argument.storage->name.c_str());
-  for (uint64_t k = 0; k < std::min(count, all); ++k)
-    std::printf(" %s", elementText(argument, k).c_str());
+  auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+  if (text.find(':') != std::string::npos && (error != std::errc() || end != rest.data() + rest.size()))
+    badInput("--print=%s: expected a number of elements", printable(text).c_str());
+  return {argument, std::min(count, all)};
+}
+
+void fsdprt::emulate::printArgument(const Print &print) {
+  std::printf("%s:", print.argument.storage->name.c_str());
+  for (uint64_t k = 0; k < print.count; ++k)
+    std::printf(" %s", elementText(print.argument, k).c_str());
   std::printf("\n");
 }
 
-void fsdprt::emulate::saveArgument(const std::string &text, const std::vector<Argument> &arguments) {
-  std::string path;
-  const Argument &argument = memoryOf("--save", text, arguments, path);
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(argument.storage->bytes), argument.storage->size);
-  if (path.empty() || !file.flush())
-    failed("--save=%s: cannot write the file", printable(text).c_str());
+Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argument> &arguments) {
+  Save save;
+  save.argument = memoryOf("--save", "INDEX:FILE", text, arguments, save.path);
+  if (save.path.empty())
+    badInput("--save=%s: expected INDEX:FILE", printable(text).c_str());
+  return save;
+}
+
+void fsdprt::emulate::saveArgument(const Save &save) {
+  std::ofstream file(save.path, std::ios::binary);
+  file.write(reinterpret_cast<const char *>(save.argument.storage->bytes), static_cast<std::streamsize>(save.argument.storage->size));
+  if (!file.flush())
+    failed("cannot write %s", quoted(save.path).c_str());
 }

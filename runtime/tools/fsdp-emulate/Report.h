@@ -14,10 +14,24 @@ namespace fsdprt::emulate {
 
 void printList(Emulator &emulator);
 void printCounters(const Counters &counters);
-/// --print=INDEX[:COUNT]
-void printArgument(const std::string &text, const std::vector<Argument> &arguments);
-/// --save=INDEX:FILE
-void saveArgument(const std::string &text, const std::vector<Argument> &arguments);
+
+/// The first elements of an argument's memory.
+struct Print {
+  Argument argument;
+  uint64_t count;
+};
+/// "INDEX" or "INDEX:COUNT"
+Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
+void printArgument(const Print &print);
+
+/// The bytes of an argument's memory.
+struct Save {
+  Argument argument;
+  std::string path;
+};
+/// "INDEX:FILE"
+Save parseSave(const std::string &text, const std::vector<Argument> &arguments);
+void saveArgument(const Save &save);
 
 } // namespace fsdprt::emulate
 

@@ -12,6 +12,7 @@
 #include "emulate/TensorMap.h"
 #include <charconv>
 #include <iterator>
+#include <set>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -51,7 +52,7 @@ template <typename T> static void copyNumbers(const std::string &list, unsigned 
 namespace {
 struct Settings {
   TensorMap map;
-  bool hasStrides = false, hasBox = false;
+  std::set<std::string> given;
   std::string fill;
   const Argument *of = nullptr;
 };
@@ -75,12 +76,10 @@ static bool takeSetting(const std::string &part, Settings &settings, const std::
   TensorMap &map = settings.map;
   if (name == "box") {
     copyNumbers(value, map.rank, map.box, "the box", text);
-    settings.hasBox = true;
   } else if (name == "steps") {
     copyNumbers(value, map.rank, map.steps, "steps", text);
   } else if (name == "strides") {
     copyNumbers(value, map.rank - 1, map.strides, "strides", text);
-    settings.hasStrides = true;
   } else if (name == "swizzle") {
     if (value != "32" && value != "64" && value != "128")
       wrong(text, format("expected a swizzle of 32, 64 or 128, found %s", quoted(value).c_str()));
@@ -98,6 +97,8 @@ static bool takeSetting(const std::string &part, Settings &settings, const std::
   } else {
     return false;
   }
+  if (!settings.given.insert(name).second)
+    wrong(text, format("expected %s once", name.c_str()));
   return true;
 }
 
@@ -120,7 +121,7 @@ static Settings settingsOf(const std::string &text, const std::vector<Argument> 
     }
     at = end + 1;
   }
-  if (!settings.hasBox)
+  if (!settings.given.count("box"))
     wrong(text, "expected box=B0,B1,...");
   return settings;
 }
@@ -132,7 +133,7 @@ Argument fsdprt::emulate::addTensorMap(const std::string &text, const std::vecto
   for (unsigned d = 0; d < map.rank; ++d) {
     if (map.sizes[d] > maxElements || (count *= map.sizes[d]) > maxElements)
       wrong(text, "expected 2^30 elements at most");
-    if (!settings.hasStrides && d + 1 < map.rank)
+    if (!settings.given.count("strides") && d + 1 < map.rank)
       map.strides[d] = count * map.elementBytes();
   }
   Argument argument;

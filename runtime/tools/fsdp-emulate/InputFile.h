@@ -1,0 +1,20 @@
+//===- InputFile.h - Files that are read whole ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_EMULATE_INPUTFILE_H
+#define FSDP_EMULATE_INPUTFILE_H
+
+#include <cstdint>
+#include <string>
+
+namespace fsdprt::emulate {
+
+/// Throws Error of bad input, whose message begins with `where`, when it cannot be read or has more than `most` bytes.
+std::string readFile(const std::string &path, uint64_t most, const std::string &where);
+
+} // namespace fsdprt::emulate
+
+#endif // FSDP_EMULATE_INPUTFILE_H
