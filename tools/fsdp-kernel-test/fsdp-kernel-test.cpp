@@ -25,13 +25,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comparison.h"
+#include "Options.h"
 #include "SaveBundle.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -39,67 +39,8 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
-namespace cl = llvm::cl;
 
-static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels against the oracle
-
-  Compiles every function marked fsdp.kernel of a file, runs it on seeded inputs in one piece, in three
-  and in reverse order (the same bits), and compares with the oracle in f64.
-
-    fsdp-compile model.mlir --compile-to=plan -o planned.mlir
-    fsdp-kernel-test planned.mlir                               all kernels of a model
-    fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          a second CPU has to give the same bits
-    fsdp-kernel-test planned.mlir --error-factor=2              errors against those of the oracle in low precision
-    fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
-    fsdp-kernel-test attention.mlir --device=emulate --target=sm_80
-                                                                PTX in the emulator, with all of its checks
-    fsdp-kernel-test attention.mlir --target=sm_80 --save-bundle=DIR
-                                                                for a machine that has a GPU
-    fsdp-kernel-test attention.mlir --emit=sass-stats           what ptxas says of it
-
-  Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
-  [0, n), fsdp.values = dense<..> for values, or for those that must come out, fsdp.from = ["kernel", i]
-  for what the oracle found for result i of a kernel before.
-
-  Exit codes: 0 all agree, 1 some do not or did not compile, 2 bad usage or input.
-)";
-
-namespace {
-/// The linker inside this process resets options of llvm::cl, so they are copied.
-struct Options {
-  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit;
-  std::optional<double> tolerance, errorFactor;
-  double floor;
-  bool times, bench, widen;
-} options;
-} // namespace
-
-static void parseOptions(int argc, char **argv) {
-  static cl::OptionCategory category("Options");
-  static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category));
-  static cl::opt<std::string> device("device", cl::init("cpu"), cl::desc("Where kernels run: cpu (default), or emulate: PTX for --target, with all checks of the emulator"), cl::cat(category));
-  static cl::opt<std::string> target("target", cl::init("sm_80"), cl::desc("Chip to compile for, with --device=emulate and --save-bundle (default sm_80)"), cl::cat(category));
-  static cl::opt<std::string> emit("emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"), cl::cat(category));
-  static cl::opt<std::string> targetCpu("target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category));
-  static cl::opt<std::string> alsoCpu("also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category));
-  static cl::opt<std::string> only("only", cl::desc("Only the kernel of this name"), cl::cat(category));
-  static cl::opt<double> tolerance("tolerance", cl::desc("Instead of the bound of the element type"), cl::cat(category));
-  static cl::opt<double> errorFactor("error-factor", cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"), cl::cat(category));
-  static cl::opt<double> floor("floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"), cl::cat(category));
-  static cl::opt<bool> times("times", cl::desc("Print compile time and microseconds per run"), cl::cat(category));
-  static cl::opt<bool> widen("widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"), cl::cat(category));
-  static cl::opt<bool> bench("bench", cl::desc("Only time the kernels: no oracle, no comparison"), cl::cat(category));
-  static cl::opt<std::string> saveImage("save-image", cl::desc("Write the linked image to this file"), cl::cat(category));
-  static cl::opt<std::string> saveBundle("save-bundle", cl::desc("Run nothing: write kernels for --target, and how they are launched, to this folder"), cl::cat(category));
-  cl::HideUnrelatedOptions(category);
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
-    std::exit(2);
-  options = {inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit, {}, {}, floor, times || bench, bench, widen};
-  if (tolerance.getNumOccurrences())
-    options.tolerance = tolerance;
-  if (errorFactor.getNumOccurrences())
-    options.errorFactor = errorFactor;
-}
+static Options options;
 
 /// Phases, scratch and, when asked for, the least time of several runs.
 static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
@@ -145,10 +86,28 @@ static bool isNarrow(func::FuncOp kernel) {
   });
 }
 
-/// The kernels of the module, or --only that one and what its arguments come from; erases all others.
+/// Whether there is a kernel to test, of the name that is asked for; else says so.
+static bool hasKernels(ModuleOp module) {
+  SmallVector<StringRef> names;
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(kernelAttr))
+      names.push_back(kernel.getName());
+  if (!names.empty() && (options.only.empty() || llvm::is_contained(names, options.only)))
+    return true;
+  constexpr size_t most = 8;
+  llvm::errs() << "fsdp-kernel-test: " << options.inputFile << ": expected a ";
+  if (names.empty())
+    llvm::errs() << "function marked fsdp.kernel, found none\n";
+  else
+    llvm::errs() << "kernel named '" << options.only << "', found " << llvm::join(ArrayRef(names).take_front(most), ", ")
+                 << (names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "") << "\n";
+  return false;
+}
+
+/// The kernels of the module, or --only that one and, where it is compared, what its arguments come from; erases all others.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
-  if (auto only = module.lookupSymbol<func::FuncOp>(options.only); only && !options.bench)
+  if (auto only = module.lookupSymbol<func::FuncOp>(options.only); only && !options.bench && !options.onlyCompiles())
     for (unsigned i = 0; i < only.getNumArguments(); ++i)
       if (auto source = sourceOf(only, i))
         names.insert(source->first);
@@ -213,6 +172,10 @@ static int bundleKernels(ModuleOp module) {
   FailureOr<GpuImage> image = compileGpuImage(module, *target);
   if (failed(image))
     return 1;
+  if (image->kernels.empty()) {
+    llvm::errs() << "error: expected kernels that there is code for on " << options.target << ", found none\n";
+    return 1;
+  }
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
 }
 
@@ -222,14 +185,14 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   GpuImage gpuImage;
   std::unique_ptr<Subject> emulated;
   auto begin = std::chrono::steady_clock::now();
-  if (options.device == "emulate" ? !(emulated = emulateKernels(module, kernels.size(), gpuImage))
+  if (options.emulates() ? !(emulated = emulateKernels(module, kernels.size(), gpuImage))
                                   : !own.take(compileCpuImage(module, target)))
     return 1;
   double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (options.times)
     llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds)
                  << (emulated ? gpuImage.ptx.size() : own.image->elf.size()) << " bytes\n";
-  if (!options.saveImage.empty() && !emulated && !saveImage(*own.image))
+  if (!options.saveImage.empty() && !saveImage(*own.image))
     return 2;
   if (!options.bench && !reference.take(compileReferenceImage(module, target, options.widen)))
     return 1;
@@ -261,26 +224,11 @@ static int printGpuKernels(ModuleOp module) {
   return succeeded(fsdp::printGpuKernels(module, compile, options.emit, llvm::outs())) ? 0 : 1;
 }
 
-static bool isWhat(StringRef emit) { return emit.empty() || emit == "ptx" || emit == "kernel-mlir" || emit == "sass-stats"; }
-
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-kernel-test");
   setVersion("fsdp-kernel-test");
-  parseOptions(argc, argv);
-  if (options.device != "cpu" && options.device != "emulate") {
-    llvm::errs() << "fsdp-kernel-test: --device=" << options.device << ": expected cpu or emulate\n";
-    return 2;
-  }
-  if (!isWhat(options.emit)) {
-    llvm::errs() << "fsdp-kernel-test: --emit=" << options.emit << ": expected ptx, kernel-mlir or sass-stats\n";
-    return 2;
-  }
-  bool isForGpu = options.device == "emulate" || !options.saveBundle.empty() || !options.emit.empty();
-  if (isForGpu && !GpuTarget::isKnown(options.target)) {
-    llvm::errs() << "fsdp-kernel-test: --target=" << options.target << ": expected " << GpuTarget::getNames() << "\n";
-    return 2;
-  }
+  options = parseOptions(argc, argv);
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -289,11 +237,13 @@ int main(int argc, char **argv) {
   auto module = parseSourceFile<ModuleOp>(options.inputFile, sources, &context);
   if (!module)
     return 2;
+  if (!hasKernels(*module))
+    return 2;
+  SmallVector<func::FuncOp> kernels = chooseKernels(*module);
+  if (failed(verifyArguments(kernels)) || (!options.bench && !options.onlyCompiles() && failed(verifySources(kernels))))
+    return 2;
   if (!options.saveBundle.empty())
     return bundleKernels(*module);
-  SmallVector<func::FuncOp> kernels = chooseKernels(*module);
-  if (failed(verifyArguments(kernels)) || (!options.bench && failed(verifySources(kernels))))
-    return 2;
   if (!options.emit.empty())
     return printGpuKernels(*module);
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, module->getLoc());

@@ -1,0 +1,32 @@
+# Asks fsdp-kernel-test for what it cannot do; prints the exit code and what it says of that.
+cd "$1" && rm -rf b
+run() {
+  fsdp-kernel-test "$@" >out 2>err
+  code=$?
+  said=$(grep -m 1 -E '(^| )error: |^fsdp-kernel-test: ' err || cat out)
+  echo "$code ${said#fsdp-kernel-test: }"
+}
+run fine.mlir --only=nope
+run fine.mlir --only=nope --emit=ptx
+run fine.mlir --only=nope --save-bundle=b
+run none.mlir
+run none.mlir --save-bundle=b
+run empty.mlir --emit=ptx
+run scalar.mlir --save-bundle=b
+run wide.mlir --emit=ptx
+run wide.mlir --save-bundle=b
+run fine.mlir --emit=ptx --save-bundle=b
+run fine.mlir --save-bundle=
+run fine.mlir --only=
+run fine.mlir --target=sm_80
+run fine.mlir --target=sm_75 --emit=ptx
+run fine.mlir --emit=ptx --device=cpu
+run fine.mlir --emit=ptx --save-image=i
+run fine.mlir --save-bundle=b --save-image=i
+run fine.mlir --device=emulate --save-image=i
+run fine.mlir --device=emulate --also-cpu=x86-64-v3
+run fine.mlir --save-bundle=b --tolerance=1
+[ ! -e b ] || echo "a folder was made"
+run fine.mlir --device=emulate --only=k
+run fine.mlir --save-bundle=b --only=l
+echo "kernels: $(sed -n 's/.*"name": "\([kl]\)".*/\1/p' b/kernels.json)"

@@ -1,0 +1,32 @@
+//===- Options.h - The options of fsdp-kernel-test --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_KERNELTEST_OPTIONS_H
+#define FSDP_TOOLS_KERNELTEST_OPTIONS_H
+
+#include <optional>
+#include <string>
+
+namespace mlir::fsdp {
+
+/// The linker inside this process resets options of llvm::cl, so they are copied.
+struct Options {
+  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit;
+  std::optional<double> tolerance, errorFactor;
+  double floor;
+  bool times, bench, widen;
+
+  bool emulates() const { return device == "emulate"; }
+  /// Whether kernels are compiled and not run.
+  bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
+};
+
+/// Ends the process on --help, and with exit code 2 on bad usage.
+Options parseOptions(int argc, char **argv);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_KERNELTEST_OPTIONS_H
