@@ -6,6 +6,35 @@ import pathlib
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
+class BundleError(Exception):
+    """A file of a bundle is not what benchmarks/gpu/build writes."""
+
+
+def read_json(path, expected):
+    """An object with the members of `expected`, {name: type}."""
+    try:
+        found = json.loads(pathlib.Path(path).read_text())
+    except OSError as error:
+        raise BundleError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise BundleError(f"{path}: expected JSON, as benchmarks/gpu/build writes it: {error}") from None
+    for name, kind in expected.items():
+        if not isinstance(found, dict) or not isinstance(found.get(name), kind):
+            raise BundleError(f"{path}: expected an object with \"{name}\", as benchmarks/gpu/build writes it")
+    return found
+
+
+def read_description(folder):
+    """kernels.json of a case for one chip."""
+    path = pathlib.Path(folder) / "kernels.json"
+    description = read_json(path, {"chip": str, "kernels": list})
+    for kernel in description["kernels"]:
+        missing = {"name", "scratchBytes", "bindings", "launches"} - set(kernel if isinstance(kernel, dict) else ())
+        if missing:
+            raise BundleError(f"{path}: expected kernels with \"{min(missing)}\", as benchmarks/gpu/build writes them")
+    return description
+
+
 class Kernel:
     """A kernel in a context: run(addresses of its bindings)."""
 
@@ -43,7 +72,7 @@ class Bundle:
     def __init__(self, driver, folder):
         folder = pathlib.Path(folder)
         self.driver = driver
-        self.description = json.loads((folder / "kernels.json").read_text())
+        self.description = read_description(folder)
         self.chip = self.description["chip"]
         self.kernels = {each["name"]: each for each in self.description["kernels"]}
         self.module, self.source = self.load(folder)

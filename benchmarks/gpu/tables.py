@@ -29,6 +29,9 @@ def markdown(report):
     wrong = [each for each in report["checks"] if not each["ok"]]
     lines += [f"{len(report['checks'])} kernels compared with float64: {len(report['checks']) - len(wrong)} within the rule, {len(wrong)} not.", ""]
     for each in wrong:
+        if not each["worst"]:
+            lines.append(f"- **{each['chip']} {each['direction']} {each['name']}** gives no result: {'; '.join(each['problems'])}")
+            continue
         lines.append(f"- **{each['chip']} {each['direction']} {each['name']}**: {each['worst']['result']} is off by {each['worst']['error']:.3g}, "
                      f"allowed {each['worst']['allowed']:.3g} {'; '.join(each['problems'])}")
     if report["rows"]:

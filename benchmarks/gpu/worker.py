@@ -1,0 +1,77 @@
+"""Checks in a process of their own. A kernel that faults ends its process's context for good: what comes after it is checked by the next process, and one
+that does not come back is ended."""
+import multiprocessing
+
+SECONDS = 900  # for a check, the largest of which compare whole heads of thousands of keys on the host
+
+
+def failed(job, text):
+    """What check() gives, of a kernel that gave no result."""
+    return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
+
+
+class Checker:
+    """Opens a bundle once for the jobs that share it."""
+
+    def __init__(self, file):
+        from driver import Driver
+        self.driver, self.folder, self.bundle = Driver(file), None, None
+
+    def check(self, job):
+        from bundle import Bundle
+        from check import check
+        if job["folder"] != self.folder:
+            self.folder, self.bundle = None, None
+            self.bundle = Bundle(self.driver, job["folder"])
+            self.folder = job["folder"]
+        return {**check(self.driver, self.bundle, job["case"], job["direction"], job["everything"]), "source": self.bundle.source}
+
+    def is_usable(self):
+        """Whether kernels may still run after one has failed."""
+        from driver import CudaError
+        try:
+            self.driver.synchronise()
+            return True
+        except CudaError:
+            return False
+
+
+def work(connection, file, jobs):
+    """Sends a result for each job, as long as the context lives."""
+    from driver import CudaError
+    checker = Checker(file)
+    for job in jobs:
+        try:
+            result = checker.check(job)
+        except (CudaError, OSError) as error:
+            result = failed(job, str(error))
+        connection.send(result)
+        if not result["ok"] and not checker.is_usable():
+            return
+
+
+def check_all(file, jobs, seconds=SECONDS):
+    """Yields the result of each job, in order."""
+    context = multiprocessing.get_context("spawn")
+    done = 0
+    while done < len(jobs):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(theirs, file, jobs[done:]), daemon=True)
+        process.start()
+        theirs.close()
+        begun = done
+        try:
+            while done < len(jobs):
+                if not ours.poll(seconds):
+                    raise TimeoutError(f"no result within {seconds} s")
+                result = ours.recv()
+                done += 1
+                yield result
+        except (EOFError, TimeoutError) as error:
+            process.kill()
+            process.join()
+            # One that ended behind a result gave up its context; one that ended without any did so in the job.
+            if isinstance(error, TimeoutError) or done == begun:
+                yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
+                done += 1
+        process.join()

@@ -1,0 +1,25 @@
+# What build and run_all refuse, in a bundle that is spoiled for it: exit code, and the last line of what is said.
+build=$1
+shift
+run() { "$@" >out 2>&1; code=$?; echo "$code $(tail -n 1 out)"; }
+run "$build" bundle.json
+run "$build" elsewhere --chips=
+run "$build" elsewhere --chips=sm_75
+run "$@" --check-only --rounds=-1
+mkdir -p without && echo 'raise ImportError("no numpy here")' >without/numpy.py
+PYTHONPATH=without run "$@" --check-only
+kernels=$(ls -d ./*/sm_80 | head -n 1)/kernels.json
+cp "$kernels" whole.json
+head -c 200 whole.json >"$kernels"
+run "$@" --check-only
+echo '{"chip": "sm_80", "kernels": [{"name": "k", "scratchBytes": 0, "bindings": []}]}' >"$kernels"
+run "$@" --check-only
+rm "$kernels"
+run "$@" --check-only
+cp whole.json "$kernels"
+echo '{}' >bundle.json
+run "$@" --check-only
+echo x >bundle.json
+run "$@" --check-only
+rm bundle.json
+run "$@" --check-only
