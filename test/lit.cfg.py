@@ -17,6 +17,7 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["FSDP_SOURCE"] = config.fsdp_src_root
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%S_ROOT", config.fsdp_src_root))
+config.substitutions.append(("%tools", os.path.join(config.fsdp_obj_root, "bin")))
 config.substitutions.append(("%lib", os.path.join(config.fsdp_obj_root, "lib")))
 
 # Third-party model IR beside the checkout; tests that need it are unsupported without it.
@@ -38,6 +39,8 @@ for ptxas in filter(None, [shutil.which("ptxas"), shutil.which("ptxas", path="/u
     config.available_features.update("ptxas-" + v[1:] for v in version.split() if v.startswith("V"))
     if "sm_100a" in subprocess.run([ptxas, "--help"], capture_output=True, text=True).stdout:
         config.available_features.add("ptxas-sm_100a")
+if not os.path.exists("/usr/local/cuda/bin/ptxas"):
+    config.available_features.add("no-cuda")
 # Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
 if lit_config.params.get("long") or lit_config.params.get("all"):
     config.available_features.add("long")

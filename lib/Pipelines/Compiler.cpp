@@ -6,6 +6,7 @@
 
 #include "GpuKernels.h"
 #include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Gpu/Ptxas.h"
 #include "fsdp/Codegen/Pipeline.h"
 #include "fsdp/Package/Package.h"
 #include "mlir/Pass/PassManager.h"
@@ -65,6 +66,8 @@ LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, St
                               SmallVectorImpl<DtypeRow> *dtypes) {
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
+    if (phase.mnemonic == "fuse" && failed(unfuseAttention(module, options)))
+      return failure();
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     phase.build(pm, options);
     if (failed(pm.run(module)))
@@ -114,10 +117,13 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &opti
   if (failed(image))
     return failure();
   if (image->kernels.empty())
-    return success();
+    return emitError(planned.getLoc()) << "expected kernels that there is code for on " << options.target << ", found none";
   if (what == "sass-stats") {
+    if (image->cubin.empty())
+      return emitError(planned.getLoc()) << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
     if (image->reports.empty())
-      return emitError(planned.getLoc()) << "sass-stats is what ptxas says, and there is none in PATH, CUDA_HOME or /usr/local/cuda";
+      return emitError(planned.getLoc()) << "sass-stats is what ptxas prints with -v, expected lines such as "
+                                            "\"Compiling entry function\", found none";
     printStatistics(*image, os);
     return success();
   }

@@ -19,6 +19,7 @@
 #include "Sm90Attention.h"
 #include "fsdp/Codegen/Attention.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
+#include "fsdp/Codegen/Gpu/Ptxas.h"
 #include "fsdp/Codegen/Lowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -59,15 +60,18 @@ static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
   return contracts && (kernel->hasAttr(gemm::gemmTileAttr) || !gemm::whyNoGpuGemm(kernel, target));
 }
 
+std::optional<std::string> fsdp::whyNoGpuAttention(Operation *op, const GpuTarget &target) {
+  if (auto forward = dyn_cast<AttentionOp>(op))
+    return whyNone(forward, "attention", target, chooseForward);
+  if (auto backward = dyn_cast<AttentionGradOp>(op))
+    return whyNone(backward, "gradients of attention", target, chooseBackward);
+  return std::nullopt;
+}
+
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
   if (isContraction(kernel, target))
     return gemm::whyNoGpuGemm(kernel, target);
-  if (!handlesAttentionKernel(kernel))
-    return std::nullopt;
-  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front()))
-    return whyNone(forward, "attention", target, chooseForward);
-  auto backward = cast<AttentionGradOp>(kernel.front().front());
-  return whyNone(backward, "gradients of attention", target, chooseBackward);
+  return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,6 +142,9 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   loadGpuDialects(*module.getContext());
   GpuImage image;
   image.chip = target.chip;
+  std::string ptxas = options.assemble ? findPtxas() : std::string();
+  if (options.assemble && ptxas.empty() && options.spills == SpillPolicy::Error)
+    return emitError(module.getLoc()) << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
   FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
   if (failed(entries))
     return failure();
@@ -153,9 +160,8 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   image.ptx = std::move(*ptx);
   if (!options.assemble)
     return image;
-  std::string ptxas = findPtxas();
   if (ptxas.empty()) {
-    emitRemark(module.getLoc()) << "no ptxas in PATH, CUDA_HOME or /usr/local/cuda: PTX alone is written";
+    emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";
     return image;
   }
   if (failed(assemble(image, ptxas, options, module.getLoc())))

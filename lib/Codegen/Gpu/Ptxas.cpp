@@ -15,14 +15,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BoundedProcess.h"
 #include "GpuLowering.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/Object/ELFTypes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -102,38 +106,100 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
+/// Kernels of the largest models are some MiB of machine code and of words.
+static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
+static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
+
+/// The beginning of what ptxas wrote, or that it wrote nothing.
+static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
+  log = log.trim();
+  Diagnostic &note = diag.attachNote(loc);
+  if (log.empty())
+    note << "it wrote nothing";
+  else if (log.size() <= mostNoteBytes)
+    note << log;
+  else
+    note << log.take_front(mostNoteBytes) << "\n.. and " << log.size() - mostNoteBytes << " bytes more";
+}
+
+/// An error that says how ptxas ended, unless it ended well.
+static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuOptions &options, Location loc) {
+  auto error = [&]() -> InFlightDiagnostic { return std::move(emitError(loc) << "'" << ptxas << "' "); };
+  switch (end.kind) {
+  case ProcessEnd::NotBegun:
+    return error() << "cannot be run: " << std::strerror(end.number);
+  case ProcessEnd::TimedOut:
+    return error() << "did not end: no result within " << options.assemblerSeconds << " s";
+  case ProcessEnd::WroteTooMuch: {
+    InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes << " bytes of text, found more";
+    attachLog(diag, end.text, loc);
+    return diag;
+  }
+  case ProcessEnd::Signalled: {
+    InFlightDiagnostic diag = error() << "was ended by signal " << end.number << " (" << strsignal(end.number) << ")";
+    attachLog(diag, end.text, loc);
+    return diag;
+  }
+  case ProcessEnd::Exited:
+    break;
+  }
+  if (end.number == 0)
+    return success();
+  constexpr int noCommand = 127; // of shells
+  InFlightDiagnostic diag = error() << (end.number == noCommand ? "does not find what it runs" : "rejects the generated PTX") << " (exit code "
+                                    << end.number << ")";
+  attachLog(diag, end.text, loc);
+  return diag;
+}
+
+/// Whether the bytes begin as an ELF file for CUDA does; else an error.
+static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) {
+  using Header = llvm::object::ELF64LE::Ehdr;
+  auto header = reinterpret_cast<const Header *>(bytes.data()); // its fields are of any alignment
+  std::string found;
+  if (bytes.empty())
+    found = "nothing";
+  else if (bytes.size() < sizeof(Header) || !header->checkMagic() || header->getFileClass() != llvm::ELF::ELFCLASS64)
+    found = std::to_string(bytes.size()) + " bytes of something else";
+  else if (header->e_machine != llvm::ELF::EM_CUDA)
+    found = "one of machine " + std::to_string(header->e_machine);
+  else
+    return success();
+  return emitError(loc) << "'" << ptxas << "' ended without an error, but wrote no cubin: expected an ELF file of machine "
+                        << static_cast<int>(llvm::ELF::EM_CUDA) << ", found " << found;
+}
+
+/// Writes the text to a file that is there afterwards, or says why not.
+static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
+  std::error_code ec;
+  llvm::raw_fd_ostream os(path, ec);
+  if (!ec)
+    os << text;
+  os.close();
+  if (!ec && !(ec = os.error()))
+    return success();
+  os.clear_error();
+  return emitError(loc) << "cannot write '" << path << "': " << ec.message();
+}
+
 LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuOptions &options, Location loc) {
   SmallString<128> folder;
   if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
     return emitError(loc) << "cannot make a temporary folder: " << ec.message();
   llvm::scope_exit remove([&] { (void)llvm::sys::fs::remove_directories(folder); });
-  std::string source = (folder + "/kernels.ptx").str(), cubin = (folder + "/kernels.cubin").str(), log = (folder + "/log").str();
-  {
-    std::error_code ec;
-    llvm::raw_fd_ostream os(source, ec);
-    if (!ec)
-      os << image.ptx;
-    os.close();
-    if (ec || (ec = os.error())) {
-      os.clear_error();
-      return emitError(loc) << "cannot write '" << source << "': " << ec.message();
-    }
-  }
-  std::string arch = "-arch=" + image.chip, problem;
-  StringRef arguments[] = {ptxas, "-v", arch, "-O3", source, "-o", cubin};
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
-  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, options.assemblerSeconds, 0, &problem);
-  std::string text = readAll(log);
-  if (status < 0)
-    return emitError(loc) << "'" << ptxas << "' did not end: "
-                          << (status == -2 ? "no result within " + std::to_string(options.assemblerSeconds) + " s, or a signal" : problem);
-  if (status) {
-    InFlightDiagnostic diag = emitError(loc) << "'" << ptxas << "' rejects the generated PTX";
-    diag.attachNote(loc) << StringRef(text).trim();
-    return diag;
-  }
-  readLog(text, image, loc);
+  std::string source = (folder + "/kernels.ptx").str(), cubin = (folder + "/kernels.cubin").str();
+  if (failed(writeSource(image.ptx, source, loc)))
+    return failure();
+  std::string arguments[] = {ptxas.str(), "-v", "-arch=" + image.chip, "-O3", source, "-o", cubin};
+  ProcessEnd end = runBounded(arguments, {options.assemblerSeconds, mostLogBytes, mostFileBytes});
+  if (failed(checkEnd(end, ptxas, options, loc)))
+    return failure();
   std::string bytes = readAll(cubin);
+  if (failed(checkCubin(bytes, ptxas, loc)))
+    return failure();
+  readLog(end.text, image, loc);
+  if (image.reports.empty() && options.spills == SpillPolicy::Error)
+    return emitError(loc) << "'" << ptxas << "' says nothing of registers: --spills=error needs what it prints with -v";
   image.cubin.assign(bytes.begin(), bytes.end());
   countInstructions(image);
   return checkSpills(image, options.spills, loc);
