@@ -57,7 +57,7 @@ protected:
   }
 
   EmulatedGpuContext gpu;
-  CudaQueue queue{*gpu.cuda, 0, gpu.context, *gpu.sums};
+  CudaQueue queue{*gpu.cuda, 0, gpu.context, gpu.sums.get()};
   std::byte *device;
   std::vector<std::byte> expected;
   std::minstd_rand random{1};

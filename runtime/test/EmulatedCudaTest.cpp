@@ -53,7 +53,7 @@ protected:
 
   EmulatedGpuContext gpu;
   const CudaDriver &cuda = *gpu.cuda;
-  CudaQueue queue{cuda, 0, gpu.context, *gpu.sums};
+  CudaQueue queue{cuda, 0, gpu.context, gpu.sums.get()};
   CudaMark mark{queue};
   CudaPointer a = 0, b = 0;
   std::byte *pinned = nullptr;

@@ -54,7 +54,7 @@ public:
     PinnedArenas memory(gpu);
     std::vector<std::unique_ptr<CudaQueue>> queues;
     for (uint32_t rank = 0; rank < meeting.mesh.ranks(); ++rank)
-      queues.push_back(std::make_unique<CudaQueue>(*gpu.cuda, 0, gpu.context, *gpu.sums));
+      queues.push_back(std::make_unique<CudaQueue>(*gpu.cuda, 0, gpu.context, gpu.sums.get()));
     Waiting communicator(meeting.mesh, meeting.timeoutSeconds, /*spins=*/100);
     auto makeArena = [&](uint32_t rank) {
       auto arena = std::make_unique<Arena>(ArenaParts{meeting.arenaBytes, 0, 0}, memory);

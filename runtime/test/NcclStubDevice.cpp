@@ -148,7 +148,9 @@ static bool step(Stream &stream) {
   Command &command = stream.commands.front();
   if (command.comm && !arrive(command))
     return false;
-  if (command.event)
+  if (command.waits && command.event && command.event->reached < command.number)
+    return false;
+  if (command.event && !command.waits)
     command.event->reached = std::max(command.event->reached, command.number);
   if (command.fill)
     std::memset(command.fill, command.value, command.bytes);
@@ -260,6 +262,29 @@ CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
   state().streams.insert(made);
   *stream = reinterpret_cast<CudaStream>(made);
   return cudaOk;
+}
+
+CudaResult cuStreamCreateWithPriority(CudaStream *stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
+
+CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
+  Guard guard("cuStreamWaitEvent");
+  Stream *on = state().stream(stream);
+  if (!on)
+    return cudaInvalidValue;
+  Command command;
+  command.event = reinterpret_cast<Event *>(event);
+  command.number = command.event->recorded;
+  command.waits = true;
+  on->commands.push_back(command);
+  advance();
+  return cudaOk;
+}
+
+CudaResult cuStreamQuery(CudaStream stream) {
+  Guard guard("cuStreamQuery");
+  advance();
+  Stream *on = state().stream(stream);
+  return !on ? cudaInvalidValue : on->commands.empty() ? cudaOk : cudaNotReady;
 }
 
 CudaResult cuStreamDestroy_v2(CudaStream stream) {

@@ -46,7 +46,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// One of a stream's commands: a collective, an event or a fill.
+/// One of a stream's commands: a collective, an event, a wait for one, or a fill.
 struct Command {
   Comm *comm = nullptr;
   uint64_t number = 0; // of the collective, or of the event's record
@@ -56,6 +56,7 @@ struct Command {
   bool hasArrived = false;
   double notBefore = 0;
   Event *event = nullptr;
+  bool waits = false; // for the event's record of this number, instead of recording it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;

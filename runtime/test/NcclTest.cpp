@@ -13,6 +13,7 @@
 #include "collectives/Local.h"
 #include "collectives/Nccl.h"
 #include "device/Arena.h"
+#include "device/CudaQueue.h"
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -191,6 +192,58 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::calls("ncclGroupStart") - groupsBefore, ranks * rounds);
   communicator.leave();
   EXPECT_EQ(Stub::firstViolation(), "");
+}
+
+/// Of ranks whose arenas are on GPUs: behind what they compute, before what they compute then, and the host does not wait for it.
+TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
+  constexpr uint32_t ranks = 2, bytes = 400;
+  CudaDriver cuda("a test", CudaDriver::Use::transfers);
+  std::vector<std::unique_ptr<CudaQueue>> queues;
+  std::vector<CudaPointer> arenas(ranks);
+  Stub::set("late_rank", 1);
+  Stub::set("late_ms", 100);
+  {
+    NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0, {}, /*isOnDevice=*/true);
+    EXPECT_TRUE(communicator.isOnDevice());
+    communicator.add(keyOf(CollectiveKind::all_gather));
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      CudaContext context = nullptr;
+      ASSERT_EQ(cuda.primaryContextRetain(&context, static_cast<int>(rank)), cudaOk);
+      queues.push_back(std::make_unique<CudaQueue>(cuda, rank, context, nullptr));
+      ASSERT_EQ(cuda.memAlloc(&arenas[rank], 65536), cudaOk);
+      communicator.registerArena(rank, {reinterpret_cast<std::byte *>(arenas[rank]), 65536, -1, queues[rank].get()});
+    }
+    communicator.connect();
+    std::atomic<uint32_t> early{0};
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        WorkerPool pool(1, 0);
+        auto *arena = reinterpret_cast<std::byte *>(arenas[rank]);
+        CudaStream compute = queues[rank]->stream(CudaQueue::compute);
+        auto fill = [&](unsigned char value) { return cuda.memsetAsync(arenas[rank], value, bytes, compute); };
+        for (uint32_t round = 0; round < 3; ++round) {
+          queues[rank]->use();
+          EXPECT_EQ(fill(static_cast<unsigned char>(10 * round + rank)), cudaOk);
+          communicator.start(0, rank, arena, arena + 1024);
+          communicator.wait(0, rank, pool);
+          early += cuda.streamQuery(compute) == cudaNotReady;
+          EXPECT_EQ(fill(99), cudaOk); // what was gathered is gathered
+          queues[rank]->finish([] {});
+          for (uint32_t from = 0; from < ranks; ++from)
+            EXPECT_EQ(arena[1024 + from * bytes + 7], std::byte(10 * round + from));
+          EXPECT_EQ(arena[7], std::byte(99));
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_GT(early, 0u) << "a wait has waited for the device";
+    communicator.releaseArenas();
+  }
+  EXPECT_EQ(Stub::firstViolation(), "");
+  queues.clear();
+  for (CudaPointer arena : arenas)
+    cuda.memFree(arena);
 }
 
 TEST_F(Nccl, RegistersMemoryOfTheDevice) {

@@ -51,6 +51,11 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
                      key.count * sizeOf(key.dtype) * (grows ? membersOf(collective, rank).size() : 1), __ATOMIC_RELAXED);
 }
 
+void Communicator::countExchanged(const uint64_t (&bytes)[4], int64_t times) {
+  for (size_t kind = 0; kind < 4; ++kind)
+    exchanged[kind] += bytes[kind] * static_cast<uint64_t>(times);
+}
+
 uint64_t Communicator::wireBytes(uint32_t collective) const {
   const CollectiveKey &key = collectives[collective].key;
   uint64_t members = membersOf(collective, place.first).size(), bytes = key.count * sizeOf(key.dtype) * (members - 1);

@@ -123,8 +123,12 @@ public:
   virtual bool allowsCouriers() const { return true; }
   /// See (R10).
   virtual bool isOnDevice() const { return false; }
+  /// The number of the GPU of the first rank here; the others go round from there.
+  virtual uint32_t firstDevice() const { return 0; }
   /// Of the first rank here, by kind: the larger of source and target of what it completed.
   const uint64_t *exchangedBytes() const { return exchanged; }
+  /// Counts what was done without start and wait: these, `times` times.
+  void countExchanged(const uint64_t (&bytes)[4], int64_t times);
   /// What a ring of links would carry of it, from each rank: its bytes times (n - 1) / n, twice that for an all_reduce.
   uint64_t wireBytes(uint32_t collective) const;
 

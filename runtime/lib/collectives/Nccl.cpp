@@ -41,10 +41,11 @@ bool isReduction(const CollectiveKey &key) {
 } // namespace
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins,
-                                   std::optional<uint32_t> localRank)
+                                   std::optional<uint32_t> localRank, bool isOnDevice)
     : Communicator(newControl->getMesh(), Place{newControl->firstRank(), newControl->localRanks()},
                    newControl->shareWatch()),
-      control(std::move(newControl)), spins(spins), localRank(localRank), library(nccl.text() + ", CUDA " + cuda.versionText()),
+      control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
+      library(nccl.text() + ", CUDA " + cuda.versionText()),
       arenas(localRanks()) {
   checkDevices();
   // A rank's communicators are used in the order in which it begins collectives; on the device, too.
@@ -80,7 +81,10 @@ int NcclCommunicator::deviceOf(uint32_t rank) const {
 
 void NcclCommunicator::registerArena(uint32_t rank, const ArenaMemory &memory) {
   arenas[rank - firstRank()] = memory;
-  control->registerArena(rank, memory);
+  if (!onDevice)
+    return control->registerArena(rank, memory);
+  unused.push_back(std::make_unique<Arena>(1, control->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own));
+  control->registerArena(rank, {unused.back()->at(0), unused.back()->mappedBytes(), unused.back()->descriptor()});
 }
 
 void NcclCommunicator::findLanes() {
@@ -278,7 +282,7 @@ void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) 
   NcclRank &own = seat(rank);
   Patience patience(*watch);
   try {
-    for (Naps naps(spins); !own.isComplete(collective); naps.take()) {
+    for (Naps naps(spins); !(onDevice ? own.isOrdered(collective) : own.isComplete(collective)); naps.take()) {
       control->poll();
       uint64_t beats = 0;
       for (uint32_t member : membersOf(collective, rank))

@@ -20,6 +20,7 @@
 #define FSDPRT_COLLECTIVES_NCCL_H
 
 #include "collectives/NcclRank.h"
+#include "device/Arena.h"
 #include <optional>
 
 namespace fsdprt {
@@ -27,14 +28,17 @@ namespace fsdprt {
 class NcclCommunicator final : public Communicator {
 public:
   /// `control` has been made for the same mesh, and nothing was done with it yet. Where each process has one rank,
-  /// `localRank` is its number among those of its machine, if it is known. Throws Error when there is no NCCL here.
-  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins, std::optional<uint32_t> localRank = {});
+  /// `localRank` is its number among those of its machine, if it is known; `isOnDevice`: see (R10). Throws Error when there is no NCCL here.
+  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins, std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
 
   const char *name() const override { return "nccl"; }
   const char *text() const override { return library.c_str(); }
   uint32_t processes() const override { return control->processes(); }
-  bool needsSharedArenas() const override { return control->needsSharedArenas(); }
+  bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
+  bool allowsCouriers() const override { return !onDevice; }
+  bool isOnDevice() const override { return onDevice; }
+  uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }
   void registerArena(uint32_t rank, const ArenaMemory &memory) override;
   void releaseArenas() override;
   void connect() override;
@@ -79,6 +83,8 @@ private:
   CudaDriver cuda{"backend 'nccl'", CudaDriver::Use::transfers};
   uint32_t spins;
   std::optional<uint32_t> localRank;
+  bool onDevice;
+  std::vector<std::unique_ptr<Arena>> unused; // what the control maps of ranks on devices
   std::string library; // its version, and the driver's
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective

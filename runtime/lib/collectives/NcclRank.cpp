@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/NcclRank.h"
+#include <tuple>
 
 using namespace fsdprt;
 
@@ -23,10 +24,11 @@ NcclRank::~NcclRank() {
     abort();
   useDevice();
   for (Flight &flight : flights)
-    if (flight.event)
-      cuda.eventDestroy(flight.event);
+    for (CudaEvent event : {flight.event, flight.beganAt})
+      if (event)
+        cuda.eventDestroy(event);
   for (CudaStream stream : streams)
-    if (stream)
+    if (stream && !queue)
       cuda.streamDestroy(stream);
   if (pinned)
     cuda.memHostUnregister(pinned);
@@ -89,6 +91,7 @@ bool NcclRank::isSettled() {
 
 void NcclRank::adopt(const ArenaMemory &memory) {
   useDevice();
+  queue = memory.queue;
   uint32_t type = 0;
   bool isKnown = cuda.pointerGetAttribute(&type, cudaPointerMemoryType, reinterpret_cast<CudaPointer>(memory.base)) ==
                  cudaOk;
@@ -126,13 +129,17 @@ void NcclRank::prepare(std::vector<NcclCall> calls, const std::vector<bool> &red
   useDevice();
   for (size_t i = 0; i < lanes.size(); ++i)
     lanes[i].reduces = reduces[i];
-  for (CudaStream &stream : streams)
-    expect(cuda.streamCreate(&stream, cudaStreamNonBlocking));
-  queue.resize(calls.size() + 1);
+  if (queue)
+    std::tie(streams[0], streams[1]) = std::pair(queue->stream(CudaQueue::gather), queue->stream(CudaQueue::reduce));
+  else
+    for (CudaStream &stream : streams)
+      expect(cuda.streamCreate(&stream, cudaStreamNonBlocking));
+  waiting.resize(calls.size() + 1);
   flights = std::vector<Flight>(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) {
     flights[i].call = calls[i];
-    expect(cuda.eventCreate(&flights[i].event, cudaEventNoTiming));
+    for (CudaEvent *event : {&flights[i].event, &flights[i].beganAt})
+      expect(cuda.eventCreate(event, cudaEventNoTiming));
   }
 }
 
@@ -175,13 +182,22 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   flight.state = State::queued;
   flight.joinsNext = joins;
   joins = false;
-  queue[tail++ % queue.size()] = collective;
+  waiting[tail++ % waiting.size()] = collective;
   flight.begun.fetch_add(1, std::memory_order_release);
   try {
+    if (queue && !isOver)
+      holdLane(flight);
     pump();
   } catch (const NcclFailure &reason) {
     failure = reason;
   }
+}
+
+/// What comes on the flight's stream is behind what the rank computes so far.
+void NcclRank::holdLane(const Flight &flight) const {
+  useDevice();
+  expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
+  expect(queue->driver().streamWaitEvent(streamOf(flight), flight.beganAt, 0));
 }
 
 NcclResult NcclRank::issue(const Flight &flight) const {
@@ -264,12 +280,29 @@ void NcclRank::check() {
   checkLanes();
 }
 
-bool NcclRank::isComplete(uint32_t collective) {
-  std::lock_guard<std::mutex> guard(lock);
+void NcclRank::expectAlive() const {
   if (failure)
     throw *failure;
   if (isOver)
     throw Abandoned();
+}
+
+bool NcclRank::isOrdered(uint32_t collective) {
+  std::lock_guard<std::mutex> guard(lock);
+  expectAlive();
+  pump();
+  Flight &flight = flights[collective];
+  checkLanes();
+  if (flight.state != State::issued)
+    return false;
+  expect(queue->driver().streamWaitEvent(queue->stream(CudaQueue::compute), flight.event, 0));
+  flight.state = State::idle;
+  return true;
+}
+
+bool NcclRank::isComplete(uint32_t collective) {
+  std::lock_guard<std::mutex> guard(lock);
+  expectAlive();
   pump();
   Flight &flight = flights[collective];
   CudaResult result = flight.state == State::issued ? cuda.eventQuery(flight.event) : cudaNotReady;

@@ -13,6 +13,9 @@
 //     any look      issued   the work is on the stream, and an event behind it
 //     isComplete()  true     the event has come
 //
+// Of a rank on a GPU, whose arena has a queue, channels are its streams gather and reduce; what begins is behind its compute stream there, and
+// isOrdered() puts that behind the event, as soon as it is issued.
+//
 // A look is any of begin, isComplete and check. All calls of a rank into NCCL are under its lock, which is held for the
 // time of calls that do not block; so abort() finds no thread inside.
 //
@@ -23,6 +26,7 @@
 
 #include "collectives/Communicator.h"
 #include "collectives/NcclLibrary.h"
+#include "device/CudaQueue.h"
 #include <mutex>
 #include <optional>
 
@@ -60,7 +64,7 @@ public:
   void joinLane(size_t lane, uint32_t color, uint32_t key);
   /// No call is under way. Throws Error.
   bool isSettled();
-  /// Behind all lanes: makes memory known to the device, and registers it if it is the device's own.
+  /// Behind all lanes: makes memory known to the device, and registers it if it is the device's own. Its queue is the rank's.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
   /// Ends orderly, with all others: destroy() when isSettled(). Throws Error.
@@ -75,6 +79,8 @@ public:
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Throws Error.
   bool isComplete(uint32_t collective);
+  /// The same of a rank with a queue: what it computes from here on is behind the collective.
+  bool isOrdered(uint32_t collective);
   /// Throws Error if one has been reported.
   void check();
   /// How often a collective was begun.
@@ -88,7 +94,7 @@ private:
   enum class State { idle, queued, issuing, issued };
   struct Flight {
     NcclCall call;
-    CudaEvent event = nullptr;
+    CudaEvent event = nullptr, beganAt = nullptr;
     const std::byte *source = nullptr;
     std::byte *target = nullptr;
     State state = State::idle;
@@ -106,12 +112,14 @@ private:
   void expect(CudaResult result) const;
   bool isSettled(NcclComm comm) const;
   void checkLanes() const;
+  void holdLane(const Flight &flight) const;
+  void expectAlive() const;
   void pump();
   NcclResult issue(const Flight &flight) const;
   NcclResult issueLaunch(uint64_t end);
   std::optional<uint64_t> endOfLaunch() const;
-  Flight &flightAt(uint64_t place) { return flights[queue[place % queue.size()]]; }
-  const Flight &flightAt(uint64_t place) const { return flights[queue[place % queue.size()]]; }
+  Flight &flightAt(uint64_t place) { return flights[waiting[place % waiting.size()]]; }
+  const Flight &flightAt(uint64_t place) const { return flights[waiting[place % waiting.size()]]; }
   void pin(const ArenaMemory &memory);
   template <typename Call>
   void onEveryComm(Call call);
@@ -120,11 +128,12 @@ private:
   const CudaDriver &cuda;
   int device;
   CudaContext context = nullptr;
+  CudaQueue *queue = nullptr;
   NcclComm all = nullptr;
   std::vector<Lane> lanes; // never moved: NCCL writes into them
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
-  std::vector<uint32_t> queue; // a ring: a collective is in it once at most
+  std::vector<uint32_t> waiting; // a ring: a collective is in it once at most
   uint64_t head = 0, tail = 0; // of what is not issued yet
   bool joins = false;          // what begins next, with that behind it
   void *pinned = nullptr;

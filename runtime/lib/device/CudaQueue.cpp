@@ -17,7 +17,7 @@ static constexpr int urgent = -1;         // of transfers, which others wait for
 static constexpr double lookSeconds = 2e-4; // without a pause
 static constexpr long napNanoseconds = 20000;
 
-CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums &sums)
+CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)
     : cuda(cuda), device(device), context(context), sums(sums) {
   use();
   for (Lane lane : {compute, gather, reduce, copies})

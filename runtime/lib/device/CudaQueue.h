@@ -24,14 +24,14 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` of the same context, which is the device's.
-  CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums &sums);
+  /// `sums` of the same context, which is the device's; null where nobody asks for them.
+  CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
   CudaQueue &operator=(const CudaQueue &) = delete;
 
   const CudaDriver &driver() const { return cuda; }
-  const CudaSums &getSums() const { return sums; }
+  const CudaSums &getSums() const { return *sums; }
   int getDevice() const { return device; }
   CudaContext getContext() const { return context; }
   /// The next calls of this thread are for the rank's GPU.
@@ -44,7 +44,7 @@ private:
   const CudaDriver &cuda;
   int device;
   CudaContext context;
-  const CudaSums &sums;
+  const CudaSums *sums;
   std::array<CudaStream, 4> streams{};
 };
 

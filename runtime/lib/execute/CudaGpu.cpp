@@ -68,7 +68,7 @@ private:
 
 CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on, uint32_t numCopies)
     : driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
-      lanes(cuda, device->getOrdinal(), device->getContext(), device->getSums()), here(lanes) {
+      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), here(lanes) {
   for (uint32_t i = 0; i < numCopies; ++i)
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
@@ -195,12 +195,13 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
     failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(), cuda.reason(result).c_str());
 }
 
-std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies) {
+std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies,
+                                                uint32_t firstDevice) {
   auto driver = std::make_shared<CudaDriver>("--device=cuda", CudaDriver::Use::kernels);
-  uint32_t used = std::min(ranks, static_cast<uint32_t>(driver->devices()));
+  uint32_t count = static_cast<uint32_t>(driver->devices()), used = std::min(ranks, count);
   std::vector<std::shared_ptr<CudaDevice>> devices;
   for (uint32_t i = 0; i < used; ++i)
-    devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>(i)));
+    devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>((firstDevice + i) % count)));
   for (const auto &device : devices)
     device->load();
   std::vector<std::unique_ptr<Gpu>> gpus;

@@ -20,9 +20,11 @@
 
 namespace fsdprt {
 
-/// One for each of `ranks` ranks of this process, whose arenas have `arenaBytes` of a device, and `numCopies` copies on channels. Throws
+/// One for each of `ranks` ranks of this process, whose arenas have `arenaBytes` of a device, and `numCopies` copies on channels; they go
+/// round devices from `firstDevice` on. Throws
 /// Error when there is no driver, no device that runs the artifact's code, or not enough memory on one; no arena is allocated before all of that was seen.
-std::vector<std::unique_ptr<Gpu>> makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies);
+std::vector<std::unique_ptr<Gpu>> makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies,
+                                                uint32_t firstDevice);
 
 } // namespace fsdprt
 

@@ -70,9 +70,12 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
   if (!gpu && isGpu)
     badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
              emulates ? "emulated" : "NVIDIA");
-  if (isDevice(options, "cuda") && !isControl(options, "local"))
-    badInput("%s: on GPUs ranks are threads of one process: expected --backend=local, found '%s'", file, printable(controlOf(options)).c_str());
+  if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
+    badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'", file,
+             printable(controlOf(options)).c_str());
   checkBackend(options);
+  if (options.cuda_graph && (!isDevice(options, "cuda") || options.profile || options.trace_runs || options.rank_fault))
+    badInput("a CUDA graph is for device 'cuda', and its commands are not seen one by one: no profile, no trace, no planted fault");
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
     badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
@@ -125,7 +128,7 @@ std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
   std::optional<uint32_t> localRank;
   if (options.local_rank)
     localRank = options.local_rank - 1;
-  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank);
+  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank, isDevice(options, "cuda"));
 }
 
 std::unique_ptr<Communicator> fsdprt::makeSoloCommunicator(const Artifact &artifact, const fsdprt_session_options &options,

@@ -94,6 +94,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   world.seed = options.seed;
   world.cuda = isDevice(options, "cuda");
+  world.cudaGraph = options.cuda_graph != 0;
   if (world.threadsPerRank > layout->workers())
     badInput(
         "%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",

@@ -17,7 +17,6 @@
 #include "execute/World.h"
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
-#include "device/CudaQueue.h"
 #include "device/Stack.h"
 #include "execute/CudaGpu.h"
 #include "execute/EmulatedGpu.h"
@@ -49,6 +48,9 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
                                     communicator->localRanks(), options.traceRuns);
   if (options.fault.kind == RankFault::Kind::nan && step && !reference)
     poisoned = gradientReduction(*step);
+  bool records = options.cudaGraph && step && !reference;
+  if (records)
+    checkRecordable(programs.at(step));
   peak = residentEnd();
   size_t bindings = mostBindings();
   std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
@@ -65,11 +67,13 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
       gpu->attach(arena);
     communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(), gpu ? gpu->queue() : nullptr});
   }
-  communicator->connect();
-  addCouriers();
-  for (uint32_t rank = first; rank < first + localRanks(); ++rank)
-    member(rank).thread = std::thread([this, rank] { serve(rank); });
   try {
+    communicator->connect();
+    addCouriers();
+    if (records)
+      addRecording();
+    for (uint32_t rank = first; rank < first + localRanks(); ++rank)
+      member(rank).thread = std::thread([this, rank] { serve(rank); });
     currentName = "start";
     onEveryRank(&World::prepare);
   } catch (...) {
@@ -153,7 +157,7 @@ size_t World::mostBindings() const {
 std::vector<std::unique_ptr<Gpu>> World::makeGpus() const {
   std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
   if (artifact.gpu() && options.cuda)
-    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numMoves);
+    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numMoves, communicator->firstDevice());
   if (artifact.gpu())
     for (std::unique_ptr<Gpu> &gpu : gpus)
       gpu = std::make_unique<EmulatedGpu>(artifact);
@@ -375,6 +379,8 @@ void World::run(const fb::Program &program) {
   bool step = std::strcmp(currentName, "step") == 0;
   timed = (profile || trace) && step;
   currentRun = ++decoded.runs + (step ? options.stepsBefore : 0);
+  if (recording && step && !searching)
+    return runRecorded();
   onEveryRank(&World::execute);
 }
 

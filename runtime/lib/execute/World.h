@@ -23,6 +23,7 @@
 #include "artifact/Artifact.h"
 #include "collectives/Communicator.h"
 #include "device/Arena.h"
+#include "device/CudaRecording.h"
 #include "device/RankFile.h"
 #include "execute/Courier.h"
 #include "execute/Gpu.h"
@@ -40,6 +41,7 @@ struct WorldOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   bool cuda = false; // an artifact for a GPU runs on CUDA's; else it is emulated
+  bool cudaGraph = false; // 'step' is recorded once and launched as a whole
   bool profile = false;
   uint32_t traceRuns = 0;
   std::string offloadDirectory; // of the ranks' files, where the layout has them
@@ -190,6 +192,13 @@ private:
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
+  bool needsHost(const Instruction &instruction) const;
+  void checkRecordable(const Decoded &step) const;
+  void addRecording();
+  void record();
+  void recordRank(uint32_t rank);
+  void replay(uint32_t rank);
+  void runRecorded();
   static void carry(Rank &rank, const Move &move);
   static void carryInChunks(Rank &rank, const Move &move);
   Move moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration, const char *label) const;
@@ -211,6 +220,8 @@ private:
   uint32_t spins, first, numMoves = 0; // copies on channels, of all programs
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> members;
+  std::unique_ptr<CudaRecording> recording; // of 'step', where that was asked for
+  uint64_t recordedBytes[4] = {};           // that it exchanges
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 

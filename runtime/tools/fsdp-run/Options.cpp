@@ -209,6 +209,7 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(oneOf({"cpu", "cuda", "emulate", "null"}))
       ->capture_default_str()
       ->type_name("WHERE");
+  app.add_flag("--cuda-graph", options.cudaGraph, "On --device=cuda: record the step of all ranks as one CUDA graph, and launch that at every step");
   app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")->type_name("RANK=FILE")->group(""); // for tests
   app.add_option("--backend", options.backend,
                  "How ranks meet: local (threads of this process), shm (a process for each rank, on "
@@ -345,6 +346,11 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return "--simulate trains nothing: it does not go with --" + other;
   if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"}); options.isNull() && !other.empty())
     return "--device=null trains nothing: it does not go with --" + other;
+  if (options.cudaGraph && options.device != "cuda")
+    return "--cuda-graph is for --device=cuda, found --device=" + options.device;
+  for (const char *name : {"--profile", "--trace"})
+    if (options.cudaGraph && app.count(name))
+      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it does not go with " + std::string(name);
   if (!options.peers.empty() && !options.isNull())
     return std::string("--peer is for --device=null, which is not given");
   if (app.count("--simulate") && options.simulate.empty())

@@ -29,6 +29,7 @@ struct Options {
   std::string device = "cpu", backend = "local";
   std::string data, text;
   TokenType tokenType = TokenType::automatic;
+  bool cudaGraph = false;
   bool overfit = false;
   uint64_t steps = 100;
   std::optional<double> lr, minimumLr;

@@ -121,6 +121,7 @@ void Trainer::createSession() {
       rankFault.strike();
   }
   wanted.device = options.device.c_str();
+  wanted.cuda_graph = options.cudaGraph;
   wanted.backend = options.backend.c_str();
   if (options.backend == "nccl") {
     wanted.control = options.control.c_str();

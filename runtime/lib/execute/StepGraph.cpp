@@ -1,0 +1,89 @@
+//===- StepGraph.cpp - A step as one graph of its ranks' GPUs -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The first run of 'step' is recorded by all ranks as they would execute it, each on its thread, and then launched; later
+// ones are launched by the first rank here. What the host does in a step beside that is to number it, before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Arenas.h"
+#include "execute/World.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdprt;
+
+/// Whether the host takes part in a command while it executes.
+bool World::needsHost(const Instruction &instruction) const {
+  switch (instruction.kind) {
+  case fb::Body::Collective: return !communicator->isOnDevice();
+  case fb::Body::Copy: {
+    const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
+    return isInFile(layout, copy.source()->offset()) || isInFile(layout, copy.target()->offset());
+  }
+  case fb::Body::Fill: return !isOnDevice(layout, static_cast<const fb::Fill *>(instruction.body)->target()->offset());
+  case fb::Body::Initialise: return true;
+  default: return false;
+  }
+}
+
+/// Before there is anything to record.
+void World::checkRecordable(const Decoded &step) const {
+  if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
+    badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in one; run with --processes, or without --cuda-graph",
+             artifact.getFile().c_str(), communicator->localRanks());
+  for (const Instruction &instruction : step.instructions)
+    if (needsHost(instruction))
+      badInput("%s: expected a step that GPUs do by themselves, for a CUDA graph, found command %u, %s '%s', in which the host takes part; run "
+               "without --cuda-graph",
+               artifact.getFile().c_str(), instruction.number, fb::EnumNameBody(instruction.kind), printable(instruction.label).c_str());
+}
+
+void World::addRecording() {
+  std::vector<const CudaQueue *> queues;
+  for (const auto &each : members)
+    queues.push_back(each->gpu->queue());
+  recording = std::make_unique<CudaRecording>(std::move(queues));
+}
+
+/// Of the current program.
+void World::record() {
+  uint64_t before[4];
+  std::copy_n(communicator->exchangedBytes(), 4, before);
+  recording->begin();
+  try {
+    onEveryRank(&World::recordRank);
+    recording->end();
+  } catch (...) {
+    recording->cancel();
+    throw;
+  }
+  for (size_t kind = 0; kind < 4; ++kind)
+    recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
+  communicator->countExchanged(recordedBytes, -1); // a recording moves nothing
+}
+
+void World::recordRank(uint32_t rank) {
+  watch.beginRun(rank, currentName, currentRun);
+  executeRange(rank, current->data(), current->data() + current->size(), 0);
+}
+
+void World::replay(uint32_t rank) {
+  watch.beginRun(rank, currentName, currentRun);
+  if (rank != first)
+    return;
+  for (uint32_t each = first; each < first + localRanks(); ++each)
+    numberStep(each);
+  recording->launch();
+  finishGpu(member(rank));
+}
+
+void World::runRecorded() {
+  if (!recording->isReady())
+    record();
+  onEveryRank(&World::replay);
+  communicator->countExchanged(recordedBytes, 1);
+}
