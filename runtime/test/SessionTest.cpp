@@ -224,10 +224,7 @@ TEST(Session, ComparisonFindsOneElement) {
   auto artifact = toy({});
   Session session(artifact, sessionOptions());
   train(session, 2, 3, true);
-  float *element = nullptr;
-  auto keep = [](void *to, void *at, size_t) { *static_cast<void **>(to) = at; };
-  session.pokeShard(1, 1, keep, &element);
-  *element += 1;
+  session.pokeShard(1, 1, [](void *, void *element, size_t) { *static_cast<float *>(element) += 1; }, nullptr);
   fsdprt_comparison result = {};
   session.compare(result);
   EXPECT_FALSE(result.equal);

@@ -404,9 +404,11 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
   if (part.begin >= part.end)
     badInput("rank %u holds no element of parameter '%s'", rank, printable(param(index).name()->str()).c_str());
-  std::vector<std::byte> content = part.read(on, *held, checkRank(rank));
-  change(user, content.data(), sizeOf(held->dtype()));
-  on.writeState(checkRank(rank), *held, part.first(on, *held, checkRank(rank)), content.size(), content.data());
+  uint64_t first = part.first(on, *held, checkRank(rank)), size = sizeOf(held->dtype());
+  std::byte element[8];
+  on.readState(checkRank(rank), *held, first, size, element);
+  change(user, element, size);
+  on.writeState(checkRank(rank), *held, first, size, element);
 }
 
 //===- Comparison ---------------------------------------------------------===//
