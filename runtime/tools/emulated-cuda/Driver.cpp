@@ -34,6 +34,12 @@ Driver::Driver() {
   for (size_t i = 0; i < contexts.size(); ++i)
     contexts[i].device = static_cast<int>(i);
   isRandom = std::getenv("FSDPRT_EMULATED_CUDA_ORDER") != nullptr;
+  const char *planted = std::getenv("FSDPRT_EMULATED_CUDA_FAULT");
+  fault = planted ? planted : "";
+  if (size_t colon = fault.find(':'); colon != std::string::npos) {
+    faultAt = std::strtoull(fault.c_str() + colon + 1, nullptr, 10);
+    fault.resize(colon);
+  }
   random.seed(static_cast<uint32_t>(numberIn("FSDPRT_EMULATED_CUDA_ORDER", 1)));
 }
 
@@ -182,6 +188,8 @@ void Driver::execute(Operation &operation) {
   operation.body = nullptr;
 }
 
+bool Driver::isFaulty(const char *kind) { return fault == kind && ++kernels == faultAt; }
+
 void Driver::executeBefore(const OperationRef &operation) {
   for (std::vector<OperationRef> stack{operation}; !stack.empty();) {
     OperationRef top = stack.back();
@@ -192,6 +200,8 @@ void Driver::executeBefore(const OperationRef &operation) {
     if (stack.size() != height)
       continue;
     stack.pop_back();
+    if (top->hangs)
+      return;
     if (!top->isDone)
       execute(*top);
   }
@@ -201,8 +211,10 @@ void Driver::executeAny(const OperationRef &until) {
   while (!until->isDone) {
     std::vector<Operation *> ready;
     for (const OperationRef &each : pending)
-      if (!each->isDone && std::all_of(each->after.begin(), each->after.end(), [](const OperationRef &before) { return before->isDone; }))
+      if (!each->isDone && !each->hangs && std::all_of(each->after.begin(), each->after.end(), [](const OperationRef &before) { return before->isDone; }))
         ready.push_back(each.get());
+    if (ready.empty()) // something hangs
+      return;
     execute(*ready[random() % ready.size()]);
   }
 }
@@ -217,12 +229,15 @@ void Driver::await(const OperationRef &operation) {
       executeBefore(operation);
     pending.erase(std::remove_if(pending.begin(), pending.end(), [](const OperationRef &each) { return each->isDone; }), pending.end());
   }
-  host.learn(operation->clock);
+  if (operation->isDone)
+    host.learn(operation->clock);
 }
 
 void Driver::awaitAll() {
-  while (!pending.empty())
+  for (size_t left = pending.size() + 1; !pending.empty() && pending.size() < left;) {
+    left = pending.size();
     await(OperationRef(pending.back()));
+  }
   for (const auto &[handle, stream] : streams)
     if (const OperationRef &last = stream->capture ? stream->lastBefore : stream->last)
       host.learn(last->clock);

@@ -10,7 +10,8 @@
 //   a wait      (query, synchronise, a copy that is not asynchronous) does what is before it, and nothing else
 //
 // so that a missing event is a wrong number at least; Footprints says which two operations nothing orders. With
-// FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn by N, until it is over.
+// FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn by N, until it is over. For tests of who uses it,
+// FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel never ends; fail:N, it fails; unordered, no stream waits for an event.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ struct Operation {
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< none: only something to be behind
   std::vector<OperationRef> after;
-  bool isDone = false;
+  bool isDone = false, hangs = false;
 };
 
 struct Context {
@@ -170,6 +171,10 @@ public:
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
   uint32_t newStreamNumber() { return ++lastStream; }
   void reset();
+  /// Of a planted fault.
+  bool ignoresEvents() const { return fault == "unordered"; }
+  /// Counts kernels: whether this one has it.
+  bool isFaulty(const char *kind);
 
 private:
   Driver();
@@ -186,6 +191,8 @@ private:
   Footprints footprints;
   bool isRandom = false;
   std::minstd_rand random;
+  std::string fault;
+  uint64_t faultAt = 0, kernels = 0;
 };
 
 /// Of this thread.

@@ -86,10 +86,13 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     auto bytes = static_cast<const uint8_t *>(parameters[i]);
     launch.arguments.emplace_back(bytes, bytes + declared[i]->bytes);
   }
-  driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, launch = std::move(launch)] {
+  bool fails = driver.isFaulty("fail"), hangs = driver.isFaulty("hang");
+  driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, fails, launch = std::move(launch)] {
+    if (fails)
+      failed("kernel '%s': a planted fault", launch.entry.c_str());
     emulator.launch(launch);
     return takeTouched(driver);
-  });
+  })->hangs = hangs;
   return success;
 }
 

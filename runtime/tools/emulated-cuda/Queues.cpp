@@ -81,6 +81,8 @@ static void waitFor(Driver &driver, Stream &stream, Event &event) {
   }
   if (capture && !stream.capture)
     join(stream, capture);
+  if (driver.ignoresEvents())
+    return;
   driver.enqueue(stream, "a wait for an event", nullptr, event.recorded);
 }
 
