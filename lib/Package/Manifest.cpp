@@ -58,6 +58,8 @@ private:
   FailureOr<Offset<fb::Command>> addCommand(Operation &op, LayoutOp layout);
   FailureOr<Offset<fb::Collective>> addCollective(CollectiveOp op, LayoutOp layout);
   Offset<fb::Grid> addGrid(const PhaseInfo &phase);
+  FailureOr<Offset<fb::Matrix>> addMatrix(const GpuMatrix &matrix, Location loc);
+  FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
   /// The axes of a piece, outermost first.
@@ -399,7 +401,7 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
 
 /// How a phase is launched on a GPU; nothing on a CPU.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
-  if (!options.gpu)
+  if (!options.gpu || options.gpu->products.contains(phase.symbol))
     return {};
   const GpuGrid &grid = options.gpu->grids.at(phase.symbol);
   auto numbers = [&](ArrayRef<int64_t> values) {
@@ -416,6 +418,30 @@ Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector, grid.cluster);
 }
 
+FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix, Location loc) {
+  FailureOr<fb::DType> dtype = getDType(matrix.type, loc);
+  if (failed(dtype))
+    return failure();
+  return fb::CreateMatrix(builder, matrix.binding, matrix.offset, *dtype, matrix.leading, matrix.batchStride, matrix.isTransposed);
+}
+
+/// Nothing where the phase is no library's.
+FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
+  if (!options.gpu || !options.gpu->products.contains(phase.symbol))
+    return Offset<fb::Product>();
+  const GpuProduct &product = options.gpu->products.at(phase.symbol);
+  std::vector<Offset<fb::Matrix>> matrices;
+  for (const GpuMatrix *matrix : {&product.lhs, &product.rhs, &product.result, product.addend ? &*product.addend : nullptr,
+                                  product.bias ? &*product.bias : nullptr, product.aux ? &*product.aux : nullptr}) {
+    FailureOr<Offset<fb::Matrix>> added = matrix ? addMatrix(*matrix, loc) : Offset<fb::Matrix>();
+    if (failed(added))
+      return failure();
+    matrices.push_back(*added);
+  }
+  return fb::CreateProduct(builder, product.m, product.n, product.k, product.batches, matrices[0], matrices[1], matrices[2], matrices[3],
+                           matrices[4], matrices[5], static_cast<fb::Activation>(product.activation));
+}
+
 LogicalResult ManifestBuilder::addKernels() {
   llvm::StringMap<const KernelInfo *> known;
   for (const KernelInfo &kernel : image.kernels)
@@ -430,7 +456,10 @@ LogicalResult ManifestBuilder::addKernels() {
     std::vector<Offset<fb::Phase>> phases;
     for (const PhaseInfo &phase : kernel->phases) {
       auto symbol = addString(phase.symbol);
-      phases.push_back(fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase)));
+      FailureOr<Offset<fb::Product>> product = addProduct(phase, function.getLoc());
+      if (failed(product))
+        return failure();
+      phases.push_back(fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase), *product));
     }
     std::vector<uint64_t> bytes(kernel->bindingBytes.begin(), kernel->bindingBytes.end());
     std::vector<uint8_t> writes(kernel->writes.begin(), kernel->writes.end());

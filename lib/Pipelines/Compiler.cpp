@@ -107,7 +107,7 @@ FailureOr<Kernels> fsdp::compileKernels(ModuleOp planned, const CompileOptions &
 
 LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os) {
   PhaseTimer timer(options.timing, "codegen");
-  FailureOr<GpuTarget> target = GpuTarget::get(options.target, planned.getLoc());
+  FailureOr<GpuTarget> target = getGpuTarget(options, planned.getLoc());
   if (failed(target))
     return failure();
   GpuOptions gpu = options.gpu;

@@ -40,7 +40,10 @@ static Kernels toKernels(GpuImage &&compiled) {
     info.sharedBytes = kernel.scratchBytes;
     for (const GpuLaunch &launch : kernel.launches) {
       info.phases.push_back({launch.symbol, launch.blocks, 1});
-      kernels.gpu.grids[launch.symbol] = getGrid(launch);
+      if (launch.product)
+        kernels.gpu.products[launch.symbol] = *launch.product;
+      else
+        kernels.gpu.grids[launch.symbol] = getGrid(launch);
     }
   }
   constexpr uint64_t cubinAlignment = 64;
@@ -81,8 +84,18 @@ LogicalResult fsdp::unfuseAttention(ModuleOp module, const CompileOptions &optio
   return success();
 }
 
+FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location loc) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options.target, loc);
+  if (failed(target))
+    return failure();
+  target->gemm = options.gpu.gemm;
+  if (options.gpu.gemmWorkspace)
+    target->gemmWorkspace = options.gpu.gemmWorkspace;
+  return target;
+}
+
 FailureOr<Kernels> fsdp::compileForGpu(ModuleOp planned, const CompileOptions &options, bool code) {
-  FailureOr<GpuTarget> target = GpuTarget::get(options.target, planned.getLoc());
+  FailureOr<GpuTarget> target = getGpuTarget(options, planned.getLoc());
   if (failed(target))
     return failure();
   FailureOr<GpuImage> compiled = code ? compileGpuImage(planned, *target, options.gpu) : measureGpuKernels(planned, *target);

@@ -311,6 +311,31 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
+/// Of 2 x 2 by 2 x 2 in bf16, as the first kernel, which nothing launches.
+fb::ProductT &makeProduct(fb::ManifestT &m) {
+  makeGpu(m);
+  auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
+  kernel->name = "product";
+  kernel->binding_bytes = {64, 64, 64};
+  kernel->writes = {false, false, true};
+  kernel->reads.clear();
+  fb::PhaseT &phase = *kernel->phases[0];
+  kernel->phases.resize(1);
+  phase.grid.reset();
+  phase.product = std::make_unique<fb::ProductT>();
+  fb::ProductT &product = *phase.product;
+  product.m = product.n = product.k = 2;
+  uint32_t binding = 0;
+  for (auto *matrix : {&product.lhs, &product.rhs, &product.result}) {
+    *matrix = std::make_unique<fb::MatrixT>();
+    (*matrix)->binding = binding++;
+    (*matrix)->dtype = fb::DType::bf16;
+    (*matrix)->leading = 2;
+  }
+  m.kernels[0] = std::move(kernel);
+  return product;
+}
+
 const Rule rules[] = {
     {"V1Factor", "expected factors from 1", [](auto &m) { m.mesh[1]->factors = {0}; }},
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
@@ -406,6 +431,39 @@ const Rule rules[] = {
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 32, m.gpu->cubin_bytes = 8; }},
     {"V20CodeEnd", "expected machine code behind the PTX",
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 64, m.gpu->cubin_bytes = huge; }},
+    {"V21Cpu", "expected a function of a CPU, found a product", [](auto &m) { makeProduct(m), m.gpu.reset(); }},
+    {"V21Both", "or a product of a library, found both", [](auto &m) { makeProduct(m).m = 1, m.kernels[0]->phases[0]->grid = std::make_unique<fb::GridT>(); }},
+    {"V21Size", "expected sizes of 1 to 2^31 - 1, found 0", [](auto &m) { makeProduct(m).k = 0; }},
+    {"V21Large", "expected sizes of 1 to 2^31 - 1", [](auto &m) { makeProduct(m).batches = huge; }},
+    {"V21Factor", "rhs: expected one, found none", [](auto &m) { makeProduct(m).rhs.reset(); }},
+    {"V21Binding", "lhs: expected one of", [](auto &m) { makeProduct(m).lhs->binding = 99; }},
+    {"V21Type", "lhs: expected f32, bf16 or f16, found number 0", [](auto &m) { makeProduct(m).lhs->dtype = fb::DType::f64; }},
+    {"V21Types", "expected factors of one type", [](auto &m) { makeProduct(m).lhs->dtype = fb::DType::f32; }},
+    {"V21Addend", "expected all that is added in the result's bf16, found f32",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.addend = std::make_unique<fb::MatrixT>(*product.result);
+       product.addend->dtype = fb::DType::f32;
+     }},
+    {"V21Rows", "result: expected rows at least 2 elements", [](auto &m) { makeProduct(m).result->leading = 1; }},
+    {"V21Stride", "and batches", [](auto &m) { makeProduct(m).result->batch_stride = huge; }},
+    {"V21Offset", "an offset in whole elements, found 1", [](auto &m) { makeProduct(m).lhs->offset = 1; }},
+    {"V21Result", "expected the factors alone to be transposed", [](auto &m) { makeProduct(m).result->transposed = true; }},
+    {"V21Activation", "expected an activation, found number 9", [](auto &m) { makeProduct(m).activation = static_cast<fb::Activation>(9); }},
+    {"V21Slope", "aux: expected one, found none", [](auto &m) { makeProduct(m).activation = fb::Activation::gelu_gradient; }},
+    {"V21Batches", "expected a bias or an activation for one batch only",
+     [](auto &m) {
+       makeProduct(m).activation = fb::Activation::gelu;
+       m.kernels[0]->phases[0]->product->batches = 2;
+     }},
+    {"V21Writes", "result: expected a binding that the kernel writes", [](auto &m) { makeProduct(m), m.kernels[0]->writes[2] = false; }},
+    {"V21Shared", "lhs: expected another binding than that of result",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.lhs->binding = product.result->binding;
+     }},
+    {"V21Bounds", "lhs: expected it within the 64 bytes of binding 0", [](auto &m) { makeProduct(m).lhs->leading = 64; }},
+    {"V21Begin", "rhs: expected it within the 64 bytes of binding 1", [](auto &m) { makeProduct(m).rhs->offset = huge; }},
     {"V9GpuScratch", "expected the workspace of a GPU's kernels at a multiple of 256",
      [](auto &m) {
        makeGpu(m);

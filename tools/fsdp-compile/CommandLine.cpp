@@ -189,6 +189,8 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.targetCpu = line.targetCpu;
   options.gpu.assemblerSeconds = line.ptxasTimeout;
   options.gpu.spills = line.spills == "ignore" ? SpillPolicy::Ignore : line.spills == "error" ? SpillPolicy::Error : SpillPolicy::Warn;
+  options.gpu.gemm = line.gemm == "nvptx" ? GemmSource::Nvptx : line.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Auto;
+  options.gpu.gemmWorkspace = parseBytes(line.gemmWorkspace).value_or(0);
   options.threadsPerRank = line.threads;
   options.learningRate = line.lr;
   options.dumpDirectory = line.dumpTo;
@@ -282,7 +284,12 @@ static std::optional<std::string> checkTarget(const CommandLine &line) {
     return "--spills=" + line.spills + ": expected ignore, warn or error";
   if (line.ptxasTimeout < 1 || line.ptxasTimeout > 86400)
     return "--ptxas-timeout=" + std::to_string(line.ptxasTimeout) + ": expected 1 to 86400 seconds";
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout)})
+  if (line.gemm != "nvptx" && line.gemm != "cublaslt" && line.gemm != "auto")
+    return "--gemm=" + line.gemm + ": expected nvptx, cublaslt or auto";
+  if (line.gemmWorkspace.getNumOccurrences() && line.gemm != "cublaslt")
+    return std::string("--gemm-workspace-bytes is cuBLASLt's: give --gemm=cublaslt");
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout),
+                                   static_cast<const cl::Option *>(&line.gemm)})
     if (option->getNumOccurrences() && !isGpu)
       return "--" + option->ArgStr.str() + " is of GPU kernels: give --target=" + GpuTarget::getNames();
   if (!line.emit.empty() && (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
@@ -330,6 +337,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     if (!readPrefetch(*option))
       return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of " +
              (option == &line.copyPrefetch ? "copies" : "gathers") + " of at least 0";
+  if (std::optional<std::string> problem = line.gemmWorkspace.empty() ? std::nullopt : checkBytes(line.gemmWorkspace, /*orZero=*/false))
+    return problem;
   if (std::optional<std::string> problem = checkBytes(line.bucketBytes, /*orZero=*/true))
     return problem;
   if (line.accum < 1 || line.accum > 65536)

@@ -265,6 +265,13 @@ struct CommandLine {
   cl::opt<std::string> spills{"spills", cl::desc("GPU kernels whose registers spill: ignore, warn (default) or error"),
                               cl::init("warn"), cl::cat(output)};
   cl::opt<int> ptxasTimeout{"ptxas-timeout", cl::desc("Seconds that ptxas may take (default 120)"), cl::init(120), cl::cat(output)};
+  cl::opt<std::string> gemm{"gemm",
+                            cl::desc("Who computes matrix products on a GPU: nvptx, kernels of our own; cublaslt, NVIDIA's library, where it has what "
+                                     "is behind the sums; auto (default): nvptx; see docs/GpuKernels.md"),
+                            cl::init("auto"), cl::value_desc("WHO"), cl::cat(output)};
+  cl::opt<std::string> gemmWorkspace{"gemm-workspace-bytes",
+                                     cl::desc("Scratch that cuBLASLt has in the arena (default: 32m, and 4m for sm_80)"), cl::init(""),
+                                     cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
                                  cl::cat(output)};
   cl::opt<int64_t> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),

@@ -52,6 +52,7 @@ struct CommandLine {
   cl::opt<std::string> target{"target", cl::init("sm_80"),
                               cl::desc("Chip to compile for, with --device=emulate, --emit and --save-bundle (default sm_80)"),
                               cl::cat(category)};
+  cl::opt<std::string> gemm{"gemm", cl::init("nvptx"), cl::desc("With --emit, who computes contractions: nvptx (default) or cublaslt"), cl::cat(category)};
   cl::opt<std::string> emit{"emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"), cl::cat(category)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category)};
   cl::opt<std::string> alsoCpu{"also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category)};
@@ -89,6 +90,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
 /// What is wrong with options that nothing would read.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(), saves = !line.saveBundle.empty();
+  if (line.gemm != "nvptx" && (line.gemm != "cublaslt" || !emits))
+    return "--gemm=" + line.gemm + ": expected nvptx, or with --emit cublaslt";
   if (emits && saves)
     return std::string("--emit prints kernels, --save-bundle writes them: give one of them");
   if (line.target.getNumOccurrences() && !emulates && !emits && !saves)
@@ -117,7 +120,7 @@ Options fsdp::parseOptions(int argc, char **argv) {
     std::exit(2);
   }
   Options options = {line.inputFile, line.device, line.target, line.targetCpu, line.alsoCpu, line.only, line.saveImage, line.saveBundle,
-                     line.emit, {}, {}, line.floor, line.times || line.bench, line.bench, line.widen};
+                     line.emit, line.gemm, {}, {}, line.floor, line.times || line.bench, line.bench, line.widen};
   if (line.tolerance.getNumOccurrences())
     options.tolerance = line.tolerance;
   if (line.errorFactor.getNumOccurrences())

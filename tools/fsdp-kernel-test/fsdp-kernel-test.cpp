@@ -220,6 +220,7 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
 static int printGpuKernels(ModuleOp module) {
   CompileOptions compile;
   compile.target = options.target;
+  compile.gpu.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
   compile.gpu.assemblerSeconds = 1200; // a table of many kernels is one text
   return succeeded(fsdp::printGpuKernels(module, compile, options.emit, llvm::outs())) ? 0 : 1;
 }

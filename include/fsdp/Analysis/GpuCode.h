@@ -12,8 +12,10 @@
 #ifndef FSDP_ANALYSIS_GPUCODE_H
 #define FSDP_ANALYSIS_GPUCODE_H
 
+#include "mlir/IR/Types.h"
 #include "llvm/ADT/StringMap.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,24 @@ struct GpuTensor {
   int64_t binding = 0, offset = 0;
   bool isBf16 = true;
   std::vector<int64_t> sizes, strides, box;
+};
+
+/// A matrix of a product that a library computes: runtime/schema/artifact.fbs, Matrix.
+struct GpuMatrix {
+  int64_t binding = 0, offset = 0;
+  Type type;
+  int64_t leading = 0, batchStride = 0;
+  bool isTransposed = false;
+};
+
+enum class GpuActivation { None, Gelu, GeluGradient };
+
+/// result = activation(lhs · rhs + addend + bias), by a library: Product.
+struct GpuProduct {
+  int64_t m = 1, n = 1, k = 1, batches = 1;
+  GpuMatrix lhs, rhs, result;
+  std::optional<GpuMatrix> addend, bias, aux;
+  GpuActivation activation = GpuActivation::None;
 };
 
 /// How a phase is launched.
@@ -37,6 +57,7 @@ struct GpuCode {
   std::string chip; ///< empty: the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
   llvm::StringMap<GpuGrid> grids; ///< by the symbol of a phase
+  llvm::StringMap<GpuProduct> products; ///< likewise, of what a library does
 };
 
 } // namespace mlir::fsdp

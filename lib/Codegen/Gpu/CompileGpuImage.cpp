@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Write each kernel that there is code for as entries of one module.
+//  1. Write each kernel that there is code for as entries of one module; those that a library has become calls of it.
 //  2. Lower the module, emit its text.
 //  3. Assemble the text, when there is a ptxas.
 //
@@ -15,6 +15,7 @@
 #include "GpuGemm.h"
 #include "GpuLowering.h"
 #include "GpuNests.h"
+#include "LibraryGemm.h"
 #include "Sm80Backward.h"
 #include "Sm90Attention.h"
 #include "fsdp/Codegen/Attention.h"
@@ -121,7 +122,9 @@ static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const Gp
       kernel.emitWarning("no kernel for ") << target.chip << ": " << *reason << " ('" << kernel.getName() << "')";
       continue;
     }
-    if (failed(lowerGpuKernel(kernel, target, *entries, info)))
+    if (std::optional<GpuProduct> product = gemm::readAsLibraryProduct(kernel, target))
+      gemm::lowerToLibraryProduct(kernel, *product, target, info);
+    else if (failed(lowerGpuKernel(kernel, target, *entries, info)))
       return failure();
     image.kernels.push_back(std::move(info));
   }

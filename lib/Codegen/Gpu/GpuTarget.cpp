@@ -19,10 +19,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Of chips without warpgroups, and of those that have them: what cuBLAS takes for itself there.
+static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
+
 static const GpuTarget chips[] = {
-    {"sm_80", 71, 163 * 1024, 164 * 1024, 65536, 108},
-    {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536, 132},
-    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536, 148},
+    {"sm_80", 71, 163 * 1024, 164 * 1024, 65536, 108, 255, 1024, GemmSource::Auto, plainWorkspace},
+    {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536, 132, 255, 1024, GemmSource::Auto, largeWorkspace},
+    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536, 148, 255, 1024, GemmSource::Auto, largeWorkspace},
 };
 
 static const GpuTarget *find(StringRef name) {

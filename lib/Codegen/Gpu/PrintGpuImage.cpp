@@ -10,13 +10,29 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Matrices that are read the other way, and what is behind the sums.
+static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
+  os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches << (product.batches == 1 ? " time" : " times");
+  for (auto [name, isThere] : {std::pair("lhs transposed", product.lhs.isTransposed), std::pair("rhs transposed", product.rhs.isTransposed),
+                               std::pair("added", product.addend.has_value()), std::pair("bias", product.bias.has_value()),
+                               std::pair("gelu", product.activation == GpuActivation::Gelu),
+                               std::pair("derivative of gelu", product.activation == GpuActivation::GeluGradient),
+                               std::pair("its argument", product.aux.has_value())})
+    if (isThere)
+      os << ", " << name;
+  os << "\n";
+}
+
 void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   for (const GpuKernel &kernel : image.kernels) {
     os << "// @" << kernel.info.name << ": " << kernel.info.bindingBytes.size() << " bindings, " << kernel.scratchBytes
        << " bytes of scratch\n";
     for (const GpuLaunch &launch : kernel.launches)
-      os << "//   launch " << launch.symbol << ": " << launch.blocks << " blocks of " << launch.threads << " threads, "
-         << launch.sharedBytes << " bytes of shared memory\n";
+      if (launch.product)
+        printProduct(*launch.product, os << "//   cublasLtMatmul " << launch.symbol << ": ");
+      else
+        os << "//   launch " << launch.symbol << ": " << launch.blocks << " blocks of " << launch.threads << " threads, "
+           << launch.sharedBytes << " bytes of shared memory\n";
   }
 }
 

@@ -174,6 +174,15 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
   }
 }
 
+/// What a library does behind the sums.
+static std::string afterSums(const fb::Product &product) {
+  std::string text = product.addend() ? ", added" : "";
+  text += product.bias() ? ", bias" : "";
+  if (product.activation() != fb::Activation::none)
+    text += std::string(", ") + fb::EnumNameActivation(product.activation()) + (product.aux() ? " with its argument" : "");
+  return text;
+}
+
 void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
   std::string kind = kernel.kind() ? " (" + text(kernel.kind()) + ")" : "";
   put(format("%skernel %u '%s'%s: scratch %llu shared, %llu per worker; bindings of", index ? "" : "\n", index,
@@ -188,6 +197,9 @@ void Dumper::kernel(const fb::Kernel &kernel, uint32_t index) {
     if (const fb::Grid *grid = phase.grid())
       put(format(" in %u blocks of %u threads with %llu bytes, %u together", grid->blocks(), grid->threads(),
                  (ull)grid->shared_bytes(), grid->cluster()));
+    else if (const fb::Product *product = phase.product())
+      put(format(" by cuBLASLt, %llu x %llu x %llu, %llu time%s%s", (ull)product->m(), (ull)product->n(), (ull)product->k(), (ull)product->batches(),
+                 product->batches() == 1 ? "" : "s", afterSums(*product).c_str()));
     else
       put(format(" over %llu by %llu", (ull)phase.extent(), (ull)phase.tile()));
   }

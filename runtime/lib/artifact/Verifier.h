@@ -38,8 +38,11 @@ constexpr uint64_t gpuScratchAlignment = 256;
 
 /// What is wrong with a phase, as a launch on a GPU or a function of a CPU; empty: nothing (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// What is wrong with where the tensor maps of a well-formed launch lie in its bindings; empty: nothing.
-std::string problemOfMaps(const fb::Kernel &kernel, const fb::Phase &phase);
+/// What is wrong with where the tensor maps, or matrices, of a well-formed launch lie in its bindings; empty: nothing.
+std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
+/// The same of a library's product, and of where its matrices lie (VerifyProducts.cpp).
+std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
+std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
 /// Throws Error when the image of `imageBytes` does not hold what an artifact for a GPU says.
 void verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes);
 

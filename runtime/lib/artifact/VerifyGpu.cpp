@@ -47,8 +47,12 @@ static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
 
 std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu) {
   const fb::Grid *grid = phase.grid();
+  if (!isForGpu && phase.product())
+    return "expected a function of a CPU, found a product of a library for GPUs";
   if (!isForGpu)
     return grid ? "expected a function of a CPU, found a launch on a GPU" : "";
+  if (phase.product())
+    return grid ? "expected a launch or a product of a library, found both" : problemOfProduct(kernel, *phase.product());
   if (!grid)
     return "expected a launch on a GPU, found a function of a CPU";
   if (grid->blocks() < 1 || grid->blocks() > maxBlocks || grid->blocks() != phase.extent())
@@ -82,7 +86,9 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   return end;
 }
 
-std::string fsdprt::problemOfMaps(const fb::Kernel &kernel, const fb::Phase &phase) {
+std::string fsdprt::problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase) {
+  if (phase.product())
+    return problemOfMatrices(kernel, *phase.product());
   const auto *maps = phase.grid() ? phase.grid()->maps() : nullptr;
   for (uint32_t i = 0; i < count(maps); ++i) {
     const fb::TensorMap &map = *maps->Get(i);

@@ -231,7 +231,7 @@ void ManifestVerifier::verifyKernels() { // (V4)
                p, (ull)phase.extent(), (ull)phase.tile());
       std::string problem = problemOfPhase(kernel, phase, manifest.gpu() != nullptr); // (V19)
       if (problem.empty() && rules == Rules::all)
-        problem = problemOfMaps(kernel, phase);
+        problem = problemOfPlaces(kernel, phase);
       if (!problem.empty())
         refuse("kernel '%s', phase %u: %s", name.c_str(), p, problem.c_str());
     }

@@ -11,13 +11,21 @@
 
 using namespace fsdprt;
 
-SharedLibrary::SharedLibrary(const char *user, const char *what, const char *variable, const char *usual) {
+SharedLibrary::SharedLibrary(const char *user, const char *what, const char *variable, const char *usual, const char *orElse) {
   const char *given = std::getenv(variable);
-  path = given && *given ? given : usual;
+  bool isGiven = given && *given;
+  path = isGiven ? given : usual;
   handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle)
+    return;
+  std::string names = "'" + printable(path) + "'", why = printable(dlerror());
+  if (!isGiven && orElse) {
+    path = orElse;
+    handle = dlopen(orElse, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    names += format(" or '%s'", orElse);
+  }
   if (!handle)
-    badInput("%s needs %s: expected '%s', found none (%s); install it, or set %s to its path", user, what,
-             printable(path).c_str(), printable(dlerror()).c_str(), variable);
+    badInput("%s needs %s: expected %s, found none (%s); install it, or set %s to its path", user, what, names.c_str(), why.c_str(), variable);
 }
 
 void *SharedLibrary::symbol(const char *name, bool isNeeded) const {

@@ -33,6 +33,7 @@ CudaDevice::~CudaDevice() {
     return;
   use();
   sums.reset();
+  plans.reset();
   if (module)
     cuda.moduleUnload(module);
   cuda.primaryContextRelease(device);
@@ -108,6 +109,9 @@ void CudaDevice::load() {
   const auto *kernels = artifact.manifest().kernels();
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     for (const fb::Phase *phase : *kernels->Get(i)->phases())
-      findEntry(*phase);
+      if (phase->grid())
+        findEntry(*phase);
+  if (hasProducts(artifact.manifest()))
+    plans = std::make_shared<ProductPlans>(artifact);
   sums = std::make_unique<CudaSums>(cuda);
 }

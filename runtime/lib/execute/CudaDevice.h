@@ -13,6 +13,7 @@
 
 #include "artifact/Artifact.h"
 #include "device/CudaSums.h"
+#include "execute/Products.h"
 #include <atomic>
 #include <memory>
 #include <unordered_map>
@@ -40,6 +41,8 @@ public:
   int getOrdinal() const { return ordinal; }
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
+  /// Of one rank; null where no library computes products.
+  std::unique_ptr<Products> makeProducts() const { return plans ? std::make_unique<Products>(plans, artifact) : nullptr; }
 
   const CudaDriver &cuda;
   static constexpr unsigned mostMaps = 8;
@@ -57,6 +60,7 @@ private:
   CudaModule module = nullptr;
   std::unique_ptr<CudaSums> sums;
   std::unordered_map<const fb::Phase *, CudaFunction> entries;
+  std::shared_ptr<const ProductPlans> plans;
   std::atomic<int64_t> arenaBytes{0};
 };
 

@@ -63,6 +63,7 @@ private:
   uint64_t arenaBytes = 0;
   CudaMark here;                                // where a copy beside others begins
   std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
+  std::unique_ptr<Products> products;
 };
 } // namespace
 
@@ -74,10 +75,12 @@ CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDe
   void *memory = nullptr;
   cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped), "pin memory for what the host reads and writes on a GPU");
   staging = static_cast<std::byte *>(memory);
+  products = device->makeProducts();
 }
 
 CudaGpu::~CudaGpu() {
   device->use();
+  products.reset();
   cuda.memFreeHost(staging);
 }
 
@@ -176,6 +179,10 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMa
 }
 
 void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
+  if (phase.product()) {
+    device->use();
+    return products->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
+  }
   const fb::Grid &grid = *phase.grid();
   TensorMapBytes maps[CudaDevice::mostMaps];
   std::array<void *, 1024> arguments;

@@ -17,6 +17,7 @@
 #include "collectives/Nccl.h"
 #include "collectives/Shm.h"
 #include "core/Error.h"
+#include "execute/Products.h"
 #include <algorithm>
 #include <cstring>
 
@@ -70,6 +71,8 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
   if (!gpu && isGpu)
     badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
              emulates ? "emulated" : "NVIDIA");
+  if (emulates && hasProducts(artifact.manifest()))
+    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with --gemm=nvptx", file);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
     badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'", file,
              printable(controlOf(options)).c_str());

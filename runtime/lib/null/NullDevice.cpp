@@ -41,7 +41,7 @@ private:
     return peer == options.peers.end() ? artifact.manifest() : peer->second->manifest();
   }
   void checkPeers() const;
-  void checkMaps(const fb::Manifest &manifest);
+  void checkPlaces(const fb::Manifest &manifest);
   void checkAllOrders();
   void walkRanks(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks);
   void walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks, bool reference);
@@ -217,12 +217,12 @@ void NullDevice::checkPeers() const {
   }
 }
 
-/// What a launch on a GPU fetches by tensor maps lies in its bindings, wherever these are.
-void NullDevice::checkMaps(const fb::Manifest &manifest) {
+/// What a launch on a GPU touches by tensor maps, or as a library's matrices, lies in its bindings, wherever these are.
+void NullDevice::checkPlaces(const fb::Manifest &manifest) {
   for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size(); ++i) {
     const fb::Kernel &kernel = *manifest.kernels()->Get(i);
     for (uint32_t p = 0; p < kernel.phases()->size(); ++p)
-      if (std::string problem = problemOfMaps(kernel, *kernel.phases()->Get(p)); !problem.empty())
+      if (std::string problem = problemOfPlaces(kernel, *kernel.phases()->Get(p)); !problem.empty())
         findings.add(Fault::bounds, format("kernel %u phase %u", i, p),
                      format("kernel '%s', phase %u: ", printable(kernel.name()->str()).c_str(), p) + problem);
   }
@@ -252,7 +252,7 @@ NullResult NullDevice::run() {
   for (uint64_t rank = 0; rank < result.ranks; ++rank)
     ranks[&manifestOf(rank)].push_back(rank);
   for (const auto &[manifest, some] : ranks) {
-    checkMaps(*manifest);
+    checkPlaces(*manifest);
     walkRanks(*manifest, some);
   }
   walkAs(artifact.manifest(), artifact.getMesh().solo(), {0, {0}}, true);

@@ -22,6 +22,7 @@
 #ifndef FSDP_CODEGEN_GPU_GPUIMAGE_H
 #define FSDP_CODEGEN_GPU_GPUIMAGE_H
 
+#include "fsdp/Analysis/GpuCode.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/Codegen/Gpu/GpuTarget.h"
 
@@ -47,12 +48,13 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;     ///< blocks in x that run together; divides their number
   int64_t copyThreads = 0; ///< of a block, that do nothing but fetch for the others
+  std::optional<GpuProduct> product = {}; ///< a library's, and no entry
 };
 
 /// What the launcher of a kernel must know; launches run one after the other.
 struct GpuKernel {
   KernelInfo info;              ///< name, bindingBytes, writes; no phases
-  SmallVector<GpuLaunch> launches;
+  std::vector<GpuLaunch> launches;
   int64_t scratchBytes = 0;     ///< in global memory, aligned to 256 bytes; need not be initialised
 };
 
@@ -68,6 +70,9 @@ struct EntryReport {
 enum class SpillPolicy { Ignore, Warn, Error };
 
 struct GpuOptions {
+  /// Who computes contractions, and the bytes of scratch that a library has for one (0: the chip's).
+  GemmSource gemm = GemmSource::Auto;
+  int64_t gemmWorkspace = 0;
   /// Whether PTX is assembled when there is a ptxas.
   bool assemble = true;
   /// Whether the image has the text of its entries before their lowering.

@@ -1,0 +1,67 @@
+//===- Products.h - Matrix products of a library ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Phases that are a Product are calls of cuBLASLt. Its matrices are column by column and ours row by row, so it is asked for the transposed result:
+// the transposed right factor times the transposed left one, each of which is the same memory read the other way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_PRODUCTS_H
+#define FSDPRT_EXECUTE_PRODUCTS_H
+
+#include "artifact/Artifact.h"
+#include "device/CublasLt.h"
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace fsdprt {
+
+/// Whether a library computes some of an artifact's products.
+bool hasProducts(const fb::Manifest &manifest);
+
+/// cuBLASLt on one device, and the algorithms that it has chosen for the products of an artifact: each is asked for once.
+class ProductPlans {
+public:
+  /// For the device whose context is current. Throws Error when there is no library, or it has no algorithm for a product.
+  explicit ProductPlans(const Artifact &artifact);
+  ~ProductPlans();
+  ProductPlans(const ProductPlans &) = delete;
+  ProductPlans &operator=(const ProductPlans &) = delete;
+
+  const CublasLt library;
+  LtHandle getHandle() const { return handle; }
+  const LtAlgorithm &algorithmOf(const fb::Phase &phase) const { return *byPhase.at(&phase); }
+
+private:
+  void plan(const fb::Kernel &kernel, const fb::Phase &phase);
+
+  const Artifact &artifact;
+  LtHandle handle = nullptr;
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; // by all that a call is
+  std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
+};
+
+/// Of one rank, since a call's descriptors hold addresses.
+class Products {
+public:
+  struct Call; // as the library is told of it
+  Products(std::shared_ptr<const ProductPlans> plans, const Artifact &artifact);
+  ~Products();
+
+  /// Begins a product on a stream of the device. `bindings` are the kernel's, with its scratch behind them.
+  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings, CudaStream stream);
+
+private:
+  std::shared_ptr<const ProductPlans> plans;
+  std::unordered_map<const fb::Phase *, std::unique_ptr<Call>> calls;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_PRODUCTS_H
