@@ -25,8 +25,8 @@ static uint64_t numberIn(const char *variable, uint64_t otherwise) {
 }
 
 Driver &Driver::only() {
-  static Driver driver;
-  return driver;
+  static Driver *driver = new Driver; // lives on while the process ends: a thread may still wait for a kernel then
+  return *driver;
 }
 
 Driver::Driver() {
