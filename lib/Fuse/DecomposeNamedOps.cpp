@@ -10,7 +10,7 @@
 //   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - Σ_v (v = t ? x : 0);  loss = Σ_n nll / N
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
-//   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
+//   random, gemm, attention, attention_grad (the last two where they are not to be, or have no kernel): fsdp/IR/Decompositions.h
 //
 //  1. Walk the function; build the generics in place of each raised op.
 //  2. Generalise the other named linalg ops, except contract and fill.
@@ -23,6 +23,7 @@
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_DECOMPOSENAMEDOPSPASS
@@ -265,13 +266,16 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 namespace {
 struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
   using DecomposeNamedOpsPassBase::DecomposeNamedOpsPassBase;
+  explicit DecomposeNamedOpsPass(const FuseOptions &options)
+      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}), whyNoKernel(options.whyNoAttentionKernel) {}
 
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
+    std::set<std::string> reasons;
     for (Operation *op : ops) {
-      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op))
+      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op) && hasKernel(op, reasons))
         continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)
@@ -291,6 +295,14 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     }
   }
 
+  /// Whether the target has one; if not, a warning for each reason.
+  bool hasKernel(Operation *op, std::set<std::string> &reasons) {
+    std::optional<std::string> reason = whyNoKernel ? whyNoKernel(op) : std::nullopt;
+    if (reason && reasons.insert(*reason).second)
+      op->emitWarning(*reason) << "; scores are whole in memory";
+    return !reason;
+  }
+
   LogicalResult generalize(Operation *op, IRRewriter &rewriter) {
     auto named = dyn_cast<linalg::LinalgOp>(op);
     if (!named || isa<linalg::GenericOp, linalg::ContractOp, linalg::FillOp>(op))
@@ -300,5 +312,11 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
       return success();
     return op->emitError("cannot be written as linalg.generic");
   }
+
+  std::function<std::optional<std::string>(Operation *)> whyNoKernel;
 };
 } // namespace
+
+std::unique_ptr<Pass> fsdp::createDecomposeNamedOpsPass(const FuseOptions &options) {
+  return std::make_unique<DecomposeNamedOpsPass>(options);
+}

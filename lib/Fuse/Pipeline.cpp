@@ -12,7 +12,7 @@
 using namespace mlir;
 
 void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
-  pm.addNestedPass<func::FuncOp>(createDecomposeNamedOpsPass({options.fuseAttention}));
+  pm.addNestedPass<func::FuncOp>(createDecomposeNamedOpsPass(options));
   // Merges the chains that a loss and its gradient both need. Fills may be
   // shared here: each dispatch gets a copy of its own.
   pm.addPass(createCanonicalizerPass());

@@ -62,12 +62,12 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
   return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
 }
 
-LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last,
-                              SmallVectorImpl<DtypeRow> *dtypes) {
+LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &asked, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
+  CompileOptions options = asked;
+  if (GpuTarget::isKnown(options.target) && failed(limitFusionToGpu(options, module.getLoc())))
+    return failure();
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
-    if (phase.mnemonic == "fuse" && failed(unfuseAttention(module, options)))
-      return failure();
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     phase.build(pm, options);
     if (failed(pm.run(module)))

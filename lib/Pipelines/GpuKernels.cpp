@@ -14,12 +14,6 @@
 
 #include "GpuKernels.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
-#include "fsdp/IR/Decompositions.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include <map>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -60,30 +54,6 @@ static Kernels toKernels(GpuImage &&compiled) {
   return kernels;
 }
 
-LogicalResult fsdp::unfuseAttention(ModuleOp module, const CompileOptions &options) {
-  if (!GpuTarget::isKnown(options.target) || !options.fuse.fuseAttention)
-    return success();
-  FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
-  if (failed(target))
-    return failure();
-  std::map<std::string, SmallVector<Operation *>> reasons;
-  module.walk([&](Operation *op) {
-    if (std::optional<std::string> reason = whyNoGpuAttention(op, *target))
-      reasons[*reason].push_back(op);
-  });
-  module.getContext()->loadDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect, tensor::TensorDialect>();
-  IRRewriter rewriter(module.getContext());
-  for (auto &[reason, ops] : reasons) {
-    ops.front()->emitWarning("no kernel for ") << target->chip << ": " << reason << "; scores are whole in memory";
-    for (Operation *op : ops) {
-      rewriter.setInsertionPoint(op);
-      auto backward = dyn_cast<AttentionGradOp>(op);
-      rewriter.replaceOp(op, backward ? lowerToLinalg(backward, rewriter) : lowerToLinalg(cast<AttentionOp>(op), rewriter));
-    }
-  }
-  return success();
-}
-
 FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location loc) {
   FailureOr<GpuTarget> target = GpuTarget::get(options.target, loc);
   if (failed(target))
@@ -92,6 +62,18 @@ FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location 
   if (options.gpu.gemmWorkspace)
     target->gemmWorkspace = options.gpu.gemmWorkspace;
   return target;
+}
+
+LogicalResult fsdp::limitFusionToGpu(CompileOptions &options, Location loc) {
+  FailureOr<GpuTarget> target = getGpuTarget(options, loc);
+  if (failed(target))
+    return failure();
+  options.fuse.whyNoAttentionKernel = [target = *target](Operation *op) -> std::optional<std::string> {
+    if (std::optional<std::string> reason = whyNoGpuAttention(op, target))
+      return "no kernel for " + target.chip + ": " + *reason;
+    return std::nullopt;
+  };
+  return success();
 }
 
 FailureOr<Kernels> fsdp::compileForGpu(ModuleOp planned, const CompileOptions &options, bool code) {

@@ -11,12 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Writes attention that has no kernel for the GPU that the options name, and its gradients, with scores whole in memory, which any GPU
-/// has kernels for; a warning for each reason. Nothing to do for a CPU.
-LogicalResult unfuseAttention(ModuleOp module, const CompileOptions &options);
-
 /// The chip that the options name, and who computes contractions for it.
 FailureOr<GpuTarget> getGpuTarget(const CompileOptions &options, Location loc);
+
+/// Lets the Fuse stage make kernels only of the attention that there is one for on the GPU that the options name.
+LogicalResult limitFusionToGpu(CompileOptions &options, Location loc);
 
 /// Compiles the kernels of a planned module for the GPU that the options name; without `code` only what they need.
 FailureOr<Kernels> compileForGpu(ModuleOp planned, const CompileOptions &options, bool code);

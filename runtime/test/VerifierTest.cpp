@@ -69,11 +69,16 @@ void makeIntegers(fb::ManifestT &m) {
   }
 }
 
-/// [0, 64) to [64, 128), to be waited for.
-fb::CopyT startedCopy() {
+fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   fb::CopyT copy;
-  copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
-  copy.target = std::make_unique<fb::Slice>(64, 64, 0, 0, 0);
+  copy.source = std::make_unique<fb::Slice>(source);
+  copy.target = std::make_unique<fb::Slice>(target);
+  return copy;
+}
+
+/// To be waited for.
+fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0}, const fb::Slice &target = {64, 64, 0, 0, 0}) {
+  fb::CopyT copy = copyOf(source, target);
   copy.id = 500;
   copy.channel = 3;
   return copy;
@@ -414,10 +419,7 @@ const Rule rules[] = {
     {"V15CopyRace", "reads a range that copy 500, which has not been waited for, receives",
      [](auto &m) {
        command(m, "init", 1).body.Set(startedCopy());
-       fb::CopyT reader;
-       reader.source = std::make_unique<fb::Slice>(64, 64, 0, 0, 0);
-       reader.target = std::make_unique<fb::Slice>(128, 64, 0, 0, 0);
-       command(m, "init", 2).body.Set(std::move(reader));
+       command(m, "init", 2).body.Set(copyOf({64, 64, 0, 0, 0}, {128, 64, 0, 0, 0}));
      }},
     {"V15CopySource", "writes a range that copy 500, which has not been waited for, sends",
      [](auto &m) {
@@ -429,25 +431,10 @@ const Rule rules[] = {
     {"V15CopyTwice", "copy 500 is started again",
      [](auto &m) {
        command(m, "init", 1).body.Set(startedCopy());
-       fb::CopyT again = startedCopy();
-       again.source = std::make_unique<fb::Slice>(128, 64, 0, 0, 0);
-       again.target = std::make_unique<fb::Slice>(192, 64, 0, 0, 0);
-       command(m, "init", 2).body.Set(std::move(again));
+       command(m, "init", 2).body.Set(startedCopy({128, 64, 0, 0, 0}, {192, 64, 0, 0, 0}));
      }},
-    {"V16Sizes", "of one size",
-     [](auto &m) {
-       fb::CopyT copy;
-       copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
-       copy.target = std::make_unique<fb::Slice>(64, 32, 0, 0, 0);
-       command(m, "init", 2).body.Set(std::move(copy));
-     }},
-    {"V16Overlap", "overlap",
-     [](auto &m) {
-       fb::CopyT copy;
-       copy.source = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
-       copy.target = std::make_unique<fb::Slice>(32, 64, 0, 0, 0);
-       command(m, "init", 2).body.Set(std::move(copy));
-     }},
+    {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
+    {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
     {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},
     {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
     {"V17Role", "expected a state that holds parameters",

@@ -7,6 +7,7 @@
 #ifndef FSDP_FUSE_PASSES_H
 #define FSDP_FUSE_PASSES_H
 
+#include "fsdp/Fuse/Pipeline.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,6 +18,9 @@ namespace mlir::fsdp {
 #include "fsdp/Fuse/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Fuse/Passes.h.inc"
+
+/// With `whyNoAttentionKernel` too, which no text can give.
+std::unique_ptr<Pass> createDecomposeNamedOpsPass(const FuseOptions &options);
 } // namespace mlir::fsdp
 
 #endif // FSDP_FUSE_PASSES_H

@@ -16,8 +16,8 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
     - Ensures: no `linalg.softmax`, `fsdp.gather_rows`, `fsdp.cross_entropy`,
       `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm`, and no named linalg op but
       `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are in f32.
-      `fsdp.attention` and `fsdp.attention_grad` stay, or else (`fuse-attention=false`) have their
-      scores whole in memory.
+      `fsdp.attention` and `fsdp.attention_grad` stay, or else (`fuse-attention=false`; or the target has no kernel, which a
+      warning says) have their scores whole in memory.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

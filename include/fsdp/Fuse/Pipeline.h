@@ -8,8 +8,12 @@
 #define FSDP_FUSE_PIPELINE_H
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 
 namespace mlir {
+class Operation;
 class OpPassManager;
 namespace fsdp {
 struct FuseOptions {
@@ -17,6 +21,9 @@ struct FuseOptions {
   int64_t maxChunkBytes = 32 << 20;
   bool remarks = false;
   bool fuseAttention = true; ///< attention is a kernel of its own, its scores never whole in memory
+  /// Why the target has no kernel for an attention, or for gradients of one: its scores are whole in memory then, and a warning says why.
+  /// Empty: it has kernels for all of them.
+  std::function<std::optional<std::string>(Operation *)> whyNoAttentionKernel;
 };
 
 /// Appends the stage: decompose, chunk, group into dispatches, write in place, verify.

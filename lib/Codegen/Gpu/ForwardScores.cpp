@@ -34,13 +34,15 @@ ForwardScores::ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, 
 
 bool ForwardScores::foldsScale() const { return score.empty() && op.getScale().convertToDouble() > 0; }
 
+Value ForwardScores::factor() const { return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e); }
+
 /// What m is of a score.
-Value ForwardScores::toMax(Value score) const { return foldsScale() ? b.mulf(score, b.number(op.getScale().convertToDouble() * log2e)) : score; }
+Value ForwardScores::toMax(Value score) const { return foldsScale() ? b.mulf(score, factor()) : score; }
 
 /// exp2 of the distance of two values of m.
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
-  return b.exp2(foldsScale() ? distance : b.mulf(distance, b.number(log2e)));
+  return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));
 }
 
 ForwardScores::State ForwardScores::start() {
@@ -109,7 +111,7 @@ Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Val
   }
   for (auto [reg, x] : llvm::enumerate(s.registers)) {
     int64_t row = layout.rowOf(reg);
-    p.registers[reg] = foldsScale() ? b.exp2(b.fma(x, b.number(op.getScale().convertToDouble() * log2e), shift[row])) : expOf(x, shift[row]);
+    p.registers[reg] = foldsScale() ? b.exp2(b.fma(x, factor(), shift[row])) : expOf(x, shift[row]);
     sums[row] = sums[row] ? b.addf(sums[row], p.registers[reg]) : p.registers[reg];
   }
   for (auto [i, sum] : llvm::enumerate(sums))

@@ -54,6 +54,7 @@ private:
     FragmentFunction::Values score, mask, weight;
   };
   bool foldsScale() const;
+  Value factor() const; ///< c
   Value toMax(Value score) const;
   Value expOf(Value x, Value shift) const;
   bool wholeCols() const { return shape.cols % layout.numCols() == 0; }

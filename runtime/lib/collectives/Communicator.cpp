@@ -10,6 +10,7 @@
 
 #include "collectives/Communicator.h"
 #include <algorithm>
+#include <cstring>
 
 using namespace fsdprt;
 
@@ -88,4 +89,16 @@ void Communicator::reportMissing(uint32_t collective, uint32_t rank, const std::
     names += (names.empty() ? "" : ", ") + whereabouts(member);
   throw Error(FSDPRT_HUNG, format("rank %u waited %g s at %s for %s; it made no progress", rank,
                                   watch->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
+}
+
+//===- One process --------------------------------------------------------===//
+
+void Communicator::exchange(const void *mine, size_t bytes, void *all) {
+  if (bytes)
+    std::memcpy(all, mine, bytes);
+}
+
+void Communicator::collect(uint32_t, const void *data, size_t bytes, void *into) {
+  if (bytes)
+    std::memcpy(into, data, bytes);
 }

@@ -132,16 +132,16 @@ public:
   /// What a ring of links would carry of it, from each rank: its bytes times (n - 1) / n, twice that for an all_reduce.
   uint64_t wireBytes(uint32_t collective) const;
 
-  //===- Between programs: one thread per process -------------------------===//
+  //===- Between programs: one thread per process; as they are, where there is one process ---===//
 
   /// Gives every process's `mine` to every process: `all` has room for processes() of them, in the order of their
   /// ranks. At most exchangeLimit bytes each. Allocates nothing.
-  virtual void exchange(const void *mine, size_t bytes, void *all) = 0;
+  virtual void exchange(const void *mine, size_t bytes, void *all);
   static constexpr size_t exchangeLimit = 8192;
   void barrier() { exchange(nullptr, 0, nullptr); }
   /// Brings `bytes` at `data`, in the process of `rank`, to `into` in the process of rank 0. All processes call it;
   /// `data` is looked at in the one, `into` in the other.
-  virtual void collect(uint32_t rank, const void *data, size_t bytes, void *into) = 0;
+  virtual void collect(uint32_t rank, const void *data, size_t bytes, void *into);
   /// The run is over as planned: from here on it is no failure when a process ends.
   virtual void leave() { barrier(); }
 

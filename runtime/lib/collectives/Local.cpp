@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/Local.h"
-#include <cstring>
 
 using namespace fsdprt;
 
@@ -34,14 +33,4 @@ void LocalCommunicator::connect() {
     desks.back()->seats = std::make_unique<Seat[]>(numCollectives());
     peer = {desks.back()->seats.get(), &desks.back()->bell, 0};
   }
-}
-
-void LocalCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  if (bytes)
-    std::memcpy(all, mine, bytes);
-}
-
-void LocalCommunicator::collect(uint32_t, const void *data, size_t bytes, void *into) {
-  if (bytes)
-    std::memcpy(into, data, bytes);
 }

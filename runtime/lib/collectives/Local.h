@@ -25,8 +25,6 @@ public:
   uint32_t processes() const override { return 1; }
   void registerArena(uint32_t, const ArenaMemory &) override {} // seats hold addresses
   void connect() override;
-  void exchange(const void *mine, size_t bytes, void *all) override;
-  void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
 
 private:
   struct Desk {

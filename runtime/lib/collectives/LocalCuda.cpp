@@ -13,7 +13,6 @@
 #include "core/Error.h"
 #include "device/CudaSums.h"
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 using namespace fsdprt;
@@ -34,16 +33,6 @@ LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
     : LocalCuda(mesh, std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds), spins) {}
 
 LocalCuda::~LocalCuda() = default;
-
-void LocalCuda::exchange(const void *mine, size_t bytes, void *all) {
-  if (bytes)
-    std::memcpy(all, mine, bytes);
-}
-
-void LocalCuda::collect(uint32_t, const void *data, size_t bytes, void *into) {
-  if (bytes)
-    std::memcpy(into, data, bytes);
-}
 
 //===- Set-up -------------------------------------------------------------===//
 

@@ -40,8 +40,6 @@ public:
   void connect() override;
   bool allowsCouriers() const override { return false; }
   bool isOnDevice() const override { return true; }
-  void exchange(const void *mine, size_t bytes, void *all) override;
-  void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
 
 protected:
   void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;

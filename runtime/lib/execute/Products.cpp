@@ -29,20 +29,18 @@ static uint64_t alignmentOf(const fb::Matrix &matrix) {
   return lowest == 0 ? bindingAlignment : std::min(lowest, bindingAlignment);
 }
 
-static void forEachProduct(const Artifact &artifact, const std::function<void(const fb::Kernel &, const fb::Phase &)> &visit) {
-  const auto *kernels = artifact.manifest().kernels();
-  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
-    for (const fb::Phase *phase : *kernels->Get(i)->phases())
-      if (phase->product())
-        visit(*kernels->Get(i), *phase);
-}
-
-bool fsdprt::hasProducts(const fb::Manifest &manifest) {
+using ProductVisitor = std::function<void(const fb::Kernel &, const fb::Phase &)>;
+static void forEachProduct(const fb::Manifest &manifest, const ProductVisitor &visit) {
   for (uint32_t i = 0; manifest.kernels() && i < manifest.kernels()->size(); ++i)
     for (const fb::Phase *phase : *manifest.kernels()->Get(i)->phases())
       if (phase->product())
-        return true;
-  return false;
+        visit(*manifest.kernels()->Get(i), *phase);
+}
+
+bool fsdprt::hasProducts(const fb::Manifest &manifest) {
+  bool found = false;
+  forEachProduct(manifest, [&](const fb::Kernel &, const fb::Phase &) { found = true; });
+  return found;
 }
 
 static std::string textOf(const fb::Product &product) {
@@ -125,7 +123,7 @@ void Products::Call::place(LtProductAttribute pointer, const void *address) cons
 
 ProductPlans::ProductPlans(const Artifact &artifact) : library(artifact.getFile().c_str()), artifact(artifact) {
   library.check(library.create(&handle), "begin with cuBLASLt");
-  forEachProduct(artifact, [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
+  forEachProduct(artifact.manifest(), [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
 ProductPlans::~ProductPlans() {
@@ -196,7 +194,7 @@ void ProductPlans::plan(const fb::Kernel &kernel, const fb::Phase &phase) {
 //===- Launches -----------------------------------------------------------===//
 
 Products::Products(std::shared_ptr<const ProductPlans> given, const Artifact &artifact) : plans(std::move(given)) {
-  forEachProduct(artifact, [this](const fb::Kernel &, const fb::Phase &phase) {
+  forEachProduct(artifact.manifest(), [this](const fb::Kernel &, const fb::Phase &phase) {
     calls.emplace(&phase, std::make_unique<Call>(plans->library, *phase.product()));
   });
 }

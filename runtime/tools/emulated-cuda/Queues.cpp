@@ -86,6 +86,13 @@ static void waitFor(Driver &driver, Stream &stream, Event &event) {
   driver.enqueue(stream, "a wait for an event", nullptr, event.recorded);
 }
 
+/// Was it over? It is after a look: whoever waits looks again and again.
+static Result look(Driver &driver, const OperationRef &operation) {
+  bool wasOver = driver.isOver(operation);
+  driver.await(operation);
+  return wasOver ? success : notReady;
+}
+
 extern "C" {
 
 //===--- Streams ---------------------------------------------------------===//
@@ -112,9 +119,7 @@ Result cuStreamQuery(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
     expectNoCapture(found, "looks at");
-    bool wasOver = driver.isOver(found.last);
-    driver.await(found.last);
-    return wasOver ? success : notReady;
+    return look(driver, found.last);
   });
 }
 Result cuStreamSynchronize(void *stream) {
@@ -173,9 +178,7 @@ Result cuEventQuery(void *event) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
       throw Misuse(capturedEvent, "looks at an event of a capture");
-    bool wasOver = driver.isOver(found.recorded);
-    driver.await(found.recorded);
-    return wasOver ? success : notReady;
+    return look(driver, found.recorded);
   });
 }
 Result cuEventSynchronize(void *event) {
