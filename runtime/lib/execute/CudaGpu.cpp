@@ -18,8 +18,6 @@
 using namespace fsdprt;
 
 namespace {
-/// CU_TENSOR_MAP_DATA_TYPE_*, _SWIZZLE_128B, _L2_PROMOTION_L2_256B.
-constexpr int tensorF16 = 6, tensorBf16 = 9, swizzle128 = 3, promote256 = 3;
 constexpr uint64_t stagingBytes = uint64_t(4) << 20;
 
 struct alignas(64) TensorMapBytes {
@@ -173,8 +171,8 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMa
       strides[i - 1] = table.strides()->Get(i - 1);
   }
   auto *address = static_cast<std::byte *>(bindings[table.binding()]) + table.offset();
-  cuda.check(cuda.tensorMapEncode(&into, table.dtype() == fb::DType::bf16 ? tensorBf16 : tensorF16, rank, address, sizes.data(), strides.data(),
-                                  box.data(), steps.data(), 0, swizzle128, promote256, 0),
+  cuda.check(cuda.tensorMapEncode(&into, table.dtype() == fb::DType::bf16 ? cudaTensorBf16 : cudaTensorF16, rank, address, sizes.data(), strides.data(),
+                                  box.data(), steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
              "make a tensor map");
 }
 
