@@ -70,6 +70,38 @@ TEST_F(EmulatedCuda, WorkIsDoneLate) {
   EXPECT_EQ(pinned[bytes - 1], std::byte(7));
 }
 
+/// A kernel whose code is loaded when it is found takes nothing when it is launched.
+TEST_F(EmulatedCuda, CodeIsLoadedWhenItIsFound) {
+  auto freeBytes = [&] {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(cuda.memGetInfo(&free, &total), cudaOk);
+    return free;
+  };
+  CudaModule modules[2] = {};
+  size_t before = freeBytes();
+  for (CudaModule &module : modules)
+    ASSERT_EQ(cuda.moduleLoadData(&module, CudaSums::ptx().c_str()), cudaOk);
+  EXPECT_EQ(freeBytes(), before) << "code is loaded lazily";
+  CudaFunction function = cuda.load(modules[0], "fsdprt_sum_f32", "find a kernel");
+  size_t loaded = freeBytes();
+  EXPECT_LT(loaded, before);
+  CudaPointer sources[CudaSums::mostSources] = {a}, target = b;
+  uint32_t members = 1;
+  double factor = 1;
+  uint64_t vectors = 1, elements = 4;
+  void *arguments[] = {sources, &target, &members, &factor, &vectors, &elements};
+  ASSERT_EQ(fill(a, 0, first()), cudaOk);
+  ASSERT_EQ(cuda.launchKernel(function, 1, 1, 1, 32, 1, 1, 0, first(), arguments, nullptr), cudaOk);
+  EXPECT_EQ(await(first()), cudaOk);
+  EXPECT_EQ(freeBytes(), loaded);
+  ASSERT_EQ(cuda.moduleGetFunction(&function, modules[1], "fsdprt_sum_f32"), cudaOk);
+  ASSERT_EQ(cuda.launchKernel(function, 1, 1, 1, 32, 1, 1, 0, first(), arguments, nullptr), cudaOk);
+  EXPECT_EQ(await(first()), cudaOk);
+  EXPECT_LT(freeBytes(), loaded) << "one that was not loaded takes memory at its first launch";
+  for (CudaModule module : modules)
+    cuda.moduleUnload(module);
+}
+
 TEST_F(EmulatedCuda, AnEventOrdersStreams) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   mark.record(CudaQueue::compute);

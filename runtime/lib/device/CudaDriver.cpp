@@ -19,11 +19,22 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_ALWAYS)
   FSDPRT_CUDA_TRANSFER_FUNCTIONS(FSDPRT_TRANSFER)
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
-  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0); // code takes its memory when it is loaded, not at its first launch
+#define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
+  FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_OPTIONAL)
+  if (!functionLoad) // load() cannot say it for one kernel: for all, those that libraries never launch among them
+    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   check(init(0), "find devices");
   check(deviceGetCount(&count), "count devices");
   if (count < 1)
     badInput("%s needs a CUDA device: expected at least one, found none (CUDA_VISIBLE_DEVICES hides some)", user);
+}
+
+CudaFunction CudaDriver::load(CudaModule module, const char *name, const char *what) const {
+  CudaFunction function = nullptr;
+  check(moduleGetFunction(&function, module, name), what);
+  if (functionLoad)
+    check(functionLoad(function), "load a kernel on a GPU");
+  return function;
 }
 
 std::string CudaDriver::versionText() const {

@@ -97,6 +97,9 @@ constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_C
   FUNCTION(cuLaunchKernel, launchKernel, CudaResult (*)(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CudaStream, void **, void **))\
   FUNCTION(cuTensorMapEncodeTiled, tensorMapEncode, CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int))
 
+/// Those that older drivers lack: before 12.4.
+#define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION) FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
+
 #define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
 
 class CudaDriver {
@@ -108,8 +111,11 @@ public:
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
   FSDPRT_CUDA_TRANSFER_FUNCTIONS(FSDPRT_MEMBER)
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_MEMBER)
+  FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
+  /// A kernel of a module, with its code on the GPU: it takes its memory now, not at its first launch. `what` is to be found.
+  CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
   /// Throws Error, unless a call has succeeded; `what` is what it was to do.
   void check(CudaResult result, const char *what) const;

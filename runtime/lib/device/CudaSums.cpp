@@ -214,7 +214,7 @@ CudaSums::CudaSums(const CudaDriver &cuda) : cuda(cuda) {
   cuda.check(cuda.moduleLoadData(&module, text.c_str()), "load the runtime's own kernels on a GPU");
   for (DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     std::string name = std::string("fsdprt_sum_") + forms[static_cast<int>(type)].name;
-    cuda.check(cuda.moduleGetFunction(&functions[static_cast<int>(type)], module, name.c_str()), "find one of the runtime's own kernels");
+    functions[static_cast<int>(type)] = cuda.load(module, name.c_str(), "find one of the runtime's own kernels");
   }
 }
 

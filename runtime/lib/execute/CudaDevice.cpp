@@ -93,8 +93,7 @@ void CudaDevice::loadModule() {
 }
 
 void CudaDevice::findEntry(const fb::Phase &phase) {
-  CudaFunction function;
-  cuda.check(cuda.moduleGetFunction(&function, module, phase.symbol()->c_str()), "find a kernel in the artifact's code");
+  CudaFunction function = cuda.load(module, phase.symbol()->c_str(), "find a kernel in the artifact's code");
   uint64_t shared = phase.grid()->shared_bytes();
   if (shared > sharedWithoutAsking)
     cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)), "give a kernel its shared memory");

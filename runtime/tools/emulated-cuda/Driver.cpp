@@ -74,7 +74,7 @@ uint64_t Driver::usedBytes(int device) const {
   for (const auto &[address, each] : allocations)
     used += each.device == device && each.kind != MemoryKind::pinned ? rounded(each.storage->size) : 0;
   for (const auto &[handle, module] : modules)
-    used += module->context->device == device ? rounded(module->bytes) : 0;
+    used += module->context->device == device && module->isLoaded ? rounded(module->bytes) : 0;
   return used;
 }
 

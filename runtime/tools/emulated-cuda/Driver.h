@@ -101,11 +101,13 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
+/// Its code takes memory as soon as one of its entries is asked for, or launched: as with CUDA_MODULE_LOADING=LAZY, which is usual.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()), emulator("module.ptx", std::move(text), std::move(memory)) {}
   Context *context;
   uint64_t bytes;
+  bool isLoaded = false;
   Emulator emulator;
   std::map<std::string, Entry> entries;
 };

@@ -69,6 +69,13 @@ std::vector<Touched> takeTouched(Driver &driver) {
   return found;
 }
 
+void load(Driver &driver, LoadedModule &module) {
+  if (module.isLoaded)
+    return;
+  driver.expectRoom(module.context->device, module.bytes);
+  module.isLoaded = true;
+}
+
 Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, void **parameters) {
   const Entry &entry = *static_cast<Entry *>(function);
   Stream &stream = driver.streamOf(onStream);
@@ -77,6 +84,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     throw Misuse(invalidHandle, "launches a kernel of another context than its stream's");
   if (launch.dynamicSharedBytes > entry.dynamicShared || !parameters)
     return invalidValue;
+  load(driver, *entry.module);
   launch.entry = entry.name;
   const uint32_t (&required)[3] = emulator.module().find(entry.name)->requiredCluster;
   if (required[0] && std::all_of(launch.cluster, launch.cluster + 3, [](uint32_t size) { return size == 1; }))
@@ -349,7 +357,6 @@ Result cuModuleLoadData(void **module, const void *image) {
     if (std::strncmp(text, "\x7f" "ELF", 4) == 0)
       return noBinary;
     Context &context = driver.current();
-    driver.expectRoom(context.device, std::strlen(text));
     auto loaded = std::make_unique<LoadedModule>(&context, text, driver.memory);
     *module = loaded.get();
     driver.modules[loaded.get()] = std::move(loaded);
@@ -369,6 +376,12 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
     if (!found || !found->isEntry)
       return notFound;
     *function = &loaded->entries.try_emplace(name, Entry{loaded, name, sharedWithoutAsking}).first->second;
+    return success;
+  });
+}
+Result cuFuncLoad(void *function) {
+  return call(invalidValue, [&](Driver &driver) {
+    load(driver, *static_cast<Entry *>(function)->module);
     return success;
   });
 }
