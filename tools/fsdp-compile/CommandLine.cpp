@@ -36,7 +36,8 @@ EXAMPLES
   The IR after a phase:
     fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -
 
-  The kernels that there are for a GPU:
+  For GPUs; the kernels alone, as text:
+    fsdp-compile gpt.mlir --mesh=shard=2 --param-dtype=bf16 --target=sm_80 -o gpt.fsdp
     fsdp-compile gpt.mlir --mesh=shard=2 --param-dtype=bf16 --target=sm_80 --emit=ptx
 
 THE MODEL
@@ -261,11 +262,31 @@ std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::func
              line.optimizer + " does not read it: leave it out";
   if (std::optional<std::string> problem = checkUnscheduled(line, isFromFile))
     return problem;
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.threads), static_cast<const cl::Option *>(&line.targetCpu)})
+    if (option->getNumOccurrences() && !isFromFile(option->ArgStr) && GpuTarget::isKnown(line.target))
+      return "--" + option->ArgStr.str() + " is of kernels for a CPU, and --target=" + line.target + " compiles none: leave it out";
   bool keeps = llvm::is_contained({"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);
   if (keeps && line.reshard.getNumOccurrences() > 0 && !isFromFile(line.reshard.ArgStr) &&
       spellReshard(line.reshard) != "false" && spellReshard(line.reshard) != "1")
     return "--reshard-after-forward=" + spellReshard(line.reshard).value_or("") + " contradicts --sharding-strategy=" + line.strategy +
            ", which keeps parameters whole until the backward: full_shard, hybrid_shard and hfsdp gather them again";
+  return std::nullopt;
+}
+
+/// What is wrong with options of ptxas where none is run.
+static std::optional<std::string> checkAssembler(const CommandLine &line) {
+  std::string reason;
+  if (!GpuTarget::isKnown(line.target))
+    reason = " is of GPU kernels: give --target=" + GpuTarget::getNames();
+  else if (line.noCode)
+    reason = " is of machine code, which --no-code leaves out";
+  else if (line.emit == "kernel-mlir")
+    reason = " is of machine code, which --emit=kernel-mlir does not write";
+  else if (line.emit.empty() && (line.outFile.empty() || !line.compileTo.empty()))
+    reason = " is of machine code: give -o OUT.fsdp or --emit";
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout)})
+    if (option->getNumOccurrences() && !reason.empty())
+      return "--" + option->ArgStr.str() + reason;
   return std::nullopt;
 }
 
@@ -288,10 +309,10 @@ static std::optional<std::string> checkTarget(const CommandLine &line) {
     return "--gemm=" + line.gemm + ": expected nvptx, cublaslt or auto";
   if (line.gemmWorkspace.getNumOccurrences() && line.gemm != "cublaslt")
     return std::string("--gemm-workspace-bytes is cuBLASLt's: give --gemm=cublaslt");
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout),
-                                   static_cast<const cl::Option *>(&line.gemm)})
-    if (option->getNumOccurrences() && !isGpu)
-      return "--" + option->ArgStr.str() + " is of GPU kernels: give --target=" + GpuTarget::getNames();
+  if (line.gemm.getNumOccurrences() && !isGpu)
+    return "--gemm is of GPU kernels: give --target=" + GpuTarget::getNames();
+  if (std::optional<std::string> problem = checkAssembler(line))
+    return problem;
   if (!line.emit.empty() && (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
                              !line.report.empty() || !line.whatIf.empty()))
     return std::string("--emit prints kernels and nothing else: leave out -o, --compile-to, --explain, --report and --what-if");

@@ -215,8 +215,8 @@ struct CommandLine {
                                    cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> outFile{"o", cl::desc("The artifact, or IR with --compile-to; - is stdout"),
                                cl::value_desc("OUT.fsdp"), cl::cat(output)};
-  cl::opt<bool> noCode{"no-code", cl::desc("Leave the machine code out of the artifact: for fsdp-run --simulate and --dump, "
-                                           "in a fraction of the time"),
+  cl::opt<bool> noCode{"no-code", cl::desc("Leave the machine code out of the artifact: for fsdp-run --simulate, --dump and "
+                                           "--device=null, in a fraction of the time"),
                        cl::init(false), cl::cat(output)};
   cl::opt<bool> fuseAttention{"fuse-attention",
                               cl::desc("Attention as one kernel, tile by tile (default); =false: its scores whole in memory"),
@@ -256,7 +256,7 @@ struct CommandLine {
   cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
                                cl::value_desc("FILE.json"), cl::cat(sharding)};
   cl::opt<std::string> target{"target",
-                              cl::desc("cpu (default), reference: the slow oracle, or with --emit a GPU: sm_80, sm_90a or sm_100a"),
+                              cl::desc("cpu (default), reference: the slow oracle, or a GPU: sm_80, sm_90a or sm_100a (docs/GpuKernels.md)"),
                               cl::init("cpu"), cl::cat(output)};
   cl::opt<std::string> emit{"emit",
                             cl::desc("Print the kernels that there are for a GPU --target, instead of an artifact: ptx, kernel-mlir "

@@ -38,6 +38,7 @@ Examples:
   fsdp-run gpt.fsdp --text=book.txt --processes --save=run1 --save-every=100 --on-failure=restart
   fsdp-run gpt.fsdp --profile --steps=20                  where the time of a step goes, by kernel
   fsdp-run gpt.fsdp --simulate=examples/clusters/8xH200.json  the time of a step on a cluster that is not there
+  fsdp-run gpt.fsdp --device=emulate --steps=2            compiled for a GPU, run by an emulator with all of its checks
   fsdp-run gpt.fsdp --device=null                         is there a race, a read of nothing, a deadlock in the programs?
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
@@ -47,7 +48,8 @@ Control-C ends the run behind the current step; --save and --export are written.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
 
-static constexpr uint64_t nullSteps = 3; // what the first leaves to the second, and that to a third
+/// On the null device: what the first leaves to the second, and that to a third. Later ones are like it, so that many only take time.
+static constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 //===- Values -------------------------------------------------------------===//
 
@@ -303,12 +305,29 @@ static void addReports(CLI::App &app, Options &options) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("PART")
       ->group(""); // for tests
-  app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory");
+  app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory; with --device=cuda what the driver allocates counts");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},
                                                                        {"drop-gradient", Fault::dropGradient},
                                                                        {"allocate", Fault::allocate}}))
       ->group(""); // for tests
+}
+
+/// What the device does not go with.
+static std::optional<std::string> contradictionOfDevice(const CLI::App &app, const Options &options) {
+  if (options.cudaGraph && options.device != "cuda")
+    return "--cuda-graph is for --device=cuda, found --device=" + options.device;
+  for (const char *name : {"--profile", "--trace"})
+    if (options.cudaGraph && app.count(name))
+      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it does not go with " + std::string(name);
+  if (options.isNull() && options.steps > mostNullSteps)
+    return "--steps: expected at most " + std::to_string(mostNullSteps) + " on the null device, which are as good as more" +
+           found(std::to_string(options.steps));
+  if (options.device == "emulate" && options.assertNoAllocations)
+    return std::string("--assert-no-allocations is of --device=cpu and cuda: an emulated GPU allocates as it runs");
+  if (app.count("--threads-per-rank") && (options.device == "emulate" || options.device == "cuda"))
+    return "--threads-per-rank is of ranks that compute on the CPU, and those of --device=" + options.device + " do not";
+  return std::nullopt;
 }
 
 /// What single options cannot know.
@@ -346,11 +365,8 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return "--simulate trains nothing: it does not go with --" + other;
   if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"}); options.isNull() && !other.empty())
     return "--device=null trains nothing: it does not go with --" + other;
-  if (options.cudaGraph && options.device != "cuda")
-    return "--cuda-graph is for --device=cuda, found --device=" + options.device;
-  for (const char *name : {"--profile", "--trace"})
-    if (options.cudaGraph && app.count(name))
-      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it does not go with " + std::string(name);
+  if (std::optional<std::string> problem = contradictionOfDevice(app, options))
+    return problem;
   if (!options.peers.empty() && !options.isNull())
     return std::string("--peer is for --device=null, which is not given");
   if (app.count("--simulate") && options.simulate.empty())

@@ -43,6 +43,8 @@ def is_possible(cell):
     if cell["rows"] == "always" and (cell["strategy"] != "full_shard" or cell["mesh"] == "shard=1"
                                      or cell["accumulate"].endswith("last") or cell["reshard"]):
         return False
+    if "--threads-per-rank" in cell["other"] and cell["target"] != "cpu":
+        return False
     return not cell["strategy"].startswith("h") or cell["mesh"].startswith("replicate")
 
 

@@ -156,6 +156,12 @@ REFUSED = [
     # The rest
     ("--target=tpu", "--target=tpu: expected cpu, reference, sm_80"),
     ("--target=sm_80 --compile-to=codegen", "--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir"),
+    ("--target=sm_80 --threads-per-rank=2", "--threads-per-rank is of kernels for a CPU, and --target=sm_80 compiles none: leave it out"),
+    ("--target=sm_90a --target-cpu=x86-64-v3", "--target-cpu is of kernels for a CPU, and --target=sm_90a compiles none: leave it out"),
+    ("--spills=error", "--spills is of GPU kernels: give --target=sm_80, sm_90a or sm_100a"),
+    ("--target=sm_80 --spills=error", "--spills is of machine code: give -o OUT.fsdp or --emit"),
+    ("--target=sm_80 --ptxas-timeout=9 --no-code", "--ptxas-timeout is of machine code, which --no-code leaves out"),
+    ("--target=sm_80 --spills=error --emit=kernel-mlir", "--spills is of machine code, which --emit=kernel-mlir does not write"),
     ("--max-chunk-bytes=-1", "--max-chunk-bytes=-1: expected a number of bytes, or 0 for no limit"),
     ("--max-chunk-bytes=1e6", "--max-chunk-bytes=1e6: expected an integer"),
     ("--threads-per-rank=0", "--threads-per-rank=0: expected 1 to 1024"),
