@@ -49,8 +49,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64;  ///< a loss has a dozen
-static constexpr int64_t minChunkRows = 16; ///< fewer leave nothing for a contraction's kernel to reuse
+static constexpr unsigned maxMembers = 64; ///< a loss has a dozen
 
 static int64_t countBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -478,7 +477,7 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
     Group group(seed, loop, maxBytes);
     if (!group.grow() || !group.reduces())
       continue;
-    int64_t rows = group.countRows(), fitting = std::max(maxBytes / group.countRowBytes(), minChunkRows);
+    int64_t rows = group.countRows(), fitting = std::max<int64_t>(maxBytes / group.countRowBytes(), minRows);
     if (rows <= fitting)
       continue;
     int64_t chunkRows = chooseChunkRows(rows, fitting);

@@ -17,8 +17,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
   // shared here: each dispatch gets a copy of its own.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  if (options.maxChunkBytes)
-    pm.addNestedPass<func::FuncOp>(createChunkRowsPass({options.maxChunkBytes, options.remarks}));
+  if (options.chunks.maxBytes)
+    pm.addNestedPass<func::FuncOp>(createChunkRowsPass({options.chunks.maxBytes, options.chunks.minRows, options.remarks}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());

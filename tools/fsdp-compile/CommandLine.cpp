@@ -173,7 +173,10 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.update.stateDtype = line.stateDtype;
   options.update.stateRounding = line.stateRounding;
   options.update.clipGradNorm = line.clip;
-  options.fuse.maxChunkBytes = line.maxChunkBytes;
+  if (line.maxChunkBytes.getNumOccurrences())
+    options.fuse.chunks.maxBytes = line.maxChunkBytes;
+  else if (GpuTarget::isKnown(line.target))
+    options.fuse.chunks = gpuChunks;
   options.fuse.remarks = line.remarks;
   options.plan.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.plan.checkpointing = line.checkpointing;

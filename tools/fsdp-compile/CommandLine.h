@@ -207,8 +207,9 @@ struct CommandLine {
 
   cl::opt<int64_t> maxChunkBytes{"max-chunk-bytes",
                                  cl::desc("Largest part of logits, and of what else is used up row by row, that is in memory"
-                                          " at a time, in bytes (default 33554432; 0: all)"),
-                                 cl::init(32 << 20), cl::value_desc("BYTES"), cl::cat(output)};
+                                          " at a time, in bytes (default 33554432; for GPUs 268435456 and no fewer than 2048"
+                                          " rows; 0: all)"),
+                                 cl::init(cpuChunks.maxBytes), cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> memoryLimit{"memory-limit",
                                    cl::desc("Fail when a rank's arena would be larger: bytes, or with k, M or G for 1024,"
                                             " its square, its cube"),

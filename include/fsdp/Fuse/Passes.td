@@ -33,13 +33,14 @@ def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
     - Requires: what `fsdp-decompose-named-ops` ensures.
     - Ensures: where the result of a contraction takes more than the limit and is used up row by row (logits, by a
       loss and its gradient), the contraction and its readers are written out chunk by chunk; what is
-      alive of it at a time takes no more than the limit, or 16 rows.
+      alive of it at a time takes no more than the limit, or `min-rows` rows.
     - Keeps: values; a contraction over the rows rounds once per chunk.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"33554432",
            "Bytes that results may take whole, and chunks of them at most; 0: no limit.">,
+    Option<"minRows", "min-rows", "int64_t", /*default=*/"16", "Rows of a chunk, about, where the limit allows fewer.">,
     Option<"remarks", "remarks", "bool", /*default=*/"false", "Say what is in chunks.">];
   let statistics = [Statistic<"numGroups", "num-groups", "Contractions in chunks">,
                     Statistic<"numChunks", "num-chunks", "Chunks written">];
