@@ -45,6 +45,10 @@ class Driver:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
         self.call("cuCtxSetCurrent", context)
 
+    def close(self):
+        """Gives the context back; nothing can be asked for afterwards."""
+        self.call("cuDevicePrimaryCtxRelease_v2", self.device)
+
     def call(self, name, *arguments):
         result = getattr(self.driver, name)(*arguments)
         if result:

@@ -5,7 +5,12 @@ run() { "$@" >out 2>&1; code=$?; echo "$code $(tail -n 1 out)"; }
 run "$build" bundle.json
 run "$build" elsewhere --chips=
 run "$build" elsewhere --chips=sm_75
+run "$build" elsewhere --what=all
 run "$@" --check-only --rounds=-1
+run "$@" --check-only --seconds=nan
+run "$@" --parts=kernels,times
+run "$@" --parts=kernels --check-only
+run "$@" --check-only --only=nowhere
 mkdir -p without && echo 'raise ImportError("no numpy here")' >without/numpy.py
 PYTHONPATH=without run "$@" --check-only
 kernels=$(ls -d ./*/sm_80 | head -n 1)/kernels.json

@@ -1,0 +1,79 @@
+"""Artifacts of models for run_all, and beside them the losses of the CPU: OUT/models/CHIP/*.fsdp, OUT/models/NAME.cpu.json.
+
+The CPU's losses are computed here, by an artifact for it from the same model, seed and tokens; the machine with the GPU compares with them.
+"""
+import json
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import models
+
+TOOLS = ("fsdp-modelgen", "fsdp-compile", "fsdp-run")
+
+
+def run(*words):
+    words = [str(word) for word in words]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=1800)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"build: {words[0]} did not end within 1800 s: {' '.join(words)}")
+    if done.returncode:
+        sys.exit(f"build: {words[0]} failed with exit code {done.returncode}: {' '.join(words)}\n{done.stderr[-2000:]}")
+
+
+def losses_of(path):
+    return [json.loads(line)["loss"] for line in path.read_text().splitlines()]
+
+
+def processor():
+    """Its name, where the system has one."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def write_cpu_losses(folder, model, source, scratch, tokens):
+    artifact, metrics = scratch / "cpu.fsdp", scratch / "cpu.jsonl"
+    run("fsdp-compile", source, *models.compiler_options(model, 1), "-o", artifact)
+    options = models.train_options(model, tokens)
+    run("fsdp-run", artifact, *options, f"--metrics={metrics}")
+    command = f"fsdp-run {model['name']}.fsdp {' '.join(models.train_options(model, models.TOKENS))}"
+    found = {"machine": processor(), "command": command, "losses": losses_of(metrics)}
+    (folder / f"{model['name']}.cpu.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def compile_model(folder, model, chips, tokens):
+    """All variants for all chips; what the CPU makes of it where steps are compared."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        for ranks in model["ranks"]:
+            source = scratch / f"{ranks}.mlir"
+            run("fsdp-modelgen", *models.generator_options(model, ranks), "-o", source)
+            for chip in chips:
+                for number, gemm in models.variants(model):
+                    if number == ranks:
+                        run("fsdp-compile", source, *models.compiler_options(model, ranks), f"--target={chip}", f"--gemm={gemm}",
+                            "-o", folder / chip / models.artifact_name(model, ranks, gemm))
+        if model["steps"]:
+            write_cpu_losses(folder, model, scratch / "1.mlir", scratch, tokens)
+
+
+def compile_models(out, wanted, chips, text):
+    """`text`: the file whose bytes are trained on. fsdp-run goes along, which needs libstdc++ and libc alone."""
+    folder = out / "models"
+    for chip in chips:
+        (folder / chip).mkdir(parents=True, exist_ok=True)
+    shutil.copy(text, folder / models.TOKENS)
+    binary = shutil.which("fsdp-run")
+    shutil.copy(binary, out / "fsdp-run")
+    if shutil.which("strip"):
+        run("strip", out / "fsdp-run")
+    for model in wanted:
+        compile_model(folder, model, chips, folder / models.TOKENS)
+        print(f"compiled {model['name']}", flush=True)

@@ -1,0 +1,91 @@
+"""What is trained: shapes of models, how each is compiled, and what a step of it comes to.
+
+An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences of a step, of all
+ranks together), ranks (how many it is compiled for), gemm (nvptx, cublaslt: who multiplies where there is one rank), steps, lr.
+"""
+
+
+def gpt2(name, layers, hidden, heads, vocab, seq, batch, **others):
+    return {"name": name, "family": "gpt2", "layers": layers, "hidden": hidden, "heads": heads, "kv_heads": heads, "intermediate": 4 * hidden,
+            "vocab": vocab, "seq": seq, "batch": batch, **others}
+
+
+def llama(name, layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch, **others):
+    return {"name": name, "family": "llama", "layers": layers, "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "intermediate": intermediate,
+            "vocab": vocab, "seq": seq, "batch": batch, **others}
+
+
+BOTH = ["nvptx", "cublaslt"]
+
+
+def tiny():
+    """For an emulator, and for compute-sanitizer."""
+    plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 3, "lr": 1e-2}
+    yield gpt2("gpt2-tiny", 1, 32, 2, 256, 16, 4, **plan)
+    yield llama("llama-tiny", 1, 32, 2, 1, 64, 256, 16, 4, **plan)
+
+
+def checked():
+    """Small enough for a CPU to go along for 50 steps; heads of 64 columns have the kernels of large models."""
+    plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 1e-3}
+    yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
+    yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
+
+
+def timed():
+    plan = {"ranks": [1], "gemm": BOTH, "steps": 0, "lr": 3e-4}
+    yield gpt2("gpt2-124m", 12, 768, 12, 50257, 2048, 8, **plan)
+    yield llama("llama-1b", 22, 2048, 32, 4, 5632, 32000, 2048, 4, **plan)
+
+
+def generator_options(model, ranks):
+    """Of fsdp-modelgen, for the share of a rank."""
+    options = [model["family"], f"--layers={model['layers']}", f"--hidden={model['hidden']}", f"--heads={model['heads']}",
+               f"--intermediate={model['intermediate']}", f"--vocab={model['vocab']}", f"--seq={model['seq']}", f"--batch={model['batch'] // ranks}"]
+    return options + ([f"--kv-heads={model['kv_heads']}"] if model["family"] == "llama" else [])
+
+
+def compiler_options(model, ranks):
+    """bf16 with masters in f32; parameters stay gathered through a step, as they do beside it in PyTorch."""
+    logits = 4 * model["vocab"] * model["batch"] // ranks * model["seq"]
+    return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false",
+            f"--max-chunk-bytes={max(1 << 16, min(logits, CHUNK_BYTES))}"]
+
+
+TOKENS = "tokens.txt"  # its bytes are the tokens of what is checked
+
+
+def train_options(model, tokens):
+    """Of fsdp-run, the same on all devices."""
+    return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
+
+
+CHUNK_BYTES = 512 << 20  # of logits at a time: rows enough for products of whole tiles
+
+
+def variants(model):
+    """(ranks, gemm) of its artifacts."""
+    return [(ranks, gemm) for ranks in model["ranks"] for gemm in (model["gemm"] if ranks == 1 else model["gemm"][:1])]
+
+
+def artifact_name(model, ranks, gemm):
+    return f"{model['name']}.{ranks}.{gemm}.fsdp"
+
+
+def product_parameters(model):
+    """Those that a token is multiplied with: a lookup's table only where it is the last layer's, too."""
+    d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
+    layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
+    return model["layers"] * layer + model["vocab"] * d
+
+
+FLOPS_RULE = ("FLOPs of a token: 6 N + 6 L S D, with N the parameters of matrix products (lookups and positions are none), L layers, S tokens of a sequence, "
+              "D columns; attention is counted as causal, half of all pairs; what is computed again counts once")
+
+
+def flops_per_token(model):
+    return 6 * product_parameters(model) + 6 * model["layers"] * model["seq"] * model["hidden"]
+
+
+def tokens_per_step(model):
+    return model["batch"] * model["seq"]

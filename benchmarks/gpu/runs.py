@@ -1,0 +1,87 @@
+"""Runs of fsdp-run on the GPU: each in a process with a time limit, and what it printed as numbers."""
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+LINES = {"beside_bytes": r"^memory of GPUs beside the arenas, with contexts and code: .*\((\d+) bytes\)",
+         "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
+         "measured_bytes": r"^memory measured: .*? per rank \((\d+) bytes, planned \d+\)",
+         "grown_bytes": r"^memory of GPUs beside the arenas: grew by (-?\d+) bytes"}
+
+
+class Clock:
+    """What is left of a part's seconds."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def left(self):
+        return max(0.0, self.end - time.monotonic())
+
+
+def run_process(words, seconds, environment=None):
+    """(exit code, what it said, seconds); a code of None: ended at its limit, with all that it started."""
+    began = time.monotonic()
+    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               env={**os.environ, **(environment or {})}, start_new_session=True)
+    try:
+        text, code = process.communicate(timeout=seconds)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        text, code = process.communicate()[0], None
+    return code, text, time.monotonic() - began
+
+
+def find_cublaslt():
+    """A library that the loader would not find by itself: of CUDA, or of PyTorch's packages."""
+    if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
+        return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
+    places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
+    for place in places + ["/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"]:
+        for number in (13, 12):
+            found = glob.glob(f"{place}/libcublasLt.so.{number}")
+            if found:
+                return found[0]
+    return None
+
+
+class Runner:
+    """fsdp-run of a bundle."""
+
+    def __init__(self, bundle, driver, folder):
+        self.program, self.folder = pathlib.Path(bundle) / "fsdp-run", pathlib.Path(folder)
+        self.environment = {"FSDPRT_CUDA_LIBRARY": driver}
+        if find_cublaslt():
+            self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
+
+    def run(self, artifact, options, seconds):
+        """Its numbers; "problem" says what is wrong, where it did not end well."""
+        metrics = self.folder / "run.jsonl"
+        metrics.unlink(missing_ok=True)
+        words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]
+        code, text, taken = run_process(words, max(seconds, 1), self.environment)
+        found = {"command": " ".join([pathlib.Path(artifact).name, *options]), "seconds": taken, "text": text, "steps": [], "problem": None}
+        if metrics.exists():
+            found["steps"] = [json.loads(line) for line in metrics.read_text().splitlines() if line.endswith("}")]
+        for name, pattern in LINES.items():
+            match = re.search(pattern, text, re.MULTILINE)
+            found[name] = int(match.group(1)) if match else None
+        if code is None:
+            found["problem"] = f"ended at its limit of {seconds:.0f} s"
+        elif code:
+            found["problem"] = f"exit code {code}: {last_line(text)}"
+        return found
+
+
+def last_line(text):
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    errors = [line for line in lines if "error:" in line]
+    return (errors or lines or ["it said nothing"])[-1][:300]

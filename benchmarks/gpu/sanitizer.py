@@ -1,0 +1,47 @@
+"""compute-sanitizer over small kernels and small models: a tool at a time, each run with a limit."""
+import shutil
+import sys
+
+import models
+from runs import last_line, run_process
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+FOUND = 9  # the exit code of a run in which a tool has found something
+SECONDS = 600
+
+
+def command(tool, *words):
+    return ["compute-sanitizer", f"--tool={tool}", "--target-processes=all", f"--error-exitcode={FOUND}", *words]
+
+
+def verdict(words, clock, environment=None):
+    """(whether it is clean, what there is to say); None where that is not known."""
+    seconds = min(SECONDS, clock.left())
+    if seconds < 1:
+        return None, "not run: the seconds of this part are spent"
+    code, text, _ = run_process(words, seconds, environment)
+    if code is None:
+        return None, f"stopped after {seconds:.0f} s"
+    return (True, "nothing found") if code == 0 else (False, f"exit code {code}: {text[-2000:] if code == FOUND else last_line(text)}")
+
+
+def sanitize(arguments, runner, has_kernels, wanted, chips, clock, say):
+    """Rows of what was run: {"tool", "what", "clean", "text"}."""
+    if not shutil.which("compute-sanitizer"):
+        say("compute-sanitizer: not on this machine")
+        return [{"tool": "compute-sanitizer", "what": "all", "clean": None, "text": "not on this machine"}]
+    rows = []
+    for tool in TOOLS:
+        jobs = [("kernels", command(tool, sys.executable, str(arguments.bundle / "run_all"), f"--bundle={arguments.bundle}", "--parts=kernels", "--groups=tiny",
+                                    f"--out={arguments.out}", f"--driver={arguments.driver}"), None)] if has_kernels else []
+        for model in wanted:
+            for chip in chips:
+                for ranks, gemm in models.variants(model):
+                    artifact = arguments.bundle / "models" / chip / models.artifact_name(model, ranks, gemm)
+                    jobs.append((artifact.name, command(tool, str(runner.program), str(artifact), "--device=cuda", "--timeout-seconds=300",
+                                                        *models.train_options(model, arguments.bundle / "models" / models.TOKENS)), runner.environment))
+        for what, words, environment in jobs:
+            clean, text = verdict(words, clock, environment)
+            rows.append({"tool": tool, "what": what, "clean": clean, "text": text})
+            say(f"compute-sanitizer {tool} {what}: {text.splitlines()[-1]}")
+    return rows

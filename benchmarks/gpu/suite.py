@@ -1,0 +1,91 @@
+"""The parts of run_all, one method each; a part that cannot run says so, and the others go on."""
+import datetime
+import sys
+
+import kernels
+import models
+import sanitizer
+import step_tables
+import tables
+import training
+from driver import Driver
+from runs import Clock, Runner
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def has_torch():
+    try:
+        import torch
+        return torch.cuda.is_available() and f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}"
+    except ImportError:
+        return False
+
+
+class Suite:
+    """What the parts share; `right` is whether all that was checked holds, `done` how much that was."""
+
+    def __init__(self, arguments, description, chips, device, command):
+        self.arguments, self.description, self.chips = arguments, description, chips
+        self.done, self.right = 0, True
+        self.software = has_torch() if {"steps", "kernel-times", "sanitizer"} & set(arguments.parts) else False
+        self.report = {"device": device, "date": datetime.date.today().isoformat(), "rounds": arguments.rounds, "rows": [], "peak": None,
+                       "sources": {}, "software": self.software or "no PyTorch", "checks": []}
+        self.steps = step_tables.Report(arguments.out, device, self.report["date"], self.report["software"], command)
+        self.runner = Runner(arguments.bundle, arguments.driver, arguments.out)
+
+    def clock(self):
+        return Clock(self.arguments.seconds)
+
+    def models(self, *groups):
+        """Of the groups that are asked for."""
+        asked = [group for group in groups if group in self.arguments.groups.split(",")]
+        return [model for group in asked for model in self.description["models"].get(group, []) if self.arguments.only in model["name"]]
+
+    def run_kernels(self):
+        """Throws BundleError."""
+        checks = self.report["checks"] = kernels.check_all(self.description, self.chips, self.arguments, self.report["sources"])
+        if not checks:
+            return
+        compared = [each for each in checks if each["worst"]]
+        wrong, failed = sum(not each["ok"] for each in compared), len(checks) - len(compared)
+        say(f"{len(compared)} kernels compared with float64, {wrong} wrong{f', {failed} without a result' if failed else ''}")
+        self.count(len(checks), not wrong and not failed)
+
+    def run_training(self):
+        part = training.check_training(self.runner, self.arguments.bundle, self.models("tiny", "checked"), self.chips, self.clock(), say)
+        if part["rows"]:
+            self.steps.add("training", part)
+            self.count(len(part["rows"]), not part["wrong"])
+
+    def run_sanitizer(self):
+        has_kernels = any(self.description["groups"].values())
+        rows = sanitizer.sanitize(self.arguments, self.runner, has_kernels, self.models("tiny"), self.chips, self.clock(), say)
+        self.steps.add("sanitizer", {"rows": rows})
+        self.report["sanitizer"] = {each["tool"]: each["text"] for each in rows if each["what"] in ("kernels", "all")}
+        self.count(len(rows), not any(each["clean"] is False for each in rows))
+
+    def run_kernel_times(self):
+        """The last part: PyTorch is used in this process."""
+        if self.software:
+            before = kernels.clocks()
+            failed = {(each["chip"], each["direction"], each["name"]) for each in self.report["checks"] if not each["worst"]}
+            self.report["rows"], self.report["peak"], left = kernels.time_all(Driver(self.arguments.driver), self.description, self.chips, self.arguments,
+                                                                              failed, self.clock())
+            self.report["clocks"] = [before, kernels.clocks()]
+            if left:
+                say(f"{left} kernels not timed: the seconds of this part are spent")
+        if self.report["checks"] or self.report["rows"]:
+            tables.write(self.report, self.arguments.out)
+            say("\n".join(tables.goals(self.report["rows"])))
+        self.count(len(self.report["rows"]), True)
+
+    def count(self, number, right):
+        self.done += number
+        self.right = self.right and right
+
+
+PARTS = {"kernels": Suite.run_kernels, "training": Suite.run_training, "sanitizer": Suite.run_sanitizer, "kernel-times": Suite.run_kernel_times}
+CHECKS = ("kernels", "training")

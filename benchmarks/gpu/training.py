@@ -1,0 +1,86 @@
+"""Whether training on the GPU is right: losses beside the CPU's, ranks beside one rank, memory beside the plan.
+
+1. Losses of one rank, by kernels of our own, by cuBLASLt, and as a CUDA graph, within TOLERANCE of the CPU's at each step.
+2. Ranks that share the GPU (local-cuda): the bits of one rank without sharding, run beside them on the GPU (--check-against=unsharded), and losses of the same
+   global batch within TOLERANCE of one rank's.
+3. Of each of these runs: the arena is the plan to the byte, what is in use beside the arenas is known at the start and does not grow behind the first step.
+"""
+import json
+import math
+
+import models
+
+TOLERANCE = 2e-2  # of bf16, relative, as in the project's tests
+
+
+def worst_difference(losses, expected):
+    """Relative; infinite where there are not as many, or one is no number."""
+    if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
+        return math.inf
+    return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
+
+
+def memory_problems(run):
+    """What does not hold of a run that ended well."""
+    problems = []
+    if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
+        problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")
+    if run["beside_bytes"] is None:
+        problems.append("nothing was said of the GPU's memory beside the arenas")
+    if run["grown_bytes"] != 0:
+        problems.append(f"memory beside the arenas grew by {run['grown_bytes']} bytes behind the first step")
+    return problems
+
+
+def describe(model, what, run, losses, expected):
+    difference = worst_difference(losses, expected)
+    problems = [run["problem"]] if run["problem"] else memory_problems(run)
+    if not run["problem"] and not difference <= TOLERANCE:
+        problems.append(f"losses differ by {difference:.3g} relative, allowed {TOLERANCE}")
+    members = ("planned_bytes", "measured_bytes", "beside_bytes", "grown_bytes", "seconds", "command")
+    return {"model": model["name"], "what": what, "difference": None if math.isinf(difference) else difference, "losses": losses,
+            "problems": problems, **{name: run[name] for name in members}}
+
+
+def checks_of(model):
+    """(what, ranks, gemm, options) in the order in which they run; the first is what others are compared with."""
+    checks = []
+    for ranks, gemm in models.variants(model):
+        if ranks > 1:
+            checks.append((f"{ranks} ranks", ranks, gemm, ["--check-against=unsharded"]))
+            checks.append((f"{ranks} ranks, CUDA graph", ranks, gemm, ["--cuda-graph"]))
+            continue
+        checks.append((gemm, ranks, gemm, []))
+        checks.append((f"{gemm}, CUDA graph", ranks, gemm, ["--cuda-graph"]))
+    return checks
+
+
+def check_model(runner, folder, chip, model, clock, report):
+    """Rows of a model on a chip."""
+    cpu = json.loads((folder / f"{model['name']}.cpu.json").read_text())["losses"]
+    alone = None
+    for what, ranks, gemm, options in checks_of(model):
+        expected = cpu if ranks == 1 or alone is None else alone
+        if clock.left() < 1:
+            yield {"model": model["name"], "chip": chip, "what": what, "problems": ["not run: the seconds of this part are spent"]}
+            continue
+        run = runner.run(folder / chip / models.artifact_name(model, ranks, gemm), models.train_options(model, folder / models.TOKENS) + options, clock.left())
+        losses = [step["loss"] for step in run["steps"]]
+        row = {**describe(model, what, run, losses, expected), "chip": chip, "against": "CPU" if expected is cpu else "1 rank"}
+        if "--check-against=unsharded" in options and not run["problem"]:
+            row["equal_bits"] = "check against unsharded passed" in run["text"]
+            row["problems"] += [] if row["equal_bits"] else ["nothing was said of a check against one rank"]
+        alone = losses if alone is None and not row["problems"] else alone
+        yield row
+
+
+def check_training(runner, bundle, wanted, chips, clock, say):
+    """The report of this part: rows, and how many of them do not hold."""
+    rows = []
+    for model in wanted:
+        for chip in chips:
+            for row in check_model(runner, bundle / "models", chip, model, clock, rows):
+                rows.append(row)
+                verdict = "; ".join(row["problems"]) or f"ok, losses within {row['difference']:.2g} of {row['against']}, arena as planned, grew by 0 bytes"
+                say(f"{chip} training {row['model']}, {row['what']}: {verdict}")
+    return {"rows": rows, "wrong": sum(bool(row["problems"]) for row in rows), "tolerance": TOLERANCE}
