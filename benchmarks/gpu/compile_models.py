@@ -40,7 +40,7 @@ def processor():
 
 def write_cpu_losses(folder, model, source, scratch, tokens):
     artifact, metrics = scratch / "cpu.fsdp", scratch / "cpu.jsonl"
-    run("fsdp-compile", source, *models.compiler_options(model, 1), "-o", artifact)
+    run("fsdp-compile", source, *models.compiler_options(1), "-o", artifact)
     options = models.train_options(model, tokens)
     run("fsdp-run", artifact, *options, f"--metrics={metrics}")
     command = f"fsdp-run {model['name']}.fsdp {' '.join(models.train_options(model, models.TOKENS))}"
@@ -58,7 +58,7 @@ def compile_model(folder, model, chips, tokens):
             for chip in chips:
                 for number, gemm in models.variants(model):
                     if number == ranks:
-                        run("fsdp-compile", source, *models.compiler_options(model, ranks), f"--target={chip}", f"--gemm={gemm}",
+                        run("fsdp-compile", source, *models.compiler_options(ranks), f"--target={chip}", f"--gemm={gemm}",
                             "-o", folder / chip / models.artifact_name(model, ranks, gemm))
         if model["steps"]:
             write_cpu_losses(folder, model, scratch / "1.mlir", scratch, tokens)

@@ -45,11 +45,9 @@ def generator_options(model, ranks):
     return options + ([f"--kv-heads={model['kv_heads']}"] if model["family"] == "llama" else [])
 
 
-def compiler_options(model, ranks):
+def compiler_options(ranks):
     """bf16 with masters in f32; parameters stay gathered through a step, as they do beside it in PyTorch."""
-    logits = 4 * model["vocab"] * model["batch"] // ranks * model["seq"]
-    return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false",
-            f"--max-chunk-bytes={max(1 << 16, min(logits, CHUNK_BYTES))}"]
+    return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
 TOKENS = "tokens.txt"  # its bytes are the tokens of what is checked
@@ -58,9 +56,6 @@ TOKENS = "tokens.txt"  # its bytes are the tokens of what is checked
 def train_options(model, tokens):
     """Of fsdp-run, the same on all devices."""
     return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
-
-
-CHUNK_BYTES = 512 << 20  # of logits at a time: rows enough for products of whole tiles
 
 
 def variants(model):

@@ -1,6 +1,9 @@
 """Results of training as JSON, and as Markdown ready for docs/benchmarks. Parts that were run by other commands on the same GPU are kept."""
 import json
 
+import models
+import steps as step_times
+
 
 def bytes_text(count):
     return "" if count is None else f"{count / 2**20:.1f} MiB"
@@ -35,11 +38,37 @@ def training_section(part):
     return lines + table(["code", "model", "what", "steps", "beside", "worst", "bits", "planned, bytes", "arena, bytes", "beside the arenas", "grew by, bytes", ""], cells)
 
 
+def share(value):
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def step_cells(row):
+    ratios = [f"{row['ratios'][who]:.2f}" if who in row["ratios"] else "" for who in step_times.PEERS]
+    peak = "" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**30:.1f}"
+    head = [row["chip"], row["model"], row["who"]]
+    if row["ms"] is None:
+        return [*head, "", "", "", "", "", *ratios, peak, row["problem"]]
+    return [*head, f"{row['ms']:.2f}", share(row["spread"]), f"{row['tokens_per_second']:,.0f}", f"{row['tflops']:.1f}", share(row["utilisation"]), *ratios, peak,
+            row["problem"] or ""]
+
+
+def steps_section(part):
+    """Times beside PyTorch."""
+    peak = f"{part['peak']} TFLOP/s, this chip's for dense bf16 by its data sheet" if part["peak"] else "a peak that is not known for this chip"
+    return ["## Time of a step", "",
+            f"bf16, masters in f32, AdamW, one rank; PyTorch: `fully_shard` with the same types, fused AdamW, its default attention, each block and the head with the loss "
+            f"compiled, or nothing (eager). Each in a process of its own, {part['turns']} turns in all; medians, spread from the first to the last decile. Model FLOP utilisation (MFU) is "
+            f"tokens/s times FLOPs of a token over {peak}. {models.FLOPS_RULE}. The last ratios are PyTorch's time over ours: above 1 is faster than PyTorch; "
+            f"the goal is {step_times.GOAL} of what it compiles.", "",
+            *table(["code", "model", "what", "ms", "spread", "tokens/s", "TFLOP/s", "MFU", *(f"of {who}" for who in step_times.PEERS), "arena or peak, GiB", ""],
+                   [step_cells(each) for each in part["rows"]])]
+
+
 def sanitizer_section(part):
     return ["## compute-sanitizer", "", *table(["tool", "what", ""], [[each["tool"], each["what"], each["text"]] for each in part["rows"]])]
 
 
-SECTIONS = {"training": training_section, "sanitizer": sanitizer_section}
+SECTIONS = {"training": training_section, "steps": steps_section, "sanitizer": sanitizer_section}
 
 
 class Report:
@@ -75,4 +104,8 @@ class Report:
         if "training" in self.added:
             part = self.parts["training"]
             lines.append(f"{len(part['rows'])} runs of training, {part['wrong']} of which do not hold")
+        if "steps" in self.added:
+            worst = step_times.worst_ratio(self.parts["steps"]["rows"])
+            lines.append("worst ratio: none, as nothing was timed beside ours" if not worst else
+                         f"worst ratio: {worst[0]:.2f} of {worst[2]}, by {worst[1]['model']} at its fastest ({worst[1]['who']})")
         return lines

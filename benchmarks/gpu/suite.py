@@ -6,6 +6,7 @@ import kernels
 import models
 import sanitizer
 import step_tables
+import steps
 import tables
 import training
 from driver import Driver
@@ -60,6 +61,14 @@ class Suite:
             self.steps.add("training", part)
             self.count(len(part["rows"]), not part["wrong"])
 
+    def run_steps(self):
+        """The models that are to be timed; where there are none, tiny ones."""
+        wanted = self.models("timed") or self.models("tiny")
+        part = steps.time_steps(self.runner, self.arguments, wanted, self.chips, self.report["device"], self.clock(), say)
+        if part["rows"]:
+            self.steps.add("steps", part)
+            self.count(len(part["rows"]), not part["wrong"])
+
     def run_sanitizer(self):
         has_kernels = any(self.description["groups"].values())
         rows = sanitizer.sanitize(self.arguments, self.runner, has_kernels, self.models("tiny"), self.chips, self.clock(), say)
@@ -87,5 +96,5 @@ class Suite:
         self.right = self.right and right
 
 
-PARTS = {"kernels": Suite.run_kernels, "training": Suite.run_training, "sanitizer": Suite.run_sanitizer, "kernel-times": Suite.run_kernel_times}
+PARTS = {"kernels": Suite.run_kernels, "training": Suite.run_training, "steps": Suite.run_steps, "sanitizer": Suite.run_sanitizer, "kernel-times": Suite.run_kernel_times}
 CHECKS = ("kernels", "training")

@@ -1,0 +1,136 @@
+"""Times of whole training steps: ours with and without a CUDA graph and with either GEMM, beside PyTorch, in turns.
+
+Each contender is a process of its own with a limit, so that it has the GPU alone; all have a turn before any has its second. A step of ours is timed from its
+inputs on the host to its loss there, one by one; PyTorch's are timed ten at a time, without a wait between.
+"""
+import json
+import statistics
+import sys
+
+import models
+from runs import last_line, run_process
+
+WARM = 3                # steps of ours that are left out in a turn
+PROCESS_SECONDS = 420   # for a turn; compiling is most of it
+SPENT = "the seconds of this part are spent"
+GOAL = 1.1              # of PyTorch compiled
+PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S", 362))
+PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
+
+
+def peak_of(device):
+    """TFLOP/s of dense bf16 products by the chip's data sheet; None for one that is not known."""
+    return next((peak for name, peak in PEAKS if name in device), None)
+
+
+class Ours:
+    """An artifact, and whether its step is one CUDA graph."""
+
+    def __init__(self, runner, artifact, chip, gemm, graph, steps):
+        self.runner, self.artifact, self.chip = runner, artifact, chip
+        self.options = [f"--steps={WARM + steps}"] + (["--cuda-graph"] if graph else [])
+        self.name = f"ours, {gemm}{', CUDA graph' if graph else ''}"
+
+    def turn(self, seconds):
+        run = self.runner.run(self.artifact, self.options, seconds)
+        times = [step["step_ms"] for step in run["steps"][WARM:]]
+        problem = run["problem"] or (None if times else "it told of no step")
+        return {"ms": times, "problem": problem, "peak_bytes": run["measured_bytes"]}
+
+
+class Peer:
+    """PyTorch."""
+
+    chip = ""
+
+    def __init__(self, script, model, name, how, device, steps):
+        self.name, self.words = name, [sys.executable, script, model, f"--how={how}", f"--device={device}", f"--steps={steps}"]
+
+    def turn(self, seconds):
+        code, text, _ = run_process(self.words, max(seconds, 1))
+        try:
+            found = json.loads(text.strip().splitlines()[-1])
+        except (ValueError, IndexError):
+            found = {}
+        if code is None:
+            found["problem"] = f"ended at its limit of {seconds:.0f} s"
+        elif "missing" in found:
+            found["problem"] = found["missing"]
+        elif code or "ms" not in found:
+            found["problem"] = f"exit code {code}: {last_line(text)}"
+        return {"ms": [], "problem": None, "peak_bytes": None, **found}
+
+
+def contenders(runner, arguments, chips, model):
+    path = runner.folder / f"{model['name']}.json"
+    path.write_text(json.dumps(model))
+    artifact = lambda chip, gemm: arguments.bundle / "models" / chip / models.artifact_name(model, 1, gemm)
+    ours = [Ours(runner, artifact(chip, gemm), chip, gemm, graph, arguments.steps) for chip in chips for gemm in model["gemm"] for graph in (True, False)]
+    return ours + [Peer(arguments.bundle / "torch_steps.py", path, name, how, arguments.torch_device, arguments.steps) for name, how in PEERS.items()]
+
+
+def summarise(model, each, times, problem, peak_bytes, peak):
+    tokens = models.tokens_per_step(model)
+    row = {"model": model["name"], "who": each.name, "chip": each.chip, "ms": None, "turns": times, "problem": problem, "peak_bytes": peak_bytes}
+    flat = sorted(ms for turn in times for ms in turn)
+    if flat:
+        row["ms"] = statistics.median(flat)
+        row["spread"] = (flat[-1 - len(flat) // 10] - flat[len(flat) // 10]) / row["ms"]
+        row["tokens_per_second"] = tokens / row["ms"] * 1e3
+        row["tflops"] = models.flops_per_token(model) * tokens / row["ms"] / 1e9
+        row["utilisation"] = row["tflops"] / peak if peak else None
+    return row
+
+
+def add_ratios(rows):
+    """Of each contender's speed to each peer's."""
+    peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
+    for row in rows:
+        row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
+
+
+def time_model(everybody, model, turns, clock, peak, say):
+    """A row for each contender. One that failed has no second turn."""
+    times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
+    for number in range(turns):
+        for each in everybody:
+            if problems[each]:
+                continue
+            left = clock.left()
+            if left < max(1, longest[each]):
+                problems[each] = f"{len(times[each])} of {turns} turns: {SPENT}"
+                continue
+            found = each.turn(min(PROCESS_SECONDS, left))
+            longest[each] = max(longest[each], left - clock.left())
+            problems[each], bytes_[each] = found["problem"], found["peak_bytes"]
+            if found["ms"] and not found["problem"]:
+                times[each].append(found["ms"])
+            took = f"{statistics.median(found['ms']):.2f} ms" if found["ms"] else ""
+            say(f"{model['name']}, {each.name}, turn {number + 1}: {found['problem'] or took}")
+    rows = [summarise(model, each, times[each], problems[each], bytes_[each], peak) for each in everybody]
+    add_ratios(rows)
+    return rows
+
+
+def is_wrong(row):
+    """An artifact that did not run; not one for which there was no time."""
+    return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
+
+
+def time_steps(runner, arguments, wanted, chips, device, clock, say):
+    """The report of this part."""
+    peak, rows = peak_of(device), []
+    for model in wanted:
+        rows += time_model(contenders(runner, arguments, chips, model), model, arguments.turns, clock, peak, say)
+    return {"rows": rows, "peak": peak, "turns": arguments.turns, "wrong": sum(is_wrong(row) for row in rows)}
+
+
+def worst_ratio(rows):
+    """Of the models, that whose best artifact is behind PyTorch most, or ahead of it least: (ratio, row, peer), or None."""
+    best = {}
+    for row in rows:
+        for who, ratio in row["ratios"].items():
+            key = (row["model"], who)
+            if key not in best or ratio > best[key][0]:
+                best[key] = (ratio, row, who)
+    return min(best.values(), key=lambda each: each[0]) if best else None
