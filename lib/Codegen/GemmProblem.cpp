@@ -268,6 +268,15 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
+/// A result that is a part of a larger tensor, of which the rest is nothing.
+static tensor::InsertSliceOp getPlacement(Value value) {
+  auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
+  bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() && insert.hasUnitStride() &&
+                     insert.getSourceType().getRank() == insert.getDestType().getRank() &&
+                     llvm::none_of(insert.getStaticOffsets(), ShapedType::isDynamic);
+  return isPlacement ? insert : nullptr;
+}
+
 LogicalResult Reader::readStores(func::ReturnOp op) {
   // Result i belongs to the argument that carries i.
   SmallVector<int> destination(op.getNumOperands(), -1);
@@ -276,13 +285,18 @@ LogicalResult Reader::readStores(func::ReturnOp op) {
       if (auto index = kernel.getArgAttrOfType<IntegerAttr>(i, name))
         if (index.getInt() >= 0 && index.getInt() < int64_t(destination.size()))
           destination[index.getInt()] = i;
-  for (auto [value, argument] : llvm::zip_equal(op.getOperands(), destination)) {
+  for (auto [result, argument] : llvm::zip_equal(op.getOperands(), destination)) {
+    tensor::InsertSliceOp placement = getPlacement(result);
+    Value value = placement ? placement.getSource() : Value(result);
     auto dims = dimsOf.find(value);
     if (argument < 0 || dims == dimsOf.end())
       return failure();
     FailureOr<Access> access = traceAccess(kernel.getArgument(argument));
     if (failed(access))
       return failure();
+    if (placement)
+      for (auto [offset, stride] : llvm::zip_equal(placement.getStaticOffsets(), access->dimStrides))
+        access->offset += offset * stride;
     StoreStep store;
     store.value = problem.key(value);
     store.dest.access = *access;
@@ -304,7 +318,7 @@ LogicalResult Reader::readOp(Operation &op) {
     return readReshape(collapse.getSrc(), collapse.getResult(), collapse.getReassociationIndices(), /*expand=*/false);
   if (auto map = dyn_cast<linalg::LinalgOp>(op))
     return readMap(map);
-  return failure();
+  return success(isa<tensor::InsertSliceOp>(op) && getPlacement(op.getResult(0)));
 }
 
 void Reader::resolveStrides() {

@@ -20,6 +20,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
   if (options.chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(createChunkRowsPass({options.chunks.maxBytes, options.chunks.minRows, options.remarks}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
+  if (options.rowAlignment)
+    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({options.rowAlignment}));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
 }

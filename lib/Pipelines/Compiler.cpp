@@ -64,7 +64,7 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
 
 LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &asked, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
   CompileOptions options = asked;
-  if (GpuTarget::isKnown(options.target) && failed(limitFusionToGpu(options, module.getLoc())))
+  if (GpuTarget::isKnown(options.target) && failed(fitFusionToGpu(options, module.getLoc())))
     return failure();
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);

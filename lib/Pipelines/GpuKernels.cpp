@@ -64,10 +64,12 @@ FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location 
   return target;
 }
 
-LogicalResult fsdp::limitFusionToGpu(CompileOptions &options, Location loc) {
+LogicalResult fsdp::fitFusionToGpu(CompileOptions &options, Location loc) {
   FailureOr<GpuTarget> target = getGpuTarget(options, loc);
   if (failed(target))
     return failure();
+  constexpr int64_t tileRowBytes = 16; // of tensor maps and of the widest cp.async
+  options.fuse.rowAlignment = tileRowBytes;
   options.fuse.whyNoAttentionKernel = [target = *target](Operation *op) -> std::optional<std::string> {
     if (std::optional<std::string> reason = whyNoGpuAttention(op, target))
       return "no kernel for " + target.chip + ": " + *reason;

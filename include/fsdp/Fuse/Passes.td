@@ -64,6 +64,21 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
                     Statistic<"numGrouped", "num-grouped", "Ops that share a dispatch with another">];
 }
 
+def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
+  let summary = "Begin rows of factors at multiples of some bytes";
+  let description = [{
+    - Requires: dispatches, none in place.
+    - Ensures: what a dispatch makes, dispatches alone read and a contraction reads as a factor has rows of a multiple of
+      `bytes`: longer ones, whose last elements are never written nor read. Other factors are copied so, where
+      each element is read by 512 products or more.
+    - Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
+  let options = [Option<"bytes", "bytes", "int64_t", /*default=*/"16", "Rows begin at multiples of it.">];
+  let statistics = [Statistic<"numPadded", "num-padded", "Results with longer rows">,
+                    Statistic<"numCopied", "num-copied", "Factors that are copied">];
+}
+
 def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let summary = "Let dispatches write over operands that die";
   let description = [{

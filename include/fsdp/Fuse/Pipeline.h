@@ -29,6 +29,7 @@ constexpr ChunkLimits gpuChunks = {256 << 20, 2048};
 
 struct FuseOptions {
   ChunkLimits chunks = cpuChunks; ///< `--max-chunk-bytes`
+  int64_t rowAlignment = 0; ///< bytes at whose multiples rows of factors begin; 0: any
   bool remarks = false;
   bool fuseAttention = true; ///< attention is a kernel of its own, its scores never whole in memory
   /// Why the target has no kernel for an attention, or for gradients of one: its scores are whole in memory then, and a warning says why.
@@ -36,7 +37,7 @@ struct FuseOptions {
   std::function<std::optional<std::string>(Operation *)> whyNoAttentionKernel;
 };
 
-/// Appends the stage: decompose, chunk, group into dispatches, write in place, verify.
+/// Appends the stage: decompose, chunk, group into dispatches, align, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const FuseOptions &options);
 } // namespace fsdp
 } // namespace mlir

@@ -1,0 +1,179 @@
+//===- AlignRows.cpp - Rows of factors at aligned addresses -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Lets rows of what contractions read begin at multiples of some bytes: GPUs copy tiles so, and by single elements otherwise.
+//
+//   %z = fsdp.dispatch .. -> tensor<2048x50257xbf16>        %z = fsdp.dispatch .. -> tensor<2048x50264xbf16>
+//     yield %v                                         =>     yield insert_slice %v into empty[0, 0]
+//   fsdp.dispatch (%z)                                      fsdp.dispatch (%z)
+//     contract ins(%arg)                                      contract ins(extract_slice %arg[0, 0])
+//
+//  1. A factor is an operand of a dispatch that a contraction inside reads as it is, whose last dimension is too long to be copied
+//     and takes no multiple of the bytes.
+//  2. Where a dispatch makes it and only dispatches read it, none over it, the dispatch writes it with rows that are longer: what is behind the
+//     last element of a row is never written nor read.
+//  3. Any other one (a parameter, say) is copied where it is made, for contractions that read each element often enough.
+//
+// O(operands). Not done here: rows that are read by nothing but maps and sums, where an unaligned row costs a few per cent.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Fuse/Passes.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_ALIGNROWSPASS
+#include "fsdp/Fuse/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr int64_t minColumns = 64; ///< fewer are no rows of tiles
+static constexpr int64_t minReads = 512;  ///< of each element: a copy reads and writes it once
+
+static BlockArgument argumentOf(OpOperand &use) {
+  return cast<DispatchOp>(use.getOwner()).getBody().getArgument(use.getOperandNumber());
+}
+
+/// The contraction that has this operand of a dispatch as a factor.
+static linalg::ContractOp findContraction(OpOperand &use) {
+  if (!isa<DispatchOp>(use.getOwner()))
+    return {};
+  for (OpOperand &inside : argumentOf(use).getUses())
+    if (auto contract = dyn_cast<linalg::ContractOp>(inside.getOwner()); contract && contract.isDpsInput(&inside))
+      return contract;
+  return {};
+}
+
+/// Does the dispatch read it, and nothing else? Its bytes are then its own to arrange.
+static bool isOnlyRead(OpOperand &use) {
+  auto dispatch = dyn_cast<DispatchOp>(use.getOwner());
+  if (!dispatch || dispatch->getAttr("kind") == StringAttr::get(dispatch.getContext(), "attention") ||
+      llvm::is_contained(dispatch.getInplace(), int64_t(use.getOperandNumber())))
+    return false;
+  return llvm::all_of(argumentOf(use).getUses(), [](OpOperand &inside) {
+    auto op = dyn_cast<linalg::LinalgOp>(inside.getOwner());
+    return op ? op.isDpsInput(&inside) : isa<tensor::ExtractOp, tensor::ExtractSliceOp>(inside.getOwner());
+  });
+}
+
+/// Whether a dispatch makes it that can write it with any strides.
+static bool isWrittenFreely(Value v) {
+  auto dispatch = v.getDefiningOp<DispatchOp>();
+  if (!dispatch || dispatch.getInplace()[cast<OpResult>(v).getResultNumber()] != -1)
+    return false;
+  Value made = dispatch.getBody().front().getTerminator()->getOperand(cast<OpResult>(v).getResultNumber());
+  return isa_and_present<linalg::GenericOp, linalg::ContractOp>(made.getDefiningOp());
+}
+
+static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) { return getAsIndexOpFoldResult(b.getContext(), values); }
+
+/// The elements that count of one with longer rows.
+static Value buildRows(OpBuilder &b, Value padded, RankedTensorType type) {
+  SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
+  return tensor::ExtractSliceOp::create(b, padded.getLoc(), type, padded, indices(b, zeros), indices(b, type.getShape()), indices(b, ones));
+}
+
+/// The same with longer rows, which hold nothing behind `v`.
+static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
+  auto type = cast<RankedTensorType>(v.getType());
+  SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
+  Value empty = tensor::EmptyOp::create(b, v.getLoc(), padded.getShape(), padded.getElementType());
+  return tensor::InsertSliceOp::create(b, v.getLoc(), v, empty, indices(b, zeros), indices(b, type.getShape()), indices(b, ones));
+}
+
+/// From here on what the dispatch reads has longer rows.
+static void readPadded(OpOperand &use, Value padded) {
+  BlockArgument arg = argumentOf(use);
+  auto type = cast<RankedTensorType>(arg.getType());
+  use.set(padded);
+  arg.setType(padded.getType());
+  OpBuilder b = OpBuilder::atBlockBegin(arg.getOwner());
+  Value rows = buildRows(b, arg, type);
+  arg.replaceAllUsesExcept(rows, rows.getDefiningOp());
+}
+
+/// Step 2.
+static void padResult(OpResult result, RankedTensorType padded) {
+  SmallVector<OpOperand *> uses = llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
+  Operation *yield = cast<DispatchOp>(result.getOwner()).getBody().front().getTerminator();
+  OpBuilder b(yield);
+  yield->setOperand(result.getResultNumber(), buildPadded(b, yield->getOperand(result.getResultNumber()), padded));
+  result.setType(padded);
+  for (OpOperand *use : uses)
+    readPadded(*use, result);
+}
+
+/// How often the contraction reads each element of a factor.
+static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) {
+  int64_t turns = 1;
+  for (int64_t size : cast<linalg::LinalgOp>(*contract).getStaticLoopRanges())
+    turns *= size;
+  return turns / factor.getNumElements();
+}
+
+/// Step 3.
+static bool copyPadded(Value v, RankedTensorType padded) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : v.getUses())
+    if (linalg::ContractOp contract = findContraction(use); contract && isOnlyRead(use))
+      if (countReads(contract, cast<RankedTensorType>(v.getType())) >= minReads)
+        uses.push_back(&use);
+  if (uses.empty())
+    return false;
+  OpBuilder b(v.getContext());
+  b.setInsertionPointAfterValue(v);
+  auto copy = DispatchOp::create(b, v.getLoc(), TypeRange(padded), v, b.getDenseI64ArrayAttr({-1}));
+  copy->setAttr("kind", b.getStringAttr("copy"));
+  b.setInsertionPointToStart(&copy.getBody().emplaceBlock());
+  Value arg = copy.getBody().addArgument(v.getType(), v.getLoc());
+  YieldOp::create(b, v.getLoc(), buildPadded(b, arg, padded));
+  for (OpOperand *use : uses)
+    readPadded(*use, copy.getResult(0));
+  return true;
+}
+
+namespace {
+struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
+  using AlignRowsPassBase::AlignRowsPassBase;
+
+  /// With rows of a multiple of the bytes; nothing where they are, or need not be.
+  std::optional<RankedTensorType> getPadded(Value v) const {
+    auto type = cast<RankedTensorType>(v.getType());
+    if (type.getRank() < 2 || type.getShape().back() < minColumns || !type.getElementType().isFloat())
+      return std::nullopt;
+    int64_t bits = type.getElementTypeBitWidth(), unit = 8 * bytes / std::gcd(8 * bytes, bits);
+    if (type.getShape().back() % unit == 0)
+      return std::nullopt;
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() = llvm::alignTo(shape.back(), unit);
+    return RankedTensorType::get(shape, type.getElementType());
+  }
+
+  void runOnOperation() override {
+    llvm::SetVector<Value> factors;
+    getOperation().walk([&](DispatchOp dispatch) {
+      for (OpOperand &use : dispatch->getOpOperands())
+        if (findContraction(use))
+          factors.insert(use.get());
+    });
+    for (Value factor : factors) {
+      std::optional<RankedTensorType> padded = getPadded(factor);
+      if (!padded)
+        continue;
+      if (isWrittenFreely(factor) && llvm::all_of(factor.getUses(), isOnlyRead)) {
+        padResult(cast<OpResult>(factor), *padded);
+        ++numPadded;
+      } else if (copyPadded(factor, *padded)) {
+        ++numCopied;
+      }
+    }
+  }
+};
+} // namespace
