@@ -248,6 +248,8 @@ typedef struct fsdprt_session_options {
   uint32_t local_rank; /* nccl, where each process has a rank: 1 + its number on its machine, which gives the device; 0: `rank` */
   const char *offload_directory; /* of the files for state that was offloaded, which have no name; NULL: TMPDIR, or /tmp */
   uint32_t cuda_graph; /* cuda: 1: the program `step` of all ranks here is recorded as one CUDA graph when it is first run, and launched as a whole */
+  const char *gemm; /* cuda, emulate: who computes matrix products, which the artifact says and this has to agree with: "nvptx" (generated kernels alone), "cublaslt" (it has some),
+                       NULL or "auto" (either) */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {

@@ -57,6 +57,21 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
+/// Who computes matrix products, where that was asked for.
+static void checkProducts(const Artifact &artifact, const fsdprt_session_options &options) {
+  const char *file = artifact.getFile().c_str();
+  std::string wanted = options.gemm ? options.gemm : "auto";
+  if (wanted != "nvptx" && wanted != "cublaslt" && wanted != "auto")
+    badInput("expected matrix products by 'nvptx', 'cublaslt' or 'auto', found '%s'", printable(wanted).c_str());
+  bool areProducts = hasProducts(artifact.manifest());
+  if (areProducts && isDevice(options, "emulate"))
+    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with --gemm=nvptx", file);
+  if (areProducts && wanted == "nvptx")
+    badInput("%s: expected generated kernels alone, for --gemm=nvptx, found matrix products of cuBLASLt's; compile with --gemm=nvptx", file);
+  if (!areProducts && wanted == "cublaslt")
+    badInput("%s: expected a matrix product of cuBLASLt's, for --gemm=cublaslt, found none; compile with --gemm=cublaslt", file);
+}
+
 void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
@@ -71,8 +86,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
   if (!gpu && isGpu)
     badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
              emulates ? "emulated" : "NVIDIA");
-  if (emulates && hasProducts(artifact.manifest()))
-    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with --gemm=nvptx", file);
+  checkProducts(artifact, options);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
     badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'", file,
              printable(controlOf(options)).c_str());

@@ -212,6 +212,11 @@ static void addExecution(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->type_name("WHERE");
   app.add_flag("--cuda-graph", options.cudaGraph, "On --device=cuda: record the step of all ranks as one CUDA graph, and launch that at every step");
+  app.add_option("--gemm", options.gemm,
+                 "On a GPU: who computes matrix products, which fsdp-compile --gemm decides; an artifact in which it is not so is refused: nvptx "
+                 "(generated kernels alone), cublaslt (that library has some) or auto (either)")
+      ->check(oneOf({"nvptx", "cublaslt", "auto"}))
+      ->type_name("WHO");
   app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")->type_name("RANK=FILE")->group(""); // for tests
   app.add_option("--backend", options.backend,
                  "How ranks meet: local (threads of this process), shm (a process for each rank, on "
@@ -317,6 +322,8 @@ static void addReports(CLI::App &app, Options &options) {
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app, const Options &options) {
   if (options.cudaGraph && options.device != "cuda")
     return "--cuda-graph is for --device=cuda, found --device=" + options.device;
+  if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")
+    return "--gemm is of GPU kernels: expected --device=cuda or emulate, found --device=" + options.device;
   for (const char *name : {"--profile", "--trace"})
     if (options.cudaGraph && app.count(name))
       return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it does not go with " + std::string(name);

@@ -27,6 +27,7 @@ struct Options {
   uint64_t ranks = 0;
   uint32_t threadsPerRank = 0;
   std::string device = "cpu", backend = "local";
+  std::string gemm; // who has to compute matrix products of GPUs; empty: whoever does
   std::string data, text;
   TokenType tokenType = TokenType::automatic;
   bool cudaGraph = false;

@@ -122,6 +122,7 @@ void Trainer::createSession() {
   }
   wanted.device = options.device.c_str();
   wanted.cuda_graph = options.cudaGraph;
+  wanted.gemm = options.gemm.empty() ? nullptr : options.gemm.c_str();
   wanted.backend = options.backend.c_str();
   if (options.backend == "nccl") {
     wanted.control = options.control.c_str();
