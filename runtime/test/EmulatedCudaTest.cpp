@@ -9,13 +9,23 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmulatedCuda.h"
+#include "device/CudaPulse.h"
+#include "device/CudaRecording.h"
+#include "device/CudaTimeline.h"
 #include <cstring>
+#include <ctime>
 #include <gtest/gtest.h>
 
 using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
+uint64_t nanosecondsNow() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
 constexpr uint64_t bytes = 4096;
 constexpr CudaResult unsupportedInCapture = CudaResult(900), unjoined = CudaResult(904), spoilt = CudaResult(901),
                      invalidHandle = CudaResult(400), failedForGood = CudaResult(719);
@@ -65,7 +75,7 @@ TEST_F(EmulatedCuda, WorkIsDoneLate) {
   ASSERT_EQ(copy(host(), a, first()), cudaOk);
   EXPECT_EQ(pinned[0], std::byte(0)) << "nobody has waited yet";
   EXPECT_EQ(cuda.streamQuery(first()), cudaNotReady);
-  EXPECT_EQ(cuda.streamQuery(first()), cudaOk);
+  EXPECT_EQ(await(first()), cudaOk);
   EXPECT_EQ(pinned[0], std::byte(7));
   EXPECT_EQ(pinned[bytes - 1], std::byte(7));
 }
@@ -135,6 +145,48 @@ TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
   ASSERT_EQ(await(first()), cudaOk);
   ASSERT_EQ(copy(b, a, second()), cudaOk);
   EXPECT_EQ(await(second()), cudaOk);
+}
+
+TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
+  CudaTimeline timeline(queue, 3);
+  for (int run = 0; run < 2; ++run) {
+    timeline.begin([] {});
+    EXPECT_EQ(timeline.stamp(CudaQueue::compute), 1u);
+    ASSERT_EQ(fill(a, 7, first()), cudaOk);
+    EXPECT_EQ(timeline.stamp(CudaQueue::compute), 2u);
+    EXPECT_EQ(timeline.stamp(CudaQueue::gather), 3u);
+    EXPECT_EQ(timeline.stamp(CudaQueue::gather), 0u) << "there were three";
+    timespec nap = {0, 20000000};
+    nanosleep(&nap, nullptr);
+    uint64_t enqueued = nanosecondsNow();
+    queue.finish([] {});
+    uint64_t over = nanosecondsNow(), slack = 1000000; // of floats
+    EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
+    EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";
+    EXPECT_LE(timeline.timeOf(2), over + slack);
+  }
+}
+
+TEST_F(EmulatedCuda, ThePulseIsFeltWithinAGraph) {
+  CudaPulse pulse(queue);
+  uint32_t before = pulse.look();
+  for (uint32_t i = 1; i < CudaPulse::launches; ++i)
+    pulse.count();
+  queue.finish([] {});
+  EXPECT_EQ(pulse.look(), before);
+  pulse.count();
+  EXPECT_EQ(pulse.look(), before) << "launched, and not done";
+  queue.finish([] {});
+  EXPECT_NE(pulse.look(), before);
+  CudaRecording recording({&queue});
+  recording.begin();
+  for (uint32_t i = 0; i < 2 * CudaPulse::launches; ++i)
+    pulse.count();
+  recording.end();
+  before = pulse.look();
+  recording.launch();
+  queue.finish([] {});
+  EXPECT_NE(pulse.look(), before);
 }
 
 TEST_F(EmulatedCuda, MisuseIsRefused) {

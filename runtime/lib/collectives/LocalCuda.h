@@ -20,7 +20,7 @@
 #define FSDPRT_COLLECTIVES_LOCALCUDA_H
 
 #include "collectives/Communicator.h"
-#include "device/CudaQueue.h"
+#include "device/CudaTimeline.h"
 #include <mutex>
 
 namespace fsdprt {
@@ -40,6 +40,7 @@ public:
   void connect() override;
   bool allowsCouriers() const override { return false; }
   bool isOnDevice() const override { return true; }
+  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override { return seatOf(collective, rank).span; }
 
 protected:
   void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;
@@ -53,6 +54,7 @@ private:
     CudaPointer source = 0, target = 0;
     std::atomic<uint64_t> begins{0}; // so often
     CudaMark begun, summed, done;
+    CudaSpan span; // of what it put on the rank's stream
   };
   /// Of a group of ranks in a collective: that of its first member.
   struct Table {

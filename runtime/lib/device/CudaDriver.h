@@ -34,7 +34,7 @@ constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEM
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr uint32_t cudaMemoryOnDevice = 2;   // CU_MEMORYTYPE_DEVICE
 constexpr unsigned cudaPortableMapped = 3;   // CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventNoTiming = 2;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventTimed = 0, cudaEventNoTiming = 2;
 
 constexpr int cudaCapabilityMajor = 75, cudaCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int cudaMostDynamicShared = 8;                          // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -83,6 +83,7 @@ constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_C
   FUNCTION(cuStreamCreateWithPriority, streamCreateWithPriority, CudaResult (*)(CudaStream *, unsigned, int))          \
   FUNCTION(cuStreamQuery, streamQuery, CudaResult (*)(CudaStream))                                                     \
   FUNCTION(cuStreamWaitEvent, streamWaitEvent, CudaResult (*)(CudaStream, CudaEvent, unsigned))                        \
+  FUNCTION(cuEventElapsedTime, eventElapsedTime, CudaResult (*)(float *, CudaEvent, CudaEvent))                        \
   FUNCTION(cuStreamBeginCapture_v2, streamBeginCapture, CudaResult (*)(CudaStream, int))                               \
   FUNCTION(cuStreamEndCapture, streamEndCapture, CudaResult (*)(CudaStream, CudaGraph *))                              \
   FUNCTION(cuGraphInstantiateWithFlags, graphInstantiate, CudaResult (*)(CudaGraphExec *, CudaGraph, unsigned long long))\

@@ -19,6 +19,7 @@
 namespace fsdprt {
 
 class CudaSums;
+class CudaTimeline;
 
 class CudaQueue {
 public:
@@ -37,6 +38,9 @@ public:
   /// The next calls of this thread are for the rank's GPU.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
+  /// Who knows when something ran, where that was asked for; else null.
+  CudaTimeline *getTimeline() const { return timeline; }
+  void setTimeline(CudaTimeline *given) { timeline = given; }
   /// Returns when all of it has ended; calls `idle` now and then meanwhile. Throws Error where something failed.
   void finish(const std::function<void()> &idle) const;
 
@@ -45,6 +49,7 @@ private:
   int device;
   CudaContext context;
   const CudaSums *sums;
+  CudaTimeline *timeline = nullptr;
   std::array<CudaStream, 4> streams{};
 };
 

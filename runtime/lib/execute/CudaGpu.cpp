@@ -10,7 +10,8 @@
 
 #include "execute/CudaGpu.h"
 #include "core/Error.h"
-#include "device/CudaQueue.h"
+#include "device/CudaPulse.h"
+#include "device/CudaTimeline.h"
 #include "execute/CudaDevice.h"
 #include <algorithm>
 #include <array>
@@ -43,6 +44,8 @@ public:
   bool startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) override;
   void awaitCopy(uint32_t number) override;
   void finish(const std::function<void()> &idle) override { lanes.finish(idle); }
+  uint32_t pulse() const override { return beats.look(); }
+  CudaSpan spanOfCopy(uint32_t number) const override { return spans[number]; }
   CudaQueue *queue() override { return &lanes; }
 
   std::byte *allocate(uint64_t bytes, Place place) override;
@@ -57,17 +60,19 @@ private:
   std::shared_ptr<CudaDevice> device;
   const CudaDriver &cuda;
   CudaQueue lanes;
+  CudaPulse beats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
   CudaMark here;                                // where a copy beside others begins
   std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
+  std::vector<CudaSpan> spans;                  // likewise
   std::unique_ptr<Products> products;
 };
 } // namespace
 
 CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on, uint32_t numCopies)
     : driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
-      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), here(lanes) {
+      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), beats(lanes), here(lanes), spans(numCopies) {
   for (uint32_t i = 0; i < numCopies; ++i)
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
@@ -148,8 +153,11 @@ bool CudaGpu::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
 bool CudaGpu::startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) {
   here.record(CudaQueue::compute);
   here.hold(lanes, CudaQueue::copies);
+  CudaTimeline *timeline = lanes.getTimeline();
+  spans[number].from = timeline ? timeline->stamp(CudaQueue::copies) : 0;
   if (to != from)
     move(CudaQueue::copies, to, from, bytes);
+  spans[number].to = timeline ? timeline->stamp(CudaQueue::copies) : 0;
   moved[number]->record(CudaQueue::copies);
   return true;
 }
@@ -179,7 +187,8 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMa
 void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
   if (phase.product()) {
     device->use();
-    return products->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
+    products->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
+    return beats.count();
   }
   const fb::Grid &grid = *phase.grid();
   TensorMapBytes maps[CudaDevice::mostMaps];
@@ -198,7 +207,10 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
                                         static_cast<unsigned>(grid.shared_bytes()), lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
   if (result != cudaOk)
     failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(), cuda.reason(result).c_str());
+  beats.count();
 }
+
+CudaSpan Gpu::spanOfCopy(uint32_t) const { return {}; }
 
 std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies,
                                                 uint32_t firstDevice) {

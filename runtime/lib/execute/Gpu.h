@@ -15,6 +15,7 @@
 namespace fsdprt {
 
 class CudaQueue;
+struct CudaSpan;
 
 /// The GPU of one rank. What goes wrong in a kernel is an Error, of its launch or of a later finish(). Pointers are into the rank's
 /// arena, unless it says the host's.
@@ -48,6 +49,10 @@ public:
   virtual void awaitCopy(uint32_t) {}
   /// Returns when all of that has ended; calls `idle` now and then meanwhile.
   virtual void finish(const std::function<void()> &) {}
+  /// Another value than before: of what was launched, some more has been done.
+  virtual uint32_t pulse() const { return 0; }
+  /// Of a copy that was awaited, where its queue has a timeline: when it was.
+  virtual CudaSpan spanOfCopy(uint32_t number) const;
   /// Where its order can be seen by others, for collectives; null: it is over when a call returns.
   virtual CudaQueue *queue() { return nullptr; }
 };

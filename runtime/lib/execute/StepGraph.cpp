@@ -78,7 +78,7 @@ void World::replay(uint32_t rank) {
   for (uint32_t each = first; each < first + localRanks(); ++each)
     numberStep(each);
   recording->launch();
-  finishGpu(member(rank));
+  finishGpus();
 }
 
 void World::runRecorded() {

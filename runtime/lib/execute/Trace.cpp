@@ -25,14 +25,18 @@ static bool isRun(const Instruction &instruction) {
   return instruction.kind != fb::Body::Loop && instruction.kind != fb::Body::Initialise;
 }
 
-/// Commands that one run executes.
-static uint64_t countEvents(const Instruction *at, const Instruction *end) {
+static bool isTransfer(const Instruction &instruction) {
+  return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
+}
+
+/// Commands of some kind that one run executes.
+static uint64_t countEvents(const Instruction *at, const Instruction *end, bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
   for (; at != end; ++at) {
-    count += isRun(*at);
+    count += counts(*at);
     if (at->kind != fb::Body::Loop)
       continue;
-    count += static_cast<const fb::Loop *>(at->body)->count() * countEvents(at + 1, at + 1 + at->length);
+    count += static_cast<const fb::Loop *>(at->body)->count() * countEvents(at + 1, at + 1 + at->length, counts);
     at += at->length;
   }
   return count;
@@ -44,6 +48,18 @@ Trace::Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instr
       eventsPerRun(countEvents(instructions.data(), instructions.data() + instructions.size())), rings(ranks) {
   for (Ring &ring : rings)
     ring.records.resize(keptRuns * eventsPerRun);
+}
+
+uint64_t Trace::stampsOf(const std::vector<Instruction> &instructions) {
+  const Instruction *begin = instructions.data(), *end = begin + instructions.size();
+  return 2 * (countEvents(begin, end) + countEvents(begin, end, isTransfer));
+}
+
+void Trace::resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf) {
+  Ring &ring = rings[rank - firstRank];
+  for (uint64_t i = (ring.began - 1) % keptRuns * eventsPerRun; i < ring.next; ++i)
+    for (uint64_t *time : {&ring.records[i].begin, &ring.records[i].end, &ring.records[i].movedFrom, &ring.records[i].movedTo})
+      *time = *time ? timeOf(*time) : 0;
 }
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }

@@ -6,7 +6,7 @@
 //
 // A ring of the last runs of a program, for each rank: begin and end of every command in the order of
 // execution, 40 bytes each, all made before the first run. What they were is looked up when
-// it is asked for.
+// it is asked for. On a GPU times are the GPU's (DeviceTimes.cpp).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -43,6 +43,11 @@ public:
     if (ring.next < ring.end)
       ring.records[ring.next++] = {begin, end, movedFrom, movedTo, static_cast<uint32_t>(instruction)};
   }
+
+  /// Of a run whose times are stamps of a GPU, which 0 is none of: replaces them.
+  void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
+  /// How many such a run has at most: two for a command, and two for a transfer.
+  static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
   /// All processes call it, each with one rank: that of rank 0 has the others' rings then.
   void collect(Communicator &communicator);

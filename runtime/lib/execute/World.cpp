@@ -57,6 +57,7 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
     members.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind, options.threadsPerRank, spins, bindings));
+    members[i]->number = first + i;
     if (layout.file_bytes())
       members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
     if (layout.file_bytes() && members[i]->gpu && !members[i]->gpu->isShared())
@@ -72,6 +73,8 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
     addCouriers();
     if (records)
       addRecording();
+    if (profile || trace)
+      addTimelines(programs.at(step));
     for (uint32_t rank = first; rank < first + localRanks(); ++rank)
       member(rank).thread = std::thread([this, rank] { serve(rank); });
     currentName = "start";
@@ -406,20 +409,12 @@ World::Origin World::findNonfinite(const fb::Program &program) {
 void World::execute(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
   numberStep(rank);
-  if (timed && profile && rank == first)
-    profile->begin();
-  if (timed && trace)
-    trace->begin(rank);
+  if (timed)
+    beginTimes(rank);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
   finishGpu(member(rank));
-  if (timed && profile && rank == first)
-    profile->end();
-}
-
-/// Until all that the rank has launched has ended, or another rank has failed.
-void World::finishGpu(Rank &rank) {
-  if (rank.gpu)
-    rank.gpu->finish(whileWaiting);
+  if (timed)
+    endTimes(rank);
 }
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
@@ -456,6 +451,8 @@ void World::strikeAt(uint32_t rank, const Instruction &instruction) {
 }
 
 void World::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
+  if (member(rank).timeline)
+    return executeStamped(rank, instruction, iteration);
   uint64_t start = Profile::now();
   executeOne(rank, instruction, iteration);
   if (profile) // what it takes by itself

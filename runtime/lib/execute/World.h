@@ -24,6 +24,7 @@
 #include "collectives/Communicator.h"
 #include "device/Arena.h"
 #include "device/CudaRecording.h"
+#include "device/CudaTimeline.h"
 #include "device/RankFile.h"
 #include "execute/Courier.h"
 #include "execute/Gpu.h"
@@ -140,6 +141,8 @@ private:
     std::vector<Move> moves;          // by the number of a copy on a channel: what it moves
     std::unique_ptr<RankFile> file;   // where the layout has one
     std::unique_ptr<Courier> copier, filer; // of these: between the arenas, and of the file
+    std::unique_ptr<CudaTimeline> timeline; // where its commands are timed on a GPU
+    uint32_t number = 0, pulse = 0;         // the rank's; of its GPU, when that was felt last
     const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
   };
   struct Decoded {
@@ -185,6 +188,13 @@ private:
   bool holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const;
   bool isOnStream(const Rank &rank, const Instruction &instruction) const;
   void finishGpu(Rank &rank);
+  void finishGpus();
+  void feelPulse(Rank &rank);
+  void addTimelines(const Decoded &step);
+  void beginTimes(uint32_t rank);
+  void endTimes(uint32_t rank);
+  CudaSpan spanOf(uint32_t rank, const Instruction &instruction) const;
+  void executeStamped(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
   void strikeAt(uint32_t rank, const Instruction &instruction);
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);

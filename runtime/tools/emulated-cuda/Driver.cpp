@@ -18,6 +18,7 @@ using namespace fsdprt;
 using namespace fsdprt::emulated;
 
 static constexpr uint64_t granularity = uint64_t(2) << 20, contextBytes = uint64_t(300) << 20;
+static constexpr std::chrono::milliseconds queryLimit(500);
 
 static uint64_t numberIn(const char *variable, uint64_t otherwise) {
   const char *given = std::getenv(variable);
@@ -190,7 +191,7 @@ void Driver::execute(Operation &operation) {
 
 bool Driver::isFaulty(const char *kind) { return fault == kind && ++kernels == faultAt; }
 
-void Driver::executeBefore(const OperationRef &operation) {
+void Driver::executeBefore(const OperationRef &operation, Time limit) {
   for (std::vector<OperationRef> stack{operation}; !stack.empty();) {
     OperationRef top = stack.back();
     size_t height = stack.size();
@@ -204,11 +205,13 @@ void Driver::executeBefore(const OperationRef &operation) {
       return;
     if (!top->isDone)
       execute(*top);
+    if (std::chrono::steady_clock::now() > limit)
+      return;
   }
 }
 
-void Driver::executeAny(const OperationRef &until) {
-  while (!until->isDone) {
+void Driver::executeAny(const OperationRef &until, Time limit) {
+  while (!until->isDone && std::chrono::steady_clock::now() <= limit) {
     std::vector<Operation *> ready;
     for (const OperationRef &each : pending)
       if (!each->isDone && !each->hangs && std::all_of(each->after.begin(), each->after.end(), [](const OperationRef &before) { return before->isDone; }))
@@ -219,18 +222,25 @@ void Driver::executeAny(const OperationRef &until) {
   }
 }
 
-void Driver::await(const OperationRef &operation) {
+void Driver::await(const OperationRef &operation, std::chrono::milliseconds most) {
   if (!operation)
     return;
   if (!operation->isDone) {
+    Time limit = std::chrono::steady_clock::now() + most;
     if (isRandom)
-      executeAny(operation);
+      executeAny(operation, limit);
     else
-      executeBefore(operation);
+      executeBefore(operation, limit);
     pending.erase(std::remove_if(pending.begin(), pending.end(), [](const OperationRef &each) { return each->isDone; }), pending.end());
   }
   if (operation->isDone)
     host.learn(operation->clock);
+}
+
+bool Driver::query(const OperationRef &operation) {
+  bool wasOver = isOver(operation);
+  await(operation, queryLimit);
+  return wasOver;
 }
 
 void Driver::awaitAll() {

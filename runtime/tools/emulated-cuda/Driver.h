@@ -7,11 +7,13 @@
 // Devices, contexts, allocations, and streams whose work is done as late as it may be:
 //
 //   a call      puts an operation into the graph of what is to be done: behind those of its stream, and behind events
-//   a wait      (query, synchronise, a copy that is not asynchronous) does what is before it, and nothing else
+//   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing else
+//   a query     does so too, but for half a second at most
 //
 // so that a missing event is a wrong number at least; Footprints says which two operations nothing orders. With
 // FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn by N, until it is over. For tests of who uses it,
-// FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel never ends; fail:N, it fails; unordered, no stream waits for an event.
+// FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms
+// longer; unordered, no stream waits for an event.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,8 +169,10 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter = nullptr);
   /// Behind the last operation on a stream; null where it has none.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
-  /// Does what is before it; the host knows of all that then.
-  void await(const OperationRef &operation);
+  /// Does what is before it; the host knows of all that then. In part where there is more than `limit` for.
+  void await(const OperationRef &operation, std::chrono::milliseconds limit = std::chrono::hours(1000));
+  /// Whether it was done already; does it, within the limit of a query.
+  bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
   uint32_t newStreamNumber() { return ++lastStream; }
@@ -177,13 +181,15 @@ public:
   bool ignoresEvents() const { return fault == "unordered"; }
   /// Counts kernels: whether this one has it.
   bool isFaulty(const char *kind);
+  std::chrono::milliseconds delay() const { return std::chrono::milliseconds(fault == "slow" ? faultAt : 0); }
 
 private:
   Driver();
   void submit(const OperationRef &operation);
   void execute(Operation &operation);
-  void executeBefore(const OperationRef &operation);
-  void executeAny(const OperationRef &until);
+  using Time = std::chrono::steady_clock::time_point;
+  void executeBefore(const OperationRef &operation, Time limit);
+  void executeAny(const OperationRef &until, Time limit);
 
   std::map<Context *, Stream *> ownStreams;
   std::map<uint32_t, uint32_t> times; // by stream

@@ -18,6 +18,7 @@
 #include "emulate/TensorMap.h"
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 using namespace fsdprt;
 using namespace fsdprt::emulated;
@@ -98,6 +99,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, fails, launch = std::move(launch)] {
     if (fails)
       failed("kernel '%s': a planted fault", launch.entry.c_str());
+    std::this_thread::sleep_for(driver.delay());
     emulator.launch(launch);
     return takeTouched(driver);
   })->hangs = hangs;

@@ -86,13 +86,6 @@ static void waitFor(Driver &driver, Stream &stream, Event &event) {
   driver.enqueue(stream, "a wait for an event", nullptr, event.recorded);
 }
 
-/// Was it over? It is after a look: whoever waits looks again and again.
-static Result look(Driver &driver, const OperationRef &operation) {
-  bool wasOver = driver.isOver(operation);
-  driver.await(operation);
-  return wasOver ? success : notReady;
-}
-
 extern "C" {
 
 //===--- Streams ---------------------------------------------------------===//
@@ -119,12 +112,16 @@ Result cuStreamQuery(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
     expectNoCapture(found, "looks at");
-    return look(driver, found.last);
+    return driver.query(found.last) ? success : notReady;
   });
 }
 Result cuStreamSynchronize(void *stream) {
-  Result result = cuStreamQuery(stream);
-  return result == notReady ? success : result;
+  return call(invalidValue, [&](Driver &driver) {
+    Stream &found = driver.streamOf(stream);
+    expectNoCapture(found, "looks at");
+    driver.await(found.last);
+    return success;
+  });
 }
 Result cuStreamWaitEvent(void *stream, void *event, unsigned) {
   return call(invalidValue, [&](Driver &driver) {
@@ -178,12 +175,17 @@ Result cuEventQuery(void *event) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
       throw Misuse(capturedEvent, "looks at an event of a capture");
-    return look(driver, found.recorded);
+    return driver.query(found.recorded) ? success : notReady;
   });
 }
 Result cuEventSynchronize(void *event) {
-  Result result = cuEventQuery(event);
-  return result == notReady ? success : result;
+  return call(invalidValue, [&](Driver &driver) {
+    Event &found = driver.eventOf(event);
+    if (found.isCaptured)
+      throw Misuse(capturedEvent, "looks at an event of a capture");
+    driver.await(found.recorded);
+    return success;
+  });
 }
 Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
   return call(invalidValue, [&](Driver &driver) {
@@ -196,6 +198,7 @@ Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
     return success;
   });
 }
+Result cuEventElapsedTime(float *milliseconds, void *from, void *to) { return cuEventElapsedTime_v2(milliseconds, from, to); }
 
 //===--- Graphs ----------------------------------------------------------===//
 
