@@ -68,13 +68,14 @@ void World::record() {
 
 void World::recordRank(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
-  executeRange(rank, current->data(), current->data() + current->size(), 0);
+  executeRun(rank);
 }
 
 void World::replay(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
   if (rank != first)
     return;
+  RunRanges ranges(nvtx, currentNames, currentName, currentRun);
   for (uint32_t each = first; each < first + localRanks(); ++each)
     numberStep(each);
   recording->launch();

@@ -377,6 +377,9 @@ void World::collectTrace() {
 void World::run(const fb::Program &program) {
   Decoded &decoded = programs.at(&program);
   current = &decoded.instructions;
+  if (nvtx && !decoded.names)
+    decoded.names = std::make_unique<RangeNames>(artifact.manifest(), decoded.instructions);
+  currentNames = decoded.names.get();
   peak = std::max(peak, decoded.end);
   currentName = program.name()->c_str();
   bool step = std::strcmp(currentName, "step") == 0;
@@ -411,10 +414,16 @@ void World::execute(uint32_t rank) {
   numberStep(rank);
   if (timed)
     beginTimes(rank);
-  executeRange(rank, current->data(), current->data() + current->size(), 0);
+  executeRun(rank);
   finishGpu(member(rank));
   if (timed)
     endTimes(rank);
+}
+
+void World::executeRun(uint32_t rank) {
+  RunRanges ranges(nvtx, currentNames, currentName, currentRun);
+  member(rank).ranges = nvtx ? &ranges : nullptr;
+  executeRange(rank, current->data(), current->data() + current->size(), 0);
 }
 
 void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
@@ -423,10 +432,15 @@ void World::executeRange(uint32_t rank, const Instruction *begin, const Instruct
     if (options.fault.kind != RankFault::Kind::none && at->kind == fb::Body::Launch)
       strikeAt(rank, *at);
     if (at->kind != fb::Body::Loop) {
+      RunRanges *ranges = member(rank).ranges;
+      if (ranges)
+        ranges->begin(*at);
       if (timed && (trace || rank == first))
         executeTimed(rank, *at, iteration);
       else
         executeOne(rank, *at, iteration);
+      if (ranges)
+        ranges->end();
       continue;
     }
     uint32_t count = static_cast<const fb::Loop *>(at->body)->count();

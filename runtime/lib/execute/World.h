@@ -31,6 +31,7 @@
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
 #include "execute/RankFault.h"
+#include "execute/Ranges.h"
 #include "execute/Trace.h"
 #include <optional>
 #include <unordered_map>
@@ -143,12 +144,14 @@ private:
     std::unique_ptr<Courier> copier, filer; // of these: between the arenas, and of the file
     std::unique_ptr<CudaTimeline> timeline; // where its commands are timed on a GPU
     uint32_t number = 0, pulse = 0;         // the rank's; of its GPU, when that was felt last
+    RunRanges *ranges = nullptr;            // of its current run, where a tool asks for them
     const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
   };
   struct Decoded {
     std::vector<Instruction> instructions;
     uint64_t end = 0;  // of the highest range
     uint64_t runs = 0; // so far
+    std::unique_ptr<RangeNames> names; // where a tool asks for ranges
     bool all = true;   // kinds of kernels, and other commands
     bool hasChannels = false;
   };
@@ -194,6 +197,7 @@ private:
   void beginTimes(uint32_t rank);
   void endTimes(uint32_t rank);
   CudaSpan spanOf(uint32_t rank, const Instruction &instruction) const;
+  void executeRun(uint32_t rank);
   void executeStamped(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
   void strikeAt(uint32_t rank, const Instruction &instruction);
@@ -235,7 +239,9 @@ private:
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 
+  const Nvtx *nvtx = Nvtx::find(); // null: no tool asks for ranges
   const std::vector<Instruction> *current = nullptr;
+  const RangeNames *currentNames = nullptr;
   const char *currentName = "";
   std::optional<uint32_t> poisoned; // by a planted fault
   bool searching = false; // for what is not finite

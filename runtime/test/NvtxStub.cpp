@@ -1,0 +1,72 @@
+//===- NvtxStub.cpp - What stands in for a tool that watches ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// For NVTX_INJECTION64_PATH: writes the ranges of all threads to FSDPRT_NVTX_STUB_LOG, a line "THREAD DEPTH NAME" for each that begins, and
+// "THREAD DEPTH" for one that ends. It is as careless as tools are: it fills slots of modules that it does not ask for by size. With
+// FSDPRT_NVTX_STUB_REFUSES it wants no ranges.
+//
+//===----------------------------------------------------------------------===//
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+namespace {
+using Function = void (*)();
+struct Callbacks {
+  size_t bytes;
+  int (*table)(unsigned module, Function ***table, unsigned *size);
+};
+
+thread_local int depth = 0, number = -1;
+std::atomic<int> threads{0};
+
+void write(const char *name) {
+  static std::mutex lock;
+  std::lock_guard<std::mutex> guard(lock);
+  const char *path = std::getenv("FSDPRT_NVTX_STUB_LOG");
+  static std::FILE *file = path ? std::fopen(path, "w") : nullptr;
+  if (number < 0)
+    number = threads++;
+  if (file)
+    std::fprintf(file, *name ? "%d %d %s\n" : "%d %d\n", number, depth, name), std::fflush(file);
+}
+
+int push(const char *name) {
+  write(name);
+  return depth++;
+}
+
+int pop() {
+  --depth;
+  write("");
+  return depth;
+}
+
+void unwanted() { std::abort(); }
+} // namespace
+
+extern "C" int InitializeInjectionNvtx2(const void *(*exportTable)(uint32_t)) {
+  if (std::getenv("FSDPRT_NVTX_STUB_REFUSES"))
+    return 0;
+  auto *callbacks = static_cast<const Callbacks *>(exportTable(/*callbacks=*/1));
+  for (auto [module, last] : {std::pair(2u, 8u), std::pair(3u, 14u), std::pair(4u, 6u), std::pair(5u, 15u), std::pair(6u, 6u)}) {
+    Function **table = nullptr;
+    callbacks->table(module, &table, nullptr);
+    for (unsigned i = 1; i <= last; ++i)
+      *table[i] = unwanted;
+  }
+  Function **core = nullptr;
+  unsigned size = 0;
+  if (!callbacks->table(/*core=*/1, &core, &size) || size != 16)
+    return 0;
+  *core[9] = reinterpret_cast<Function>(push);
+  *core[11] = reinterpret_cast<Function>(pop);
+  return 1;
+}
