@@ -237,7 +237,7 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   State &all = state();
   if (!isGood(config))
     return all.wrong("ncclCommInitRankConfig: expected a config that says what it is, and does not block");
-  if (!all.current)
+  if (!currentContext())
     return all.wrong("ncclCommInitRankConfig: no device is current");
   if (all.value("init_error", 0) && all.value("init_error_rank", 0) == rank) {
     all.lastError = "bootstrap: no socket interface found";
@@ -259,7 +259,7 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   Clique &clique = (*world)->clique[0];
   if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
     return all.wrong("ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
-  Comm *made = makeComm(world, 0, place, place, all.current);
+  Comm *made = makeComm(world, 0, place, place, currentContext());
   *comm = handleOf(made);
   NcclResult result = began(made);
   if (++clique.joined == clique.size && !all.value("init_hang", 0))
@@ -403,8 +403,7 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
     return call.result;
   Comm *comm = call.comm;
   State &all = state();
-  Stream *on = all.stream(stream);
-  if (!on || on->context != comm->context)
+  if (!comm->context || contextOf(stream) != comm->context)
     return all.wrong(format("%s: expected a stream of the communicator's device", what.function));
   size_t members = comm->shared().size, bytes = what.count * sizeOf(what.type);
   if (!canReach(source, bytes * (what.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
@@ -423,7 +422,8 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
       return ncclInProgress; // and never comes
     }
   }
-  submit(comm, *on, what, source, target);
+  if (!submit(comm, stream, what, source, target))
+    return all.wrong(format("%s: the device does not take it", what.function));
   if (number % 3 == 0) // some calls return at once
     return ncclOk;
   comm->looks = 2;

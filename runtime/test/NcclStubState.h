@@ -46,15 +46,23 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// One of a stream's commands: a collective, an event, a wait for one, or a fill.
-struct Command {
+/// A member's part of a collective.
+struct Move {
   Comm *comm = nullptr;
-  uint64_t number = 0; // of the collective, or of the event's record
+  uint64_t number = 0;
   Call call;
   const void *source = nullptr;
   void *target = nullptr;
   bool hasArrived = false;
   double notBefore = 0;
+};
+/// Goes on with it. True when it has ended.
+bool arrive(Move &move);
+/// How much later than it is begun it reaches its stream.
+double delayOf(const Comm &comm);
+
+/// One of a stream's commands: a collective, an event, a wait for one, or a fill.
+struct Command : Move { // whose number may be that of the event's record
   Event *event = nullptr;
   bool waits = false; // for the event's record of this number, instead of recording it
   void *fill = nullptr;
@@ -106,10 +114,14 @@ inline uint64_t sizeOf(NcclType type) {
   return type == ncclU8 ? 1 : type == ncclF16 || type == ncclBF16 ? 2 : type == ncclI64 || type == ncclF64 ? 8 : 4;
 }
 
+/// What follows is of one device or another: NcclStubDevice.cpp, NcclStubEmulated.cpp.
+CudaContext currentContext();
+/// Null: there is no such stream.
+CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
 /// Puts a member's part of its next collective on a stream.
-void submit(Comm *comm, Stream &stream, const Call &call, const void *source, void *target);
+bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
 /// Everything that can go on does.
 void advance();
 bool hasWork(const Comm *comm);

@@ -151,11 +151,13 @@ Event &Driver::eventOf(void *handle) {
 
 //===- Work ---------------------------------------------------------------===//
 
-OperationRef Driver::enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter) {
+OperationRef Driver::enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter,
+                             std::function<std::function<bool()>()> begin) {
   auto made = std::make_shared<Operation>();
   made->name = std::make_shared<const std::string>(std::move(name));
   made->stream = stream.number;
   made->body = std::move(body);
+  made->begin = std::move(begin);
   for (const OperationRef &before : {stream.last, alsoAfter})
     if (before)
       made->after.push_back(before);
@@ -173,10 +175,14 @@ void Driver::submit(const OperationRef &operation) {
   for (const OperationRef &before : operation->after)
     operation->clock.learn(before->clock);
   operation->clock.set(operation->stream, operation->time);
+  if (operation->begin)
+    operation->attempt = operation->begin();
   pending.push_back(operation);
 }
 
-void Driver::execute(Operation &operation) {
+bool Driver::execute(Operation &operation) {
+  if (operation.hangs || (operation.attempt && !operation.attempt()))
+    return false;
   try {
     if (operation.body)
       footprints.add({operation.stream, operation.time, operation.name}, operation.clock, operation.body());
@@ -187,6 +193,9 @@ void Driver::execute(Operation &operation) {
   operation.isDone = true;
   operation.after.clear();
   operation.body = nullptr;
+  operation.begin = nullptr;
+  operation.attempt = nullptr;
+  return true;
 }
 
 bool Driver::isFaulty(const char *kind) { return fault == kind && ++kernels == faultAt; }
@@ -201,24 +210,43 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
     if (stack.size() != height)
       continue;
     stack.pop_back();
-    if (top->hangs)
-      return;
-    if (!top->isDone)
-      execute(*top);
+    if (!top->isDone && !execute(*top)) { // others wait for something else perhaps
+      if (!executeOther())
+        return;
+      stack = {operation};
+    }
     if (std::chrono::steady_clock::now() > limit)
       return;
   }
 }
 
+/// What may be done now.
+static bool mayBegin(const Operation &operation) {
+  return !operation.isDone && std::all_of(operation.after.begin(), operation.after.end(), [](const OperationRef &before) { return before->isDone; });
+}
+
+/// Any work that waits for others, and has not to.
+bool Driver::executeOther() {
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
+      return true;
+  return false;
+}
+
 void Driver::executeAny(const OperationRef &until, Time limit) {
+  std::set<Operation *> stuck;
   while (!until->isDone && std::chrono::steady_clock::now() <= limit) {
     std::vector<Operation *> ready;
     for (const OperationRef &each : pending)
-      if (!each->isDone && !each->hangs && std::all_of(each->after.begin(), each->after.end(), [](const OperationRef &before) { return before->isDone; }))
+      if (mayBegin(*each) && !stuck.count(each.get()))
         ready.push_back(each.get());
-    if (ready.empty()) // something hangs
+    if (ready.empty())
       return;
-    execute(*ready[random() % ready.size()]);
+    Operation &drawn = *ready[random() % ready.size()];
+    if (execute(drawn))
+      stuck.clear();
+    else
+      stuck.insert(&drawn);
   }
 }
 

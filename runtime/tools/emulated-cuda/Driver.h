@@ -21,6 +21,7 @@
 #define FSDPRT_EMULATEDCUDA_DRIVER_H
 
 #include "Footprints.h"
+#include "Peers.h"
 #include "core/Error.h"
 #include "emulate/Emulator.h"
 #include <chrono>
@@ -56,6 +57,9 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< none: only something to be behind
+  /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has ended.
+  std::function<std::function<bool()>()> begin;
+  std::function<bool()> attempt;
   std::vector<OperationRef> after;
   bool isDone = false, hangs = false;
 };
@@ -166,7 +170,8 @@ public:
 
   //===- Work -----------------------------------------------------------------===//
 
-  OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter = nullptr);
+  OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter = nullptr,
+                       std::function<std::function<bool()>()> begin = nullptr);
   /// Behind the last operation on a stream; null where it has none.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Does what is before it; the host knows of all that then. In part where there is more than `limit` for.
@@ -186,10 +191,12 @@ public:
 private:
   Driver();
   void submit(const OperationRef &operation);
-  void execute(Operation &operation);
+  /// False: it is of no use to go on with it now.
+  bool execute(Operation &operation);
   using Time = std::chrono::steady_clock::time_point;
   void executeBefore(const OperationRef &operation, Time limit);
   void executeAny(const OperationRef &until, Time limit);
+  bool executeOther();
 
   std::map<Context *, Stream *> ownStreams;
   std::map<uint32_t, uint32_t> times; // by stream

@@ -226,6 +226,42 @@ Result cuCtxSetCurrent(void *context) {
   return success;
 }
 
+Result cuCtxGetCurrent(void **context) {
+  *context = currentContext();
+  return success;
+}
+
+int fsdp_emulated_cuda_enqueue(void *onStream, const fsdp_emulated_cuda_work *given) {
+  return call(invalidValue, [&](Driver &driver) {
+    fsdp_emulated_cuda_work work = *given;
+    auto bytesAt = [&driver](uint64_t address, uint64_t bytes) -> uint8_t * {
+      if (bytes == 0)
+        return nullptr;
+      Storage &storage = driver.range(address, bytes, "moves");
+      return storage.bytes + (address - storage.base);
+    };
+    bytesAt(work.source, work.sourceBytes), bytesAt(work.target, work.targetBytes);
+    Stream &stream = driver.streamOf(onStream);
+    auto body = [&driver, work] {
+      std::vector<Touched> touched;
+      if (work.sourceBytes)
+        touched.push_back({work.source, work.source + work.sourceBytes, false});
+      if (work.targetBytes) {
+        Storage &storage = driver.range(work.target, work.targetBytes, "moves");
+        std::fill_n(storage.written.begin() + static_cast<std::ptrdiff_t>(work.target - storage.base), work.targetBytes, uint8_t(1));
+        touched.push_back({work.target, work.target + work.targetBytes, true});
+      }
+      return touched;
+    };
+    driver.enqueue(stream, work.name, body, nullptr, [work, bytesAt]() -> std::function<bool()> {
+      return [work, bytesAt, begun = work.begin(work.user)] {
+        return work.attempt(begun, bytesAt(work.source, work.sourceBytes), bytesAt(work.target, work.targetBytes)) != 0;
+      };
+    });
+    return success;
+  });
+}
+
 /// For tests, which go on behind what failed.
 void fsdp_emulated_cuda_reset(void) {
   Driver &driver = Driver::only();
@@ -303,6 +339,13 @@ Result cuMemGetInfo_v2(size_t *free, size_t *total) {
     *free = *total - std::min<uint64_t>(*total, driver.usedBytes(driver.current().device));
     return success;
   });
+}
+/// Memory that the device did not give it does not reach.
+Result cuMemHostRegister_v2(void *, size_t, unsigned) { return invalidValue; }
+Result cuMemHostUnregister(void *) { return invalidValue; }
+Result cuMemHostGetDevicePointer_v2(Address *address, void *memory, unsigned) {
+  *address = reinterpret_cast<uint64_t>(memory);
+  return success;
 }
 /// CU_POINTER_ATTRIBUTE_MEMORY_TYPE alone.
 Result cuPointerGetAttribute(void *value, int attribute, Address address) {

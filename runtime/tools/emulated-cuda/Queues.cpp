@@ -115,6 +115,12 @@ Result cuStreamQuery(void *stream) {
     return driver.query(found.last) ? success : notReady;
   });
 }
+Result cuStreamGetCtx(void *stream, void **context) {
+  return call(invalidValue, [&](Driver &driver) {
+    *context = driver.streamOf(stream).context;
+    return success;
+  });
+}
 Result cuStreamSynchronize(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
