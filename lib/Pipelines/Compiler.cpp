@@ -62,14 +62,14 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
   return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
 }
 
-LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &asked, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
-  CompileOptions options = asked;
-  if (GpuTarget::isKnown(options.target) && failed(fitFusionToGpu(options, module.getLoc())))
-    return failure();
+LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
+    CompileOptions fitted = options; // afterImport may have changed them
+    if (GpuTarget::isKnown(options.target) && failed(fitFusionToGpu(fitted, module.getLoc())))
+      return failure();
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
-    phase.build(pm, options);
+    phase.build(pm, fitted);
     if (failed(pm.run(module)))
       return failure();
     if (!options.dumpDirectory.empty() && failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
