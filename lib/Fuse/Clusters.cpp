@@ -106,6 +106,13 @@ static bool isCheapMap(linalg::GenericOp generic) {
   });
 }
 
+/// A tensor in a wider float type: each reader widens what it reads of the narrower one.
+static bool isWidening(linalg::GenericOp generic) {
+  auto maps = generic.getIndexingMapsArray();
+  return generic.getNumDpsInputs() == 1 && generic->getNumResults() == 1 && maps[0] == maps[1] && maps[0].isIdentity() &&
+         isa<arith::ExtFOp>(generic.getBody()->front()) && generic.getBody()->getOperations().size() == 2;
+}
+
 /// A cheap map whose result is much larger than what it reads.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -115,7 +122,7 @@ static bool isCheapBroadcast(Operation *op) {
   for (Value in : generic.getInputs())
     read += numElements(in.getType());
   bool all = llvm::all_of(generic->getUsers(), [](Operation *user) { return isa<linalg::GenericOp>(user); });
-  return all && read * broadcastGain <= numElements(generic->getResultTypes()[0]);
+  return all && (isWidening(generic) || read * broadcastGain <= numElements(generic->getResultTypes()[0]));
 }
 
 bool fsdp::isAuxiliary(Operation *op) {

@@ -25,7 +25,7 @@ struct Cluster {
 };
 
 /// Groups the tensor ops of `block`. Ops that only feed others (constants,
-/// fills, strided views, cheap broadcasts, scalars) are in no cluster: see isAuxiliary.
+/// fills, strided views, cheap broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
 class ClusterBuilder {
 public:
   ClusterBuilder(Block &block, unsigned window);

@@ -53,7 +53,7 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
     - Ensures: tensor computation only in `fsdp.dispatch` (attribute `kind`: map, row,
       column, contract, attention, scatter, scalar, copy); outside of them collectives,
       contiguous views, the micro-batch loop. Constants, fills, strided views and
-      cheap broadcasts are inside the dispatches that use them.
+      cheap broadcasts and tensors in a wider float type are inside the dispatches that use them.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
