@@ -2,6 +2,7 @@
 import json
 
 import models
+import shares
 import steps as step_times
 
 
@@ -64,11 +65,37 @@ def steps_section(part):
                    [step_cells(each) for each in part["rows"]])]
 
 
+def shares_section(part):
+    """Kernels beside their floors."""
+    products = f"{part['products'] / 1e12:.0f} TFLOP/s of bf16 {'as cuBLAS has them here at 8192 cubed' if part['measured'] else 'by the data sheet'}" if part["products"] else \
+        "products at a rate that is not known, so by bytes alone"
+    lines = ["## Kernels beside their floors", "",
+             f"Each launch between two events of its stream, one by one (`fsdp-run --profile`); events around nothing are {1e3 * part['event_ms']:.1f} us apart. Floor: what a kernel reads and "
+             f"writes at {part['bandwidth'] / 1e12:.2f} TB/s, of a copy within the GPU's memory here, or its products at {products}, the larger. What is in a cache may be faster than "
+             "its floor.", ""]
+    for artifact in part["artifacts"]:
+        lines += [f"### {artifact['model']}, {artifact['gemm']}, {artifact['chip']}", ""]
+        if artifact["problem"]:
+            lines += [f"No times: {artifact['problem']}", ""]
+            continue
+        lines += [f"A step of {artifact['step_ms']:.2f} ms, with each command waited for.", "",
+                  *table(["kind", "runs", "ms of a step", "floor, ms", "share of floor"],
+                         [[each["kind"], f"{each['runs']:.0f}", f"{each['ms']:.3f}", f"{each['floor_ms']:.3f}", share(each["share"])] for each in artifact["kinds"]]), "",
+                  *table(["kernel", "kind", "first", "runs", "us each", "ms of a step", "MB", "GFLOP", "floor by", "share of floor"],
+                         [[each["name"], each["kind"], each["first"], f"{each['runs']:.0f}", f"{each['microseconds']:.1f}", f"{each['ms']:.3f}", f"{each['bytes'] / 1e6:.1f}",
+                           f"{each['flops'] / 1e9:.2f}", each["bound"], share(each["share"])] for each in artifact["rows"][:shares.SHOWN]])]
+        rest = artifact["rows"][shares.SHOWN:]
+        if rest:
+            lines += ["", f"And {len(rest)} others, {sum(each['ms'] for each in rest):.3f} ms of a step."]
+        lines.append("")
+    return lines[:-1]
+
+
 def sanitizer_section(part):
     return ["## compute-sanitizer", "", *table(["tool", "what", ""], [[each["tool"], each["what"], each["text"]] for each in part["rows"]])]
 
 
-SECTIONS = {"training": training_section, "steps": steps_section, "sanitizer": sanitizer_section}
+SECTIONS = {"training": training_section, "steps": steps_section, "shares": shares_section, "sanitizer": sanitizer_section}
 
 
 class Report:
@@ -108,4 +135,8 @@ class Report:
             worst = step_times.worst_ratio(self.parts["steps"]["rows"])
             lines.append("worst ratio: none, as nothing was timed beside ours" if not worst else
                          f"worst ratio: {worst[0]:.2f} of {worst[2]}, by {worst[1]['model']} at its fastest ({worst[1]['who']})")
+        if "shares" in self.added and shares.most_lost(self.parts["shares"]):
+            lost, worst, artifact = shares.most_lost(self.parts["shares"])
+            lines.append(f"most is lost by {worst['name']} ({worst['kind']}, first: {worst['first']}) of {artifact['model']}, {artifact['gemm']}: {lost:.3f} ms of a step "
+                         f"above its floor, of which it has {share(worst['share'])}")
         return lines

@@ -5,6 +5,7 @@ import sys
 import kernels
 import models
 import sanitizer
+import shares
 import step_tables
 import steps
 import tables
@@ -17,12 +18,14 @@ def say(text):
     print(text, flush=True)
 
 
-def has_torch():
+def find_torch():
+    """What to call it, and whether it has a GPU."""
     try:
         import torch
-        return torch.cuda.is_available() and f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}"
     except ImportError:
-        return False
+        return "no PyTorch", False
+    has_gpu = torch.cuda.is_available()
+    return f"PyTorch {torch.__version__}, {f'CUDA {torch.version.cuda}' if has_gpu else 'which finds no GPU'}", has_gpu
 
 
 class Suite:
@@ -31,9 +34,10 @@ class Suite:
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
         self.done, self.right = 0, True
-        self.software = has_torch() if {"steps", "kernel-times", "sanitizer"} & set(arguments.parts) else False
+        is_used = {"steps", "shares", "kernel-times"} & set(arguments.parts)
+        software, self.has_torch = find_torch() if is_used else ("PyTorch not looked for", False)
         self.report = {"device": device, "date": datetime.date.today().isoformat(), "rounds": arguments.rounds, "rows": [], "peak": None,
-                       "sources": {}, "software": self.software or "no PyTorch", "checks": []}
+                       "sources": {}, "software": software, "checks": []}
         self.steps = step_tables.Report(arguments.out, device, self.report["date"], self.report["software"], command)
         self.runner = Runner(arguments.bundle, arguments.driver, arguments.out)
 
@@ -69,6 +73,14 @@ class Suite:
             self.steps.add("steps", part)
             self.count(len(part["rows"]), not part["wrong"])
 
+    def run_shares(self):
+        wanted = self.models("timed") or self.models("tiny")
+        if wanted:
+            part = shares.share_artifacts(self.runner, self.arguments, wanted, self.chips, Driver(self.arguments.driver), steps.peak_of(self.report["device"]),
+                                          self.clock(), say)
+            self.steps.add("shares", part)
+            self.count(len(part["artifacts"]), not part["wrong"])
+
     def run_sanitizer(self):
         has_kernels = any(self.description["groups"].values())
         rows = sanitizer.sanitize(self.arguments, self.runner, has_kernels, self.models("tiny"), self.chips, self.clock(), say)
@@ -78,7 +90,7 @@ class Suite:
 
     def run_kernel_times(self):
         """The last part: PyTorch is used in this process."""
-        if self.software:
+        if self.has_torch:
             before = kernels.clocks()
             failed = {(each["chip"], each["direction"], each["name"]) for each in self.report["checks"] if not each["worst"]}
             self.report["rows"], self.report["peak"], left = kernels.time_all(Driver(self.arguments.driver), self.description, self.chips, self.arguments,
@@ -96,5 +108,5 @@ class Suite:
         self.right = self.right and right
 
 
-PARTS = {"kernels": Suite.run_kernels, "training": Suite.run_training, "steps": Suite.run_steps, "sanitizer": Suite.run_sanitizer, "kernel-times": Suite.run_kernel_times}
+PARTS = {"kernels": Suite.run_kernels, "training": Suite.run_training, "steps": Suite.run_steps, "shares": Suite.run_shares, "sanitizer": Suite.run_sanitizer, "kernel-times": Suite.run_kernel_times}
 CHECKS = ("kernels", "training")

@@ -287,8 +287,11 @@ static void addReports(CLI::App &app, Options &options) {
          "bit")
       ->check(oneOf({"unsharded"}))
       ->type_name("WHAT");
-  app.add_flag("--profile", options.profile,
-               "Print where the time of the steps after the first went, by kernel, on rank 0");
+  auto *profile = app.add_flag("--profile", options.profile,
+                               "Print where the time of the steps after the first went, by kernel, on rank 0");
+  app.add_option("--profile-file", options.profileFile, "Write the same numbers as JSON, with bytes and multiply-adds of each kernel")
+      ->needs(profile)
+      ->type_name("FILE.json");
   app.add_option("--simulate", options.simulate,
                  "Run no kernel: print how long a step takes on the cluster that this file describes, with --trace as "
                  "lanes: docs/Simulator.md")

@@ -38,7 +38,7 @@ struct Options {
   std::optional<uint64_t> seed;
   /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most: any number.
   std::optional<uint64_t> nonfiniteSteps;
-  std::string init, exportTo, metrics, tensorboard, trace;
+  std::string init, exportTo, metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   double linkBandwidth = 0;
   std::string offloadDirectory; // empty: TMPDIR, or /tmp

@@ -47,6 +47,10 @@ void fsdprt::checkOutputs(const Options &options) {
     OutputFile::expectWritable(options.trace, true);
     outputs.push_back({"--trace", options.trace});
   }
+  if (!options.profileFile.empty()) {
+    OutputFile::expectWritable(options.profileFile, true);
+    outputs.push_back({"--profile-file", options.profileFile});
+  }
   if (!options.metrics.empty()) {
     OutputFile::expectWritable(options.metrics, false);
     outputs.push_back({"--metrics", options.metrics});

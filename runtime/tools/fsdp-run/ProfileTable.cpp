@@ -15,13 +15,15 @@
 // Floor: the least time that the peaks allow, by bytes or by multiply-adds, whichever is more, as a part of
 // the time taken. Bytes that are in a cache move faster than memory's peak: then it is above 100 %.
 // What is left of the step's time, between the commands, is a line of the first
-// table. MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds.
+// table. MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds. What a GPU could do at most is not known here: no floors.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ProfileTable.h"
 #include "Handles.h"
+#include "io/OutputFile.h"
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -36,7 +38,7 @@ public:
                Printer &printer)
       : total(total), steps(static_cast<double>(steps)), peak(peak), printer(printer) {
     for (const Entry &entry : entries)
-      rows.push_back({entry, peak.floor(entry.bytes, entry.multiply_adds, entry.bf16_multiply_adds)});
+      rows.push_back({entry, hasPeaks() ? peak.floor(entry.bytes, entry.multiply_adds, entry.bf16_multiply_adds) : 0});
   }
   void print() const;
 
@@ -45,6 +47,7 @@ private:
     Entry entry;
     double floor; // nanoseconds
   };
+  bool hasPeaks() const { return peak.bytes > 0; }
   std::vector<Row> byKind() const;
   void printRow(const Row &row, const std::string &what) const;
 
@@ -91,17 +94,21 @@ void ProfileTable::printRow(const Row &row, const std::string &what) const {
   double nanoseconds = static_cast<double>(entry.nanoseconds), bytes = static_cast<double>(entry.bytes);
   double products = static_cast<double>(entry.multiply_adds + entry.bf16_multiply_adds);
   double each = entry.nanoseconds ? 1 / nanoseconds : 0;
-  printer.line("%10.3f %6.1f %% %10.0f %10.1f %7.1f %7.1f %6.1f %%  %s", nanoseconds / steps / 1e6,
+  char floor[16] = "      - ";
+  if (hasPeaks())
+    std::snprintf(floor, sizeof floor, "%6.1f %%", 100 * row.floor * each);
+  printer.line("%10.3f %6.1f %% %10.0f %10.1f %7.1f %7.1f %s  %s", nanoseconds / steps / 1e6,
                total ? 100 * nanoseconds / static_cast<double>(total) : 0, static_cast<double>(entry.runs) / steps,
-               bytes / steps / 1e6, bytes * each, products * each, 100 * row.floor * each, what.c_str());
+               bytes / steps / 1e6, bytes * each, products * each, floor, what.c_str());
 }
 
 void ProfileTable::print() const {
   static const char *const columns = "   ms/step    share  runs/step    MB/step    GB/s  GMAC/s    floor";
   printer.line("profile: %.0f step%s of %.3f ms on rank 0", steps, steps == 1 ? "" : "s",
                static_cast<double>(total) / steps / 1e6);
-  printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes, peak.multiplyAdds,
-               peak.bf16MultiplyAdds);
+  if (hasPeaks())
+    printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes, peak.multiplyAdds,
+                 peak.bf16MultiplyAdds);
   printer.line("%s  kind", columns);
   for (const Row &kind : byKind())
     printRow(kind, kind.entry.kind[0] ? kind.entry.kind : "unknown");
@@ -111,7 +118,19 @@ void ProfileTable::print() const {
                       (row.entry.label[0] ? ", first: " + printable(row.entry.label) : std::string()));
 }
 
-void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, Printer &printer) {
+static void writeProfile(const std::string &path, const std::vector<Entry> &entries, uint64_t total, uint64_t steps) {
+  nlohmann::ordered_json found = {{"steps", steps}, {"nanoseconds", total}, {"commands", nlohmann::ordered_json::array()}};
+  for (const Entry &entry : entries)
+    found["commands"].push_back({{"name", entry.name}, {"kind", entry.kind}, {"first", entry.label}, {"runs", entry.runs},
+                                 {"nanoseconds", entry.nanoseconds}, {"bytes", entry.bytes}, {"multiply_adds", entry.multiply_adds},
+                                 {"bf16_multiply_adds", entry.bf16_multiply_adds}});
+  std::string text = found.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  OutputFile file(path, true);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, const std::string &file, Printer &printer) {
   std::vector<Entry> entries;
   auto keep = [](void *to, const Entry *entry) -> int32_t {
     static_cast<std::vector<Entry> *>(to)->push_back(*entry);
@@ -121,4 +140,6 @@ void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const P
   call(fsdprt_session_visit_profile, session, static_cast<int32_t (*)(void *, const Entry *)>(keep),
        static_cast<void *>(&entries), &total);
   ProfileTable(entries, total, steps, peak, printer).print();
+  if (!file.empty())
+    writeProfile(file, entries, total, steps);
 }

@@ -14,12 +14,14 @@
 #include "PeakRates.h"
 #include "Printer.h"
 #include "fsdprt/fsdprt.h"
+#include <string>
 
 namespace fsdprt {
 
 /// Prints the profile of `session`, which covers `steps` steps: by kind, then
 /// by kernel. `peak` is one rank's.
-void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, Printer &printer);
+/// Peaks of 0: not known, and no floors. The same numbers also go to a file as JSON, unless its path is empty.
+void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, const std::string &file, Printer &printer);
 
 } // namespace fsdprt
 

@@ -537,7 +537,7 @@ int Trainer::runSteps() {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   PeakRates peak;
-  if (options.profile)
+  if (options.profile && options.device == "cpu")
     peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
   catchInterrupts(options.meets && isRoot      ? Interrupts::said
                   : options.meets              ? Interrupts::quiet
@@ -552,7 +552,7 @@ int Trainer::runSteps() {
   if (*nonfinite)
     failNonfinite();
   if (options.profile && isRoot && !agreed.differs && stepsDone > stepsBefore + 1)
-    printProfile(session.get(), stepsDone - stepsBefore - 1, peak, printer);
+    printProfile(session.get(), stepsDone - stepsBefore - 1, peak, options.profileFile, printer);
   if (!options.trace.empty() && stepsDone > stepsBefore)
     writeTrace(options.trace, session.get(), stepsBefore, isRoot, printer);
   if (options.check && !agreed.differs)
