@@ -38,6 +38,7 @@ public:
   bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
   bool allowsCouriers() const override { return !onDevice; }
   bool isOnDevice() const override { return onDevice; }
+  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override { return seat(rank).spanOf(collective); }
   uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }
   void registerArena(uint32_t rank, const ArenaMemory &memory) override;
   void releaseArenas() override;

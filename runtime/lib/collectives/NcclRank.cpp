@@ -187,6 +187,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   try {
     if (queue && !isOver)
       holdLane(flight);
+    flight.span.from = stampOn(flight);
     pump();
   } catch (const NcclFailure &reason) {
     failure = reason;
@@ -198,6 +199,11 @@ void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
   expect(queue->driver().streamWaitEvent(streamOf(flight), flight.beganAt, 0));
+}
+
+uint32_t NcclRank::stampOn(const Flight &flight) const {
+  CudaTimeline *timeline = queue && !isOver ? queue->getTimeline() : nullptr;
+  return timeline ? timeline->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather) : 0;
 }
 
 NcclResult NcclRank::issue(const Flight &flight) const {
@@ -256,6 +262,7 @@ void NcclRank::pump() {
       return;
     for (; head != *end; ++head) {
       Flight &flight = flightAt(head);
+      flight.span.to = stampOn(flight);
       expect(cuda.eventRecord(flight.event, streamOf(flight)));
       flight.state = State::issued;
     }

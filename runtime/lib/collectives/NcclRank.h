@@ -26,7 +26,7 @@
 
 #include "collectives/Communicator.h"
 #include "collectives/NcclLibrary.h"
-#include "device/CudaQueue.h"
+#include "device/CudaTimeline.h"
 #include <mutex>
 #include <optional>
 
@@ -81,6 +81,8 @@ public:
   bool isComplete(uint32_t collective);
   /// The same of a rank with a queue: what it computes from here on is behind the collective.
   bool isOrdered(uint32_t collective);
+  /// When it was on its stream, where the queue has a timeline.
+  CudaSpan spanOf(uint32_t collective) const { return flights[collective].span; }
   /// Throws Error if one has been reported.
   void check();
   /// How often a collective was begun.
@@ -99,6 +101,7 @@ private:
     std::byte *target = nullptr;
     State state = State::idle;
     bool joinsNext = false;
+    CudaSpan span;
     std::atomic<uint64_t> begun{0};
   };
   struct Lane {
@@ -113,6 +116,7 @@ private:
   bool isSettled(NcclComm comm) const;
   void checkLanes() const;
   void holdLane(const Flight &flight) const;
+  uint32_t stampOn(const Flight &flight) const;
   void expectAlive() const;
   void pump();
   NcclResult issue(const Flight &flight) const;
