@@ -167,7 +167,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
     emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";
     return image;
   }
-  if (failed(assemble(image, ptxas, options, module.getLoc())))
+  if (failed(assemble(image, ptxas, target, options, module.getLoc())))
     return failure();
   return image;
 }

@@ -30,7 +30,7 @@ std::string findPtxas();
 /// Counts instructions of the cubin into the reports.
 void countInstructions(GpuImage &image);
 /// Fills cubin and reports of `image`.
-LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuOptions &options, Location loc);
+LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target, const GpuOptions &options, Location loc);
 
 } // namespace mlir::fsdp
 

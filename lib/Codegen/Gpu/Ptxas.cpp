@@ -13,11 +13,16 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
+// Where no bound says how many blocks of threads are to fit a multiprocessor, ptxas uses few registers, so that many do,
+// and may rather spill some. Entries that do so get a bound that leaves each thread a few registers more, then that of one block, and all
+// is assembled again.
+//
 //===----------------------------------------------------------------------===//
 
 #include "BoundedProcess.h"
 #include "GpuLowering.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELFTypes.h"
 #include "llvm/Support/FileSystem.h"
@@ -58,16 +63,15 @@ static int64_t numberBefore(StringRef line, StringRef what) {
   return number;
 }
 
-static void readLog(StringRef log, GpuImage &image, Location loc) {
+static void readReports(StringRef log, GpuImage &image) {
   SmallVector<StringRef> lines, found;
   log.split(lines, '\n', -1, /*KeepEmpty=*/false);
   EntryReport *entry = nullptr;
+  image.reports.clear();
   for (StringRef line : lines) {
     if (llvm::Regex("Compiling entry function '([^']*)'").match(line, &found)) {
       entry = &image.reports.emplace_back();
       entry->symbol = found[1].str();
-    } else if (llvm::Regex("\\((C7[0-9]+)\\)").match(line, &found)) {
-      emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
     }
     if (!entry)
       continue;
@@ -81,6 +85,55 @@ static void readLog(StringRef log, GpuImage &image, Location loc) {
       entry->sharedBytes = numberBefore(line, "bytes smem");
     }
   }
+}
+
+static void warnOfSerialised(StringRef log, Location loc) {
+  SmallVector<StringRef> lines;
+  log.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    if (llvm::Regex("\\((C7[0-9]+)\\)").match(line))
+      emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
+}
+
+/// Registers that a thread gets beside those with which it spilled, and the most blocks of a multiprocessor.
+static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
+
+/// Blocks of threads that are to fit a multiprocessor, by entry.
+using Bounds = llvm::StringMap<int64_t>;
+
+/// Where the entry's body begins; npos where it is not found, or where whoever wrote it has bound it.
+static size_t findUnbound(StringRef ptx, StringRef symbol) {
+  size_t begin = ptx.find((".entry " + symbol + "(").str()), body = ptx.find("\n{", begin);
+  if (begin == StringRef::npos || body == StringRef::npos)
+    return StringRef::npos;
+  StringRef head = ptx.slice(begin, body);
+  return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
+}
+
+/// Whether there are entries that spill and may have more registers than `bounds` says; they have them now.
+static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
+  llvm::StringMap<int64_t> threads;
+  for (const GpuKernel &kernel : image.kernels)
+    for (const GpuLaunch &launch : kernel.launches)
+      threads[launch.symbol] = launch.threads;
+  bool any = false;
+  for (const EntryReport &entry : image.reports) {
+    if (!(entry.spillStoreBytes + entry.spillLoadBytes) || !threads.contains(entry.symbol) || findUnbound(ptx, entry.symbol) == StringRef::npos)
+      continue;
+    int64_t registers = threads[entry.symbol] * llvm::alignTo(entry.registers + roomRegisters, 8);
+    auto [bound, isNew] = bounds.try_emplace(entry.symbol, std::clamp<int64_t>(target.registersPerSm / registers, 1, mostBlocks));
+    any |= isNew || bound->second > 1;
+    if (!isNew)
+      bound->second = 1;
+  }
+  return any;
+}
+
+static std::string withBounds(StringRef ptx, const Bounds &bounds) {
+  std::string text = ptx.str();
+  for (const auto &[symbol, blocks] : bounds)
+    text.insert(findUnbound(text, symbol), "\n.minnctapersm " + std::to_string(blocks));
+  return text;
 }
 
 static LogicalResult checkSpills(const GpuImage &image, SpillPolicy policy, Location loc) {
@@ -182,12 +235,9 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
   return emitError(loc) << "cannot write '" << path << "': " << ec.message();
 }
 
-LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuOptions &options, Location loc) {
-  SmallString<128> folder;
-  if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
-    return emitError(loc) << "cannot make a temporary folder: " << ec.message();
-  llvm::scope_exit remove([&] { (void)llvm::sys::fs::remove_directories(folder); });
-  std::string source = (folder + "/kernels.ptx").str(), cubin = (folder + "/kernels.cubin").str();
+/// The image's PTX to machine code in a file, and what ptxas says of it to the reports; its text.
+static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOptions &options, const std::string &folder, Location loc) {
+  std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";
   if (failed(writeSource(image.ptx, source, loc)))
     return failure();
   std::string arguments[] = {ptxas.str(), "-v", "-arch=" + image.chip, "-O3", source, "-o", cubin};
@@ -197,10 +247,27 @@ LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuOptions 
   std::string bytes = readAll(cubin);
   if (failed(checkCubin(bytes, ptxas, loc)))
     return failure();
-  readLog(end.text, image, loc);
+  image.cubin.assign(bytes.begin(), bytes.end());
+  readReports(end.text, image);
+  return end.text;
+}
+
+LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target, const GpuOptions &options, Location loc) {
+  SmallString<128> folder;
+  if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
+    return emitError(loc) << "cannot make a temporary folder: " << ec.message();
+  llvm::scope_exit remove([&] { (void)llvm::sys::fs::remove_directories(folder); });
+  FailureOr<std::string> text = run(image, ptxas, options, folder.str().str(), loc);
+  Bounds bounds;
+  for (const std::string unbound = image.ptx; succeeded(text) && widen(image, unbound, target, bounds);) {
+    image.ptx = withBounds(unbound, bounds);
+    text = run(image, ptxas, options, folder.str().str(), loc);
+  }
+  if (failed(text))
+    return failure();
+  warnOfSerialised(*text, loc);
   if (image.reports.empty() && options.spills == SpillPolicy::Error)
     return emitError(loc) << "'" << ptxas << "' says nothing of registers: --spills=error needs what it prints with -v";
-  image.cubin.assign(bytes.begin(), bytes.end());
   countInstructions(image);
   return checkSpills(image, options.spills, loc);
 }
