@@ -17,7 +17,7 @@
 //     collective reads any more.
 //  2. A launch that needs one of them, and otherwise nothing but parameters, gradients,
 //     optimizer state, staging and numbers that steer, runs on the host: what it needs
-//     from the device is copied there first, and what it writes for it, back.
+//     from the device is copied there first, and what it writes for it, back. Not where the device alone computes, as GPUs do.
 //  3. Any other launch, and any collective, runs on the device: the same the other
 //     way round. Copies and fills reach both arenas.
 //     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
@@ -76,8 +76,8 @@ namespace {
 /// One layout and its programs.
 class Offloader {
 public:
-  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked)
-      : layout(layout), kinds(kinds), minBytes(minBytes), marked(marked), builder(layout.getContext()) {
+  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked, bool hostComputes)
+      : layout(layout), kinds(kinds), minBytes(minBytes), marked(marked), hostComputes(hostComputes), builder(layout.getContext()) {
     for (auto buffer : layout.getOps<BufferOp>())
       buffers[buffer.getSymNameAttr()] = buffer;
   }
@@ -107,7 +107,7 @@ private:
   LayoutOp layout;
   const OffloadKinds &kinds;
   int64_t minBytes;
-  bool marked;
+  bool marked, hostComputes;
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< of the layout, new ones too
@@ -199,6 +199,8 @@ SliceAttr Offloader::stage(const Access &access, bool host, Operation *op) {
 }
 
 bool Offloader::runsOnHost(LaunchOp launch) {
+  if (!hostComputes)
+    return false;
   bool touches = false;
   for (SliceAttr slice : launch.getBindings().getAsRange<SliceAttr>()) {
     BufferOp buffer = getBuffer(slice);
@@ -346,7 +348,7 @@ private:
     auto layout = module.lookupSymbol<LayoutOp>(mainLayout);
     if (!layout)
       return;
-    Offloader offloader(layout, *kinds, minBytes, marked);
+    Offloader offloader(layout, *kinds, minBytes, marked, hostComputes);
     offloader.markStates();
     for (auto program : module.getOps<ProgramOp>())
       if (program.getLayout() == layout.getSymName())

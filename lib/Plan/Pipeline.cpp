@@ -22,13 +22,13 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   if (options.checkpointing != "none") {
     pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
                                            options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
-                                           options.copyPrefetch, options.bucketBytes, options.keepGathers}));
+                                           options.copyPrefetch, options.bucketBytes, options.keepGathers, options.hostComputes}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
   pm.addPass(createAssignBuffersPass());
   if (options.offload != "none")
-    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes, options.checkpointing == "auto"}));
+    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes, options.checkpointing == "auto", options.hostComputes}));
   if (options.overlap)
     pm.addPass(createScheduleCollectivesPass(
         {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster, options.copyPrefetch,

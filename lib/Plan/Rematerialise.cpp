@@ -98,7 +98,7 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     MemorySearchOptions options{memoryLimit, keepGathers, kinds && kinds->activations, offloadMinBytes, schedule, {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
       if (offload != "none")
-        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true}));
+        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true, hostComputes}));
       if (schedule)
         pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch, bucketBytes, atAllCosts}));
     };

@@ -231,6 +231,13 @@ TEST(Null, KernelsAndCollectivesStayInOneArena) {
       hand,
       "has binding 0 at [8192, +64) of no live buffer in the file: expected it in the arena of the device or the host");
   binding = good;
+  makeGpu(hand.manifest);
+  EXPECT_EQ(hand.findings(), "");
+  std::vector<fb::Slice> &bindings = hand.step()[2]->body.AsLaunch()->bindings, device = bindings;
+  for (uint64_t i = 0; i < bindings.size(); ++i)
+    bindings[i] = at(bindings[i], host + 1024 * i);
+  EXPECT_FOUND(hand, "of no live buffer on the host: expected it on the device, where kernels of a GPU run");
+  bindings = device;
   fb::Slice &target = *hand.step()[3]->body.AsCollective()->target;
   target = at(target, host);
   EXPECT_FOUND(hand, "command 3 (reduce_scatter 'u', collective 8 on channel 1) has the target at [4096, +256) of no "

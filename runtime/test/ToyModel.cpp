@@ -408,6 +408,23 @@ std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vect
   return file;
 }
 
+void test::makeGpu(fb::ManifestT &manifest) {
+  manifest.gpu = std::make_unique<fb::GpuT>();
+  manifest.gpu->chip = "sm_80";
+  manifest.gpu->ptx_bytes = 64;
+  for (auto &kernel : manifest.kernels)
+    for (auto &phase : kernel->phases) {
+      phase->grid = std::make_unique<fb::GridT>();
+      phase->grid->blocks = static_cast<uint32_t>(phase->extent);
+      phase->grid->threads = 32;
+    }
+  for (auto &layout : manifest.layouts)
+    if (layout->workspace) {
+      *layout->workspace = at(*layout->workspace, alignTo(layout->arena_bytes, 256));
+      layout->arena_bytes = layout->workspace->offset() + layout->workspace->bytes();
+    }
+}
+
 std::vector<std::byte> test::pack(const fb::ManifestT &manifest) {
   bool any = false;
   for (const auto &param : manifest.params)

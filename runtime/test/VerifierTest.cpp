@@ -84,28 +84,6 @@ fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0}, const fb::Slic
   return copy;
 }
 
-std::unique_ptr<fb::GpuT> gpuImage() {
-  auto gpu = std::make_unique<fb::GpuT>();
-  gpu->chip = "sm_80";
-  gpu->ptx_bytes = 64;
-  return gpu;
-}
-
-/// An artifact for a GPU, as far as the verifier sees.
-void makeGpu(fb::ManifestT &m) {
-  m.gpu = gpuImage();
-  for (auto &kernel : m.kernels)
-    for (auto &phase : kernel->phases) {
-      phase->grid = std::make_unique<fb::GridT>();
-      phase->grid->blocks = static_cast<uint32_t>(phase->extent);
-      phase->grid->threads = 32;
-    }
-  for (auto &layout : m.layouts) {
-    *layout->workspace = moved(*layout->workspace, (layout->arena_bytes + 255) / 256 * 256);
-    layout->arena_bytes = layout->workspace->offset() + layout->workspace->bytes();
-  }
-}
-
 fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
 
 fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
@@ -198,7 +176,7 @@ const Rule rules[] = {
     {"V4Tile", "expected an extent and a tile", [](auto &m) { m.kernels[0]->phases[0]->tile = 0; }},
     {"V4Writes", "expected 'writes' for each", [](auto &m) { m.kernels[0]->writes.pop_back(); }},
     {"V4Symbol", "expected function 'nothing'", [](auto &m) { m.kernels[0]->phases[0]->symbol = "nothing"; }},
-    {"V19Grid", "expected a launch on a GPU, found a function of a CPU", [](auto &m) { m.gpu = gpuImage(); }},
+    {"V19Grid", "expected a launch on a GPU, found a function of a CPU", [](auto &m) { makeGpu(m), m.kernels[0]->phases[0]->grid.reset(); }},
     {"V19NoGpu", "expected a function of a CPU, found a launch on a GPU", [](auto &m) { makeGpu(m), m.gpu.reset(); }},
     {"V19Blocks", "expected 1 to 2^31 - 1 blocks", [](auto &m) { makeGpu(m), grid(m).blocks = 0; }},
     {"V19Extent", "as many as its extent", [](auto &m) { makeGpu(m), ++grid(m).blocks; }},
@@ -349,6 +327,12 @@ const Rule rules[] = {
      }},
     {"V13Arenas", "expected to lie in the arena of binding 0",
      [](auto &m) { moveToHost(m, launch(m, 13).bindings[1]); }},
+    {"V13GpuArenas", "expected to lie in the device's arena, where kernels of a GPU run, found the host's",
+     [](auto &m) {
+       makeGpu(m);
+       for (fb::Slice &binding : launch(m, 13).bindings)
+         moveToHost(m, binding);
+     }},
     {"V14Arenas", "expected a source and a target on the device",
      [](auto &m) {
        for (auto &command : program(m, "step").commands)

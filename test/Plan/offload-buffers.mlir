@@ -7,6 +7,9 @@
 // RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=FILE
 // RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-schedule-collectives --fsdp-pack-arenas --fsdp-verify-planned \
 // RUN:   | FileCheck %s --check-prefix=AHEAD
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=optimizer host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=optimizer:file host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICEFILE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+gradients+optimizer host-computes=false" | FileCheck %s --check-prefix=ALLDEVICE
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer (or optimizer:file) and activations with '+' between, found 'optimizer+optimizer'
@@ -34,6 +37,24 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // OPTIMIZER-NEXT: fsdp.copy @state.0[0, 256] -> @step.host.2[0, 256] "to the host: u parameter"
 // OPTIMIZER-NEXT: fsdp.launch @k_update (@step.host.0[0, 64], @step.host.1[0, 256], @step.host.2[0, 256], @state.1[0, 256])
 // OPTIMIZER-NEXT: fsdp.copy @step.host.2[0, 256] -> @state.0[0, 256] "to the device: u parameter"
+
+// Where the device alone computes, the moments come there and go back; the gradient and the parameter stay.
+// DEVICE: fsdp.buffer @state.1 "u momentum" optimizer 256 host
+// DEVICE: fsdp.buffer @step.device.0 "on the device: u momentum" staging 256 at
+// DEVICE-LABEL: fsdp.program @step
+// DEVICE: fsdp.launch @k_norm (@step.3[0, 256], @step.6[0, 4])
+// DEVICE-NEXT: fsdp.copy @state.1[0, 256] -> @step.device.0[0, 256] "to the device: u momentum"
+// DEVICE-NEXT: fsdp.launch @k_update (@block[0, 64], @step.3[0, 256], @state.0[0, 256], @step.device.0[0, 256])
+// DEVICE-NEXT: fsdp.copy @step.device.0[0, 256] -> @state.1[0, 256] "to the host: u momentum"
+// DEVICE-NEXT: }
+// DEVICEFILE-LABEL: fsdp.program @step
+// DEVICEFILE: fsdp.copy @state.1[0, 256] -> @step.device.0[0, 256] "from the file: u momentum"
+// DEVICEFILE-NEXT: fsdp.launch @k_update (@block[0, 64], @step.3[0, 256], @state.0[0, 256], @step.device.0[0, 256])
+// DEVICEFILE-NEXT: fsdp.copy @step.device.0[0, 256] -> @state.1[0, 256] "to the file: u momentum"
+// ALLDEVICE-LABEL: fsdp.program @step
+// ALLDEVICE-NOT: fsdp.launch {{.*}}(@step.3[
+// ALLDEVICE-NOT: fsdp.launch {{.*}}@state
+// ALLDEVICE: fsdp.copy @step.device.{{[0-9]+}}[0, 256] -> @state.0[0, 256] "to the host: u parameter"
 
 // State of the file comes to the host for the update and goes back behind it; beside compute where that is asked for.
 // FILE: fsdp.layout @arena {{.*}}fsdp.file_bytes = 4096

@@ -183,6 +183,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.keepGathers = line.reshard.getNumOccurrences() == 0;
   options.plan.offload = line.offload;
   options.plan.offloadMinBytes = parseBytes(line.offloadMinBytes).value_or(0);
+  options.plan.hostComputes = !GpuTarget::isKnown(line.target);
   options.plan.overlap = line.overlap;
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);

@@ -233,7 +233,7 @@ struct CommandLine {
   cl::opt<std::string> offload{
       "offload",
       cl::desc("What lies in the host's memory instead of the arena: none (default), or parameters, gradients, optimizer (the "
-               "update then runs on the host; optimizer:file keeps its state in a file of each rank) and activations that wait "
+               "update then runs on the host, for a GPU --target there; optimizer:file keeps its state in a file of each rank) and activations that wait "
                "for the backward; several with +"),
       cl::init("none"), cl::value_desc("KINDS"), cl::cat(sharding)};
   cl::opt<std::string> offloadMinBytes{"offload-min-bytes",

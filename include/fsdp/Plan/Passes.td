@@ -101,7 +101,8 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
                  Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
                  Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "As of fsdp-schedule-collectives.">,
-                 Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">];
+                 Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">,
+                 Option<"hostComputes", "host-computes", "bool", "true", "As of fsdp-offload-buffers.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
                     Statistic<"numOffloaded", "num-offloaded", "auto: kernel calls whose results may wait on the host">,
@@ -134,7 +135,8 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: buffers of the kinds are in the host's arena, in the programs over `@arena`. A launch has all of its
-      buffers there, or none: the optimizer's update runs where its state is, and what it needs from the other arena is copied.
+      buffers there, or none: the optimizer's update runs where its state is, and what it needs from the other arena is copied. With
+      `host-computes=false` every launch runs on the device, and the state that an update needs is copied there and back.
       State in a file (`optimizer:file`) is copied from there and back. Collectives have theirs on the device. Lifetimes are
       those of the new commands.
     - Keeps: values; the order of all other commands.
@@ -142,7 +144,8 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let options = [Option<"what", "what", "std::string", "\"none\"",
                         "parameters, gradients, optimizer (or optimizer:file) and activations, with '+' between; or none.">,
                  Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">,
-                 Option<"marked", "marked", "bool", "false", "Of activations only those that fsdp-rematerialise chose.">];
+                 Option<"marked", "marked", "bool", "false", "Of activations only those that fsdp-rematerialise chose.">,
+                 Option<"hostComputes", "host-computes", "bool", "true", "Launches may run in the host's arena, as those for a CPU can.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers in the host's arena">,
                     Statistic<"numCopies", "num-copies", "Copies between the arenas">];

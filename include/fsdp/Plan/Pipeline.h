@@ -35,6 +35,8 @@ struct PlanOptions {
   /// Kept in the host's memory: words of OffloadKinds; activations of offloadMinBytes and more.
   std::string offload = "none";
   int64_t offloadMinBytes = 1 << 20;
+  /// Updates of state that is kept there run there; else on the device, as GPU kernels do.
+  bool hostComputes = true;
   /// Collectives run beside compute: gathers are started ahead, reductions waited for later.
   bool overlap = false;
   /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as hide them.

@@ -8,7 +8,7 @@
 //       reference and reference_init another, whose states are whole
 // (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only in a loop
 // (V13) a launch gives each binding, 64-aligned and large enough, and its layout
-//       has the scratch that the kernel needs
+//       has the scratch that the kernel needs; all are in one of the two arenas, of a GPU's kernel in the device's
 // (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the sizes
 //       that its kind, count and group say, and do not overlap; a gather may be in place
 // (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and in between
@@ -197,6 +197,8 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
                     (ull)slice.bytes()));
     if (rules == Rules::all && isInFile(layout, slice.offset()))
       refuse(format("%s: expected to lie in an arena, found it in the file", what.c_str()));
+    if (rules == Rules::all && manifest.gpu() && isOnHost(layout, slice.offset()))
+      refuse(format("%s: expected to lie in the device's arena, where kernels of a GPU run, found the host's; compile it again", what.c_str()));
     if (rules == Rules::all && isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
       refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
                     isOnHost(layout, slice.offset()) ? "device's, found the host's" : "host's, found the device's"));

@@ -146,7 +146,7 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(b).c_str()));
 }
 
-/// A kernel runs on the device or the host, collectives are on the device, and a file is no end of its own copies.
+/// A kernel runs on the device or the host (one for a GPU: on the device), collectives are on the device, and a file is no end of its own copies.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -162,6 +162,8 @@ void RankWalk::checkMemories(const fb::Command &command) {
       continue;
     if (command.body_as_Launch() && memory == Memory::file)
       wrong(access, name, ": expected it in the arena of the device or the host");
+    else if (command.body_as_Launch() && manifest.gpu() && memory == Memory::host)
+      wrong(access, name, ": expected it on the device, where kernels of a GPU run");
     else if (command.body_as_Launch() && memory != first)
       wrong(access, name, std::string(", and binding 0 ") + names[static_cast<int>(first)]);
     else if (command.body_as_Collective() && memory != Memory::device)
