@@ -1,11 +1,12 @@
 """Walks what fsdp-compile writes on the null device, which has to find nothing.
 
-usage: null_device.py FOLDER [--some | --all]
+usage: null_device.py FOLDER [--all [TARGET]]
 
---some (the default): every pair of choices in some artifact; --all: every two choices off the default, alone.
+Every pair of choices in some artifact; --all: every two choices off the default, alone, or those of them that are not of another target, all for TARGET.
 Artifacts have no code, but for a few, so that the workspaces of kernels are walked as well; those for GPUs have them, and how
 kernels are launched, without code.
 """
+import concurrent.futures
 import itertools
 import os
 import re
@@ -79,9 +80,9 @@ def all_pairs():
     return cells
 
 
-def two_off():
-    default = {name: choices[0] for name, choices in FACTORS.items()} | {"mesh": "replicate=2,shard=2"}
-    for names in itertools.combinations(NAMES, 2):
+def two_off(target):
+    default = {name: choices[0] for name, choices in FACTORS.items()} | {"mesh": "replicate=2,shard=2", "target": target or "cpu"}
+    for names in itertools.combinations([name for name in NAMES if not target or name != "target"], 2):
         for choices in itertools.product(*(FACTORS[name][1:] for name in names)):
             cell = default | dict(zip(names, choices))
             if cell["reshard"].endswith("2") and "mesh" not in names:
@@ -116,8 +117,9 @@ def main():
     os.makedirs(folder, exist_ok=True)
     for name, options in MODELS.items():
         subprocess.run(["fsdp-modelgen", *options, "-o", f"{folder}/{name}.mlir"], check=True, capture_output=True)
-    cells = list(two_off()) if "--all" in sys.argv else all_pairs()
-    walked = [walk(cell, folder, number) for number, cell in enumerate(cells)]
+    cells = list(two_off("".join(sys.argv[3:]))) if "--all" in sys.argv else all_pairs()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        walked = list(pool.map(lambda job: walk(job[1], folder, job[0]), enumerate(cells)))
     good = [commands for commands in walked if commands]
     print(f"{len(good)} of {len(cells)} artifacts, {sum(good):,} commands: nothing found")
     sys.exit(len(good) != len(cells))
