@@ -31,7 +31,7 @@ Driver &Driver::only() {
 }
 
 Driver::Driver() {
-  contexts.resize(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 1, 64));
+  contexts.resize(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, 64));
   for (size_t i = 0; i < contexts.size(); ++i)
     contexts[i].device = static_cast<int>(i);
   isRandom = std::getenv("FSDPRT_EMULATED_CUDA_ORDER") != nullptr;
@@ -78,6 +78,9 @@ uint64_t Driver::usedBytes(int device) const {
     used += module->context->device == device && module->isLoaded ? rounded(module->bytes) : 0;
   return used;
 }
+
+/// Ten times, with one decimal place: 9.0, or FSDPRT_EMULATED_CUDA_CAPABILITY.
+int emulated::capability() { return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90), 10, 999)); }
 
 /// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
 uint64_t emulated::memoryBytes() { return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30); }

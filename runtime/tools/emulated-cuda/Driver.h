@@ -213,6 +213,7 @@ private:
 /// Of this thread.
 Context *&currentContext();
 /// Of each device.
+int capability();
 uint64_t memoryBytes();
 
 /// Runs a call; what it throws is said and becomes a result, `onError` unless it says which.

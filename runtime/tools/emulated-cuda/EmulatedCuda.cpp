@@ -28,9 +28,9 @@ namespace {
 struct Attribute {
   int number, value;
 };
-constexpr Attribute attributes[] = {{1, 1024},   {8, 49152}, {10, 32},     {12, 65536}, {16, 132},
-                                    {39, 2048},  {75, 9},    {76, 0},      {81, 233472}, {89, 1},
-                                    {97, 232448}};
+constexpr Attribute attributes[] = {{1, 1024},  {8, 49152},   {10, 32}, {12, 65536}, {16, 132},
+                                    {39, 2048}, {81, 233472}, {89, 1},  {97, 232448}};
+constexpr int capabilityMajor = 75, capabilityMinor = 76;
 constexpr int maxDynamicShared = 8; // of CUfunction_attribute
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
@@ -186,6 +186,10 @@ Result cuDeviceGetUuid_v2(void *uuid, int device) {
   return success;
 }
 Result cuDeviceGetAttribute(int *value, int number, int) {
+  if (number == capabilityMajor || number == capabilityMinor) {
+    *value = number == capabilityMajor ? capability() / 10 : capability() % 10;
+    return success;
+  }
   for (const Attribute &attribute : attributes)
     if (attribute.number == number) {
       *value = attribute.value;
