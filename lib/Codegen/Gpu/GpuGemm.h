@@ -57,6 +57,8 @@ struct GpuPlan {
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
   int64_t tiles() const { return outerCount * splits * rowTiles() * colTiles(); }
   int64_t blocks() const { return tiles() * config.cluster; }
+  /// Tiles of k of a part, where parts are equal.
+  int64_t partBlocks() const { return kBlocks / splits; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
   /// Between rows of sums that wait to be stored; an odd number of 32 bytes.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }

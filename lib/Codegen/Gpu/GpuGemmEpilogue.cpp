@@ -215,3 +215,38 @@ void GpuEpilogue::finish(ArrayRef<Strip> strips, SumsOf sums) {
   for (auto [i, strip] : llvm::enumerate(strips))
     finish(strip, loaded[i], sums(i));
 }
+
+void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums) {
+  if (plan.splits == 1)
+    return finish(strips, sums);
+  for (auto [i, strip] : llvm::enumerate(strips))
+    keep(strip, split, sums(i));
+}
+
+//===----------------------------------------------------------------------===//
+// The launch behind parts of k
+//===----------------------------------------------------------------------===//
+
+/// Adds the parts of k, one strip per thread.
+static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel) {
+  int64_t perRow = plan.rhs.size / plan.storeCols, total = plan.outerCount * plan.lhs.size * perRow;
+  Value number = b.add(b.mul(b.block(), b.threads), b.thread());
+  Value rowNumber = b.div(number, perRow);
+  Strip strip{b.div(rowNumber, plan.lhs.size), b.rem(rowNumber, plan.lhs.size), b.mul(b.rem(number, perRow), plan.storeCols),
+              total % b.threads ? b.isLess(number, b.i32(total)) : Value()};
+  GpuEpilogue epilogue(b, problem, plan, kernel);
+  epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
+}
+
+void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries, GpuKernel &info) {
+  if (plan.splits == 1)
+    return;
+  constexpr int64_t threads = 256;
+  GpuBuilder b(kernel.getLoc(), kernel.getContext(), threads);
+  std::string symbol = kernel.getName().str() + "_sum";
+  int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols, blocks = llvm::divideCeil(strips, threads);
+  b.enter(entries, kernel, symbol, 1, /*scratch=*/true);
+  emitFinish(b, problem, plan, kernel);
+  b.leave();
+  info.launches.push_back({symbol, blocks, threads, 0});
+}

@@ -41,8 +41,8 @@ public:
   void finish(ArrayRef<Strip> strips, SumsOf sums);
   /// What becomes of the sums of a strip, of the problem's only result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
-  /// Stores sums as part `split` in scratch.
-  void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
+  /// Finishes strips or, where k is in parts, stores their sums as part `split` in scratch.
+  void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
   /// The sums of all parts, in order.
   SmallVector<Value> collect(const Strip &strip);
 
@@ -63,6 +63,7 @@ private:
   Loaded loadAll(const Strip &strip);
   SmallVector<Row> results(const Loaded &loaded, Row sums);
   void finish(const Strip &strip, const Loaded &loaded, Row sums);
+  void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
   Pointer partOf(const Strip &strip, Value split);
   Value indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane);
   int64_t colStride(ArrayRef<int64_t> strides) const { return strides[plan.rhs.digits.back()]; }
@@ -72,6 +73,9 @@ private:
   const GpuPlan &plan;
   SmallVector<Pointer> bindings;
 };
+
+/// Where k is in parts: the launch that adds them, one strip per thread.
+void addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries, GpuKernel &info);
 
 } // namespace mlir::fsdp::gemm
 

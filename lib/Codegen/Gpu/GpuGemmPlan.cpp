@@ -38,6 +38,7 @@ static const GpuConfig table16[] = {
 /// Of warpgroups of 64 rows each.
 static const GpuConfig tableGroups[] = {{128, 256, 64, 16, 256, 4, 1, true},
                                         {128, 256, 64, 16, 256, 4, 1, true, 2},
+                                        {128, 192, 64, 16, 192, 4, 1, true},
                                         {128, 128, 64, 16, 128, 6, 1, true},
                                         {128, 128, 64, 16, 128, 6, 1, true, 2},
                                         {128, 64, 64, 16, 64, 8, 1, true}};
@@ -195,7 +196,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
       continue;
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
-      if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) || (config.warpgroups && splits > 1))
+      if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
+          (config.warpgroups && plan.kBlocks % splits)) // warpgroups take equal parts
         continue;
       double cycles = estimateCycles(plan, target);
       if (best && cycles >= least)

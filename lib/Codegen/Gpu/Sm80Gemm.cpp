@@ -26,9 +26,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 using namespace mlir::fsdp::tile;
 
-/// Threads of a block that adds parts.
-static constexpr int64_t finishThreads = 256;
-
 namespace {
 class Sm80Gemm {
 public:
@@ -249,12 +246,8 @@ void Sm80Gemm::stageSums(const Fragment &sums) {
 void Sm80Gemm::finishStrips() {
   GpuEpilogue epilogue(b, problem, plan, kernel);
   StagedSums staged{b.sharedAt(0), plan.sumsPitch(), config.blockRows, config.blockCols, outer, firstRow, firstCol};
-  epilogue.forEachStrip(staged, b.thread(), b.threads, [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) {
-    if (plan.splits == 1)
-      return epilogue.finish(strips, sums);
-    for (auto [i, strip] : llvm::enumerate(strips))
-      epilogue.keep(strip, split, sums(i));
-  });
+  epilogue.forEachStrip(staged, b.thread(), b.threads,
+                        [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finishOrKeep(strips, split, sums); });
 }
 
 void Sm80Gemm::emit() {
@@ -273,17 +266,6 @@ void Sm80Gemm::emit() {
 //===----------------------------------------------------------------------===//
 // Entries
 //===----------------------------------------------------------------------===//
-
-/// Adds the parts of k, one strip per thread.
-static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel) {
-  int64_t perRow = plan.rhs.size / plan.storeCols, total = plan.outerCount * plan.lhs.size * perRow;
-  Value number = b.add(b.mul(b.block(), b.threads), b.thread());
-  Value rowNumber = b.div(number, perRow);
-  Strip strip{b.div(rowNumber, plan.lhs.size), b.rem(rowNumber, plan.lhs.size), b.mul(b.rem(number, perRow), plan.storeCols),
-              total % b.threads ? b.isLess(number, b.i32(total)) : Value()};
-  GpuEpilogue epilogue(b, problem, plan, kernel);
-  epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
-}
 
 std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
   FailureOr<Problem> problem = analyseTileable(kernel);
@@ -313,14 +295,6 @@ LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, M
   Sm80Gemm(b, *problem, *plan, kernel).emit();
   b.leave();
   info.launches.push_back({symbol, plan->blocks(), config.threads(), plan->sharedBytes()});
-  if (plan->splits == 1)
-    return success();
-  GpuBuilder finish(kernel.getLoc(), kernel.getContext(), finishThreads);
-  int64_t strips = plan->outerCount * plan->lhs.size * plan->rhs.size / plan->storeCols;
-  finish.enter(entries, kernel, symbol + "_sum", 1, true);
-  emitFinish(finish, *problem, *plan, kernel);
-  finish.leave();
-  int64_t blocks = llvm::divideCeil(strips, finishThreads);
-  info.launches.push_back({symbol + "_sum", blocks, finishThreads, 0});
+  addPartSums(kernel, *problem, *plan, entries, info);
   return success();
 }

@@ -16,6 +16,8 @@
 //                                               32 columns at a time: sums to shared memory,
 //                                                 strips of the result
 //
+// With k in parts, equal ones, a tile is done once for each; its sums go to scratch, and a second launch adds and finishes them.
+//
 // Two blocks of a cluster have tiles one below the other, which need the same of rhs: each copies a
 // half of it to both, once the consumers of both have left the stage.
 //
@@ -73,7 +75,7 @@ private:
   func::FuncOp kernel;
   const int64_t blocks;
   const bool storesBoxes;
-  Value inCluster, leaves, group, ownThread, outer, firstRow, firstCol;
+  Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
 };
 } // namespace
 
@@ -101,11 +103,13 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
-    outer = b.div(number, tiles);
+    Value rest = b.div(number, tiles);
+    split = b.rem(rest, plan.splits);
+    outer = b.div(rest, plan.splits);
     std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(number, tiles));
     if (config.cluster > 1)
       firstRow = b.add(firstRow, b.mul(inCluster, config.blockRows));
-    body(b.mul(b.div(number, atATime), plan.kBlocks));
+    body(b.mul(b.div(number, atATime), plan.partBlocks()));
   });
 }
 
@@ -142,8 +146,10 @@ void Sm90Gemm::produce() {
     setDigits(b, problem, corner, outer, plan.outer);
     setDigits(b, problem, corner, firstRow, plan.lhs.digits);
     setDigits(b, problem, corner, firstCol, plan.rhs.digits);
-    b.loop(b.i32(0), b.i32(plan.kBlocks), 1, [&](Value kBlock) {
-      Stage stage = stageOf(b.add(first, kBlock));
+    Value kFirst = b.mul(split, plan.partBlocks());
+    b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, [&](Value number) {
+      Stage stage = stageOf(b.add(first, number));
+      Value kBlock = b.add(kFirst, number);
       b.wait(stage.empty, b.sub(b.i32(1), stage.parity));
       b.expect(stage.full, plan.stageBytes());
       Position position = corner;
@@ -193,7 +199,7 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
     }
     b.syncNamed(barrier, groupThreads);
     epilogue.forEachStrip({chunk, groupPitch, panel, groupCols, outer, rowOfGroup, b.add(firstCol, from)}, ownThread, groupThreads,
-                          [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finish(strips, sums); });
+                          [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finishOrKeep(strips, split, sums); });
   }
 }
 
@@ -232,7 +238,9 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    b.when(isFirst, [&] { b.waitForStores(1, /*sourceOnly=*/true); });
+    // With an odd number of panels the one before this tile's first was in the same place.
+    int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
+    b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
     SmallVector<Value> words = computeWords(sums, from / 2);
     for (int64_t i = 0; i < panel / 16; ++i) {
@@ -265,7 +273,7 @@ void Sm90Gemm::consume() {
   leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done in those that do not arrive
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
-    SmallVector<Value> sums = b.loop(b.i32(0), b.i32(plan.kBlocks), 1, zeros, [&](Value kBlock, ValueRange carried) {
+    SmallVector<Value> sums = b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, zeros, [&](Value kBlock, ValueRange carried) {
       Value number = b.add(first, kBlock);
       Stage stage = stageOf(number);
       b.wait(stage.full, stage.parity);
@@ -275,7 +283,7 @@ void Sm90Gemm::consume() {
       return next;
     });
     sums = b.waitForSums(sums);
-    release(stageOf(b.add(first, plan.kBlocks - 1)));
+    release(stageOf(b.add(first, plan.partBlocks() - 1)));
     storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
   });
   if (storesBoxes)
@@ -313,10 +321,12 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   auto resultMap = makeResultMap(problem, plan);
   if (resultMap)
     launch.maps.push_back(*resultMap);
-  b.enter(entries, kernel, symbol, 1, /*scratch=*/false, launch.maps.size(), cluster);
+  info.scratchBytes = plan.scratchBytes();
+  b.enter(entries, kernel, symbol, 1, info.scratchBytes > 0, launch.maps.size(), cluster);
   Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
   b.leave();
   launch.cluster = cluster;
   launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
+  addPartSums(kernel, problem, plan, entries, info);
 }

@@ -56,7 +56,7 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
 }
 
 std::optional<GpuTensorMap> gemm::makeResultMap(const Problem &problem, const GpuPlan &plan) {
-  if (problem.stores.size() != 1 || !startsFromZero(problem) || !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
+  if (problem.stores.size() != 1 || plan.splits != 1 || !startsFromZero(problem) || !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
     return std::nullopt;
   const Operand &dest = problem.stores.front().dest;
   bool dependsOnRow = llvm::any_of(problem.loads, [&](const Operand &load) {
@@ -70,7 +70,7 @@ std::optional<GpuTensorMap> gemm::makeResultMap(const Problem &problem, const Gp
 }
 
 std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem, const GpuPlan &plan) {
-  if (!plan.config.warpgroups || plan.element.isF32() || plan.splits != 1)
+  if (!plan.config.warpgroups || plan.element.isF32())
     return std::nullopt;
   auto lhs = makeTensorMap(problem, plan, problem.lhs, plan.lhs, plan.lhs.width);
   auto rhs = makeTensorMap(problem, plan, problem.rhs, plan.rhs, plan.rhs.width / plan.config.cluster);

@@ -8,7 +8,7 @@ import sys
 
 MAPS = {"n": "(m,k)", "t": "(k,m)"}, {"n": "(k,n)", "t": "(n,k)"}
 TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32", "32x32"], 32: ["128x64", "64x64", "32x32"]}
-GROUP_TILES = ["wg128x256c2", "wg128x256", "wg128x128c2", "wg128x128", "wg128x64"]
+GROUP_TILES = ["wg128x256c2", "wg128x256", "wg128x192", "wg128x128c2", "wg128x128", "wg128x64"]
 TRANSPOSES = ["nn", "nt", "tn", "tt"]
 EPILOGUES = ["none", "accumulate", "bias", "gelu", "gelu_grad", "residual", "rows", "swapped"]
 
@@ -170,6 +170,11 @@ def groups(dtype):
     yield Kernel(dtype, "nn", 136, 128, 72, "none", "f32", batch=3, tile="wg128x128")
     yield Kernel(dtype, "tn", 296, 520, 200, "none", tile="wg128x256c2")
     yield Kernel(dtype, "nt", 1600, 1552, 16, "residual", tile="wg128x128")
+    for transposes in ("nn", "nt"):  # more than a round, an odd number of panels
+        yield Kernel(dtype, transposes, 1152, 3072, 16, "none", tile="wg128x192")
+    for (tile, parts), epilogue in zip((("wg128x128", 4), ("wg128x192", 2), ("wg128x256c2", 2), ("wg128x128c2", 4)), EPILOGUES[::2]):
+        yield Kernel(dtype, "tn", 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
+    yield Kernel(dtype, "nt", 520, 520, 256, "accumulate", "f32", tile="wg128x64/4")  # more parts than a round
 
 
 def groupgrid(dtype):
@@ -181,6 +186,8 @@ def groupgrid(dtype):
         for m, n, k in ((8, 8, 8), (264, 520, 456), (136, 136, 1032)):
             yield Kernel(dtype, transposes, m, n, k, tile=tile)
         yield Kernel(dtype, transposes, 264, 264, 72, "none", "f32", batch=3, tile=tile)
+        for parts, epilogue in itertools.product((2, 4), EPILOGUES):
+            yield Kernel(dtype, transposes, 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
 
 
 def faulty(dtype):
@@ -194,6 +201,8 @@ def grouptable(dtype):
     for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
         yield Kernel(dtype, "nt", 4096, 4096, 4096, epilogue, tile="wg128x256")
     yield Kernel(dtype, "nt", 4000, 4000, 4000, "residual", tile="wg128x256")
+    for tile in GROUP_TILES:
+        yield Kernel(dtype, "tn", 768, 768, 8192, "accumulate", "f32", tile=tile + "/4")
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
