@@ -17,6 +17,11 @@ const Cluster &mlir::fsdp::getCpuCluster() {
   return cluster;
 }
 
+const Cluster &mlir::fsdp::getGpuCluster() {
+  static const Cluster cluster{gpuClusterName.str(), 30e12, 397e12, 3e12, 4e-6, {{"NVLink", 8, 370.8e9, 3.4e-6}}};
+  return cluster;
+}
+
 double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride, unsigned rounds) {
   if (ranks < 2)
     return 0;

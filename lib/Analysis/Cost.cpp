@@ -17,6 +17,8 @@ using namespace mlir::fsdp;
 FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   if (path.empty())
     return getCpuCluster();
+  if (path == gpuClusterName)
+    return getGpuCluster();
   JsonProblem problem;
   if (std::optional<Cluster> cluster = readCluster(path, problem))
     return *cluster;

@@ -138,6 +138,28 @@ TEST(ClusterTest, ReadsAFile) {
   EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
 }
 
+/// Those that come with the compiler are those of the file.
+TEST(ClusterTest, KnowsGpus) {
+  JsonProblem problem;
+  std::optional<Cluster> file = readCluster(FSDP_CLUSTERS "/8xH100.json", problem);
+  ASSERT_TRUE(file) << problem.message;
+  const Cluster &ours = getGpuCluster();
+  EXPECT_EQ(file->name, ours.name);
+  EXPECT_EQ(file->wideMultiplyAdds, ours.wideMultiplyAdds);
+  EXPECT_EQ(file->narrowMultiplyAdds, ours.narrowMultiplyAdds);
+  EXPECT_EQ(file->memoryBytesPerSecond, ours.memoryBytesPerSecond);
+  EXPECT_EQ(file->launchSeconds, ours.launchSeconds);
+  EXPECT_EQ(file->hostBytesPerSecond, ours.hostBytesPerSecond);
+  EXPECT_EQ(file->fileBytesPerSecond, ours.fileBytesPerSecond);
+  ASSERT_EQ(file->links.size(), ours.links.size());
+  for (const auto &[theirs, link] : llvm::zip_equal(file->links, ours.links)) {
+    EXPECT_EQ(theirs.name, link.name);
+    EXPECT_EQ(theirs.ranks, link.ranks);
+    EXPECT_EQ(theirs.bytesPerSecond, link.bytesPerSecond);
+    EXPECT_EQ(theirs.seconds, link.seconds);
+  }
+}
+
 TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
   JsonProblem problem;
   EXPECT_FALSE(readCluster(write("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}"), problem));

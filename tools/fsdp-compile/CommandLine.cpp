@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
+#include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "llvm/Config/llvm-config.h"
@@ -189,7 +190,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
   options.plan.bucketBytes = parseBytes(line.bucketBytes).value_or(0);
   options.plan.copyPrefetch = readPrefetch(line.copyPrefetch).value_or(-1);
-  options.plan.cluster = line.cluster;
+  options.plan.cluster = line.cluster.empty() && GpuTarget::isKnown(line.target) ? gpuClusterName.str() : line.cluster.getValue();
   options.target = line.target;
   options.targetCpu = line.targetCpu;
   options.gpu.assemblerSeconds = line.ptxasTimeout;

@@ -254,7 +254,7 @@ struct CommandLine {
       "bucket-bytes", cl::desc("Collectives of one kind start as one launch, up to these bytes of gathered parameters, or of gradients to "
                                "be reduced (default 0: each alone; with --overlap): gathers early for it, reductions late"),
       cl::init("0"), cl::value_desc("BYTES"), cl::cat(sharding)};
-  cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (examples/clusters; default: CPU ranks)"),
+  cl::opt<std::string> cluster{"cluster", cl::desc("Machines that times are estimated for (a file as in examples/clusters, or 8xH100, the default for GPUs; else CPU ranks)"),
                                cl::value_desc("FILE.json"), cl::cat(sharding)};
   cl::opt<std::string> target{"target",
                               cl::desc("cpu (default), reference: the slow oracle, or a GPU: sm_80, sm_90a or sm_100a (docs/GpuKernels.md)"),

@@ -16,6 +16,7 @@
 #define FSDP_ANALYSIS_CLUSTER_H
 
 #include "fsdp/Analysis/LocatedJson.h"
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <limits>
 
@@ -43,6 +44,11 @@ struct Cluster {
 
 /// Ranks of a processor with vectors of 512 bits, two threads of one machine.
 const Cluster &getCpuCluster();
+
+/// What --cluster calls the machines of getGpuCluster().
+inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
+/// Eight H100 that NVLink joins: examples/clusters/8xH100.json.
+const Cluster &getGpuCluster();
 
 /// Reads a file such as examples/clusters/8xH100.json. Members that are for fsdp-run --simulate alone are passed over. Nothing is returned when `problem` says why.
 std::optional<Cluster> readCluster(llvm::StringRef path, JsonProblem &problem);

@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// That of `path`, or of CPU ranks where it is empty. Failure: said as a diagnostic, where the file is wrong.
+/// That of `path`, of CPU ranks where it is empty, or getGpuCluster() by its name. Failure: said as a diagnostic, where the file is wrong.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Seconds of the commands of programs of one module on one rank.
