@@ -10,6 +10,7 @@
 
 #include "Driver.h"
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <sys/mman.h>
 #include <utility>
@@ -19,10 +20,47 @@ using namespace fsdprt::emulated;
 
 static constexpr uint64_t granularity = uint64_t(2) << 20, contextBytes = uint64_t(300) << 20;
 static constexpr std::chrono::milliseconds queryLimit(500);
+static constexpr uint64_t mostDevices = 64, leastCapability = 10, mostCapability = 999;
 
 static uint64_t numberIn(const char *variable, uint64_t otherwise) {
   const char *given = std::getenv(variable);
   return given && *given ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+//===- What the environment says ------------------------------------------===//
+
+static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
+}
+
+static bool isFault(const std::string &text) {
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon);
+  if (colon == std::string::npos)
+    return kind == "unordered";
+  return (kind == "hang" || kind == "fail" || kind == "slow") && isNumber(text.substr(colon + 1), 1, UINT64_MAX);
+}
+
+std::string emulated::wrongVariable() {
+  struct Variable {
+    const char *name;
+    uint64_t least, most;
+  };
+  static constexpr Variable numbers[] = {{"DEVICES", 0, mostDevices}, {"CAPABILITY", leastCapability, mostCapability}, {"BYTES", 0, INT64_MAX},
+                                         {"ORDER", 0, UINT32_MAX},    {"NO_PEERS", 1, 1}};
+  auto valueOf = [](const char *name) {
+    const char *given = std::getenv((std::string("FSDPRT_EMULATED_CUDA_") + name).c_str());
+    return std::string(given ? given : "");
+  };
+  for (const Variable &each : numbers)
+    if (std::string value = valueOf(each.name); !value.empty() && !isNumber(value, each.least, each.most))
+      return format("FSDPRT_EMULATED_CUDA_%s: expected a number from %llu to %llu, found '%s'", each.name, static_cast<unsigned long long>(each.least),
+                    static_cast<unsigned long long>(each.most), printable(value).c_str());
+  if (std::string value = valueOf("FAULT"); !value.empty() && !isFault(value))
+    return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N with N of at least 1, found '%s'", printable(value).c_str());
+  return {};
 }
 
 Driver &Driver::only() {
@@ -31,9 +69,10 @@ Driver &Driver::only() {
 }
 
 Driver::Driver() {
-  contexts.resize(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, 64));
+  contexts.resize(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, mostDevices));
   for (size_t i = 0; i < contexts.size(); ++i)
     contexts[i].device = static_cast<int>(i);
+  isBlocking = numberIn("CUDA_LAUNCH_BLOCKING", 0) == 1;
   isRandom = std::getenv("FSDPRT_EMULATED_CUDA_ORDER") != nullptr;
   const char *planted = std::getenv("FSDPRT_EMULATED_CUDA_FAULT");
   fault = planted ? planted : "";
@@ -80,7 +119,7 @@ uint64_t Driver::usedBytes(int device) const {
 }
 
 /// Ten times, with one decimal place: 9.0, or FSDPRT_EMULATED_CUDA_CAPABILITY.
-int emulated::capability() { return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90), 10, 999)); }
+int emulated::capability() { return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90), leastCapability, mostCapability)); }
 
 /// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
 uint64_t emulated::memoryBytes() { return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30); }

@@ -13,7 +13,7 @@
 // so that a missing event is a wrong number at least; Footprints says which two operations nothing orders. With
 // FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn by N, until it is over. For tests of who uses it,
 // FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms
-// longer; unordered, no stream waits for an event.
+// longer; unordered, no stream waits for an event. A variable with another value ends cuInit, so that no test passes by a slip of the pen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -183,6 +183,8 @@ public:
   uint32_t newStreamNumber() { return ++lastStream; }
   void reset();
   /// Of a planted fault.
+  /// CUDA_LAUNCH_BLOCKING=1, as with NVIDIA's: a launch is over when its call returns.
+  bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
   /// Counts kernels: whether this one has it.
   bool isFaulty(const char *kind);
@@ -204,7 +206,7 @@ private:
   std::vector<OperationRef> pending;
   Clock host;
   Footprints footprints;
-  bool isRandom = false;
+  bool isRandom = false, isBlocking = false;
   std::minstd_rand random;
   std::string fault;
   uint64_t faultAt = 0, kernels = 0;
@@ -215,6 +217,8 @@ Context *&currentContext();
 /// Of each device.
 int capability();
 uint64_t memoryBytes();
+/// Of those that say what is emulated: one whose value is none; empty: there is none.
+std::string wrongVariable();
 
 /// Runs a call; what it throws is said and becomes a result, `onError` unless it says which.
 template <typename Body> Result call(Result onError, Body body) {

@@ -32,6 +32,7 @@ constexpr Attribute attributes[] = {{1, 1024},  {8, 49152},   {10, 32}, {12, 655
                                     {39, 2048}, {81, 233472}, {89, 1},  {97, 232448}};
 constexpr int capabilityMajor = 75, capabilityMinor = 76;
 constexpr int maxDynamicShared = 8; // of CUfunction_attribute
+constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // of CUjit_option
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
 /// CUlaunchAttribute, of which clusters are all that is known here, and CUlaunchConfig.
@@ -77,6 +78,18 @@ void load(Driver &driver, LoadedModule &module) {
   module.isLoaded = true;
 }
 
+void writeLog(const char *text, unsigned count, const int *options, void *const *values) {
+  char *log = nullptr;
+  size_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == jitErrorLog)
+      log = static_cast<char *>(values[i]);
+    else if (options[i] == jitErrorLogBytes)
+      bytes = reinterpret_cast<size_t>(values[i]);
+  if (log && bytes)
+    std::snprintf(log, bytes, "%s\n", text);
+}
+
 Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, void **parameters) {
   const Entry &entry = *static_cast<Entry *>(function);
   Stream &stream = driver.streamOf(onStream);
@@ -96,13 +109,16 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     launch.arguments.emplace_back(bytes, bytes + declared[i]->bytes);
   }
   bool fails = driver.isFaulty("fail"), hangs = driver.isFaulty("hang");
-  driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, fails, launch = std::move(launch)] {
+  OperationRef enqueued = driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, fails, launch = std::move(launch)] {
     if (fails)
       failed("kernel '%s': a planted fault", launch.entry.c_str());
     std::this_thread::sleep_for(driver.delay());
     emulator.launch(launch);
     return takeTouched(driver);
-  })->hangs = hangs;
+  });
+  enqueued->hangs = hangs;
+  if (driver.blocksLaunches() && !stream.capture)
+    driver.await(enqueued);
   return success;
 }
 
@@ -162,6 +178,10 @@ extern "C" {
 //===--- Devices ---------------------------------------------------------===//
 
 Result cuInit(unsigned) {
+  if (std::string wrong = wrongVariable(); !wrong.empty()) {
+    std::fprintf(stderr, "emulated CUDA: %s\n", wrong.c_str());
+    return invalidValue;
+  }
   Driver::only().isReady = true;
   return success;
 }
@@ -344,6 +364,10 @@ Result cuMemGetInfo_v2(size_t *free, size_t *total) {
     return success;
   });
 }
+Result cuDeviceTotalMem_v2(size_t *total, int) {
+  *total = memoryBytes();
+  return success;
+}
 /// Memory that the device did not give it does not reach.
 Result cuMemHostRegister_v2(void *, size_t, unsigned) { return invalidValue; }
 Result cuMemHostUnregister(void *) { return invalidValue; }
@@ -400,18 +424,25 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
 
 //===--- Modules and launches --------------------------------------------===//
 
-Result cuModuleLoadData(void **module, const void *image) {
+/// Of options, the log of errors and its size are known.
+Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
   return call(invalidPtx, [&](Driver &driver) {
     auto text = static_cast<const char *>(image);
     if (std::strncmp(text, "\x7f" "ELF", 4) == 0)
       return noBinary;
     Context &context = driver.current();
-    auto loaded = std::make_unique<LoadedModule>(&context, text, driver.memory);
-    *module = loaded.get();
-    driver.modules[loaded.get()] = std::move(loaded);
+    try {
+      auto loaded = std::make_unique<LoadedModule>(&context, text, driver.memory);
+      *module = loaded.get();
+      driver.modules[loaded.get()] = std::move(loaded);
+    } catch (const Error &error) {
+      writeLog(error.what(), count, options, values);
+      throw;
+    }
     return success;
   });
 }
+Result cuModuleLoadData(void **module, const void *image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
 Result cuModuleUnload(void *module) {
   return call(invalidValue, [&](Driver &driver) {
     driver.awaitAll();
