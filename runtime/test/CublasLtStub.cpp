@@ -9,6 +9,7 @@
 // promised when an algorithm was asked for, and that an algorithm is used for the call that it was given for.
 //
 //   FSDPRT_CUBLASLT_STUB_VERSION   what it says that it is (130000)
+//   FSDPRT_CUBLASLT_STUB_REFUSES   1: it cannot be begun with
 //   FSDPRT_CUBLASLT_STUB_NONE      products of this many columns (our n) have no algorithm
 //   FSDPRT_CUBLASLT_STUB_LOG       a file, to which a line goes for each algorithm
 //
@@ -146,6 +147,8 @@ size_t cublasLtGetVersion() { return numberIn("FSDPRT_CUBLASLT_STUB_VERSION", 13
 const char *cublasLtGetStatusString(LtStatus status) { return status == ltNotSupported ? "not supported" : status == ltOk ? "success" : "invalid value"; }
 
 LtStatus cublasLtCreate(LtHandle *handle) {
+  if (numberIn("FSDPRT_CUBLASLT_STUB_REFUSES", 0))
+    return refuse("it does not begin", ltNotInitialised);
   auto *kernels = new StubKernels();
   *handle = reinterpret_cast<LtHandle>(kernels);
   std::string problem = kernels->load();

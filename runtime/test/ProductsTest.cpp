@@ -302,6 +302,9 @@ TEST_P(ProductErrors, NameTheProduct) {
   EXPECT_EQ(refusal(), "product.fsdp: kernel 'first': expected an algorithm of cuBLASLt for 13 x 9 (bf16) by 9 x 24 (bf16), 1 time, to bf16, with 4.0 KiB "
                        "(4,096 bytes) of workspace, found none (cuBLASLt reports error 15, 'not supported'); compile with --gemm=nvptx");
   unsetenv("FSDPRT_CUBLASLT_STUB_NONE");
+  setenv("FSDPRT_CUBLASLT_STUB_REFUSES", "1", 1);
+  EXPECT_NE(refusal().find("product.fsdp: cannot begin with cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY "': cuBLASLt reports error 1"), std::string::npos) << refusal();
+  unsetenv("FSDPRT_CUBLASLT_STUB_REFUSES");
   setenv("FSDPRT_CUBLASLT_STUB_VERSION", "110800", 1);
   EXPECT_NE(refusal().find("expected cuBLASLt 12.0 or later, found 11.8 in '"), std::string::npos) << refusal();
   setenv("FSDPRT_CUBLASLT_LIBRARY", "/none", 1);

@@ -85,10 +85,14 @@ public:
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)
 
+  const std::string &getPath() const { return path; }
   /// Throws Error, unless a call has succeeded; `what` is what it was to do.
   void check(LtStatus status, const std::string &what) const;
   /// "error 15, 'not supported'".
   std::string reason(LtStatus status) const;
+
+private:
+  std::string path;
 };
 
 } // namespace fsdprt

@@ -122,7 +122,8 @@ void Products::Call::place(LtProductAttribute pointer, const void *address) cons
 //===- Algorithms ---------------------------------------------------------===//
 
 ProductPlans::ProductPlans(const Artifact &artifact) : library(artifact.getFile().c_str()), artifact(artifact) {
-  library.check(library.create(&handle), "begin with cuBLASLt");
+  if (LtStatus status = library.create(&handle); status != ltOk)
+    failed("%s: cannot begin with cuBLASLt, '%s': %s", artifact.getFile().c_str(), printable(library.getPath()).c_str(), library.reason(status).c_str());
   forEachProduct(artifact.manifest(), [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
