@@ -80,6 +80,9 @@ void fsdprt::placeProcess(Options &options) {
       checkMeeting(options);
   } else if (options.backend == "mpi")
     options.launchedRank = 0;
+  if (options.device == "cuda" && options.control != "local" && options.backend != "nccl")
+    badInput("--device=cuda: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'",
+             options.control.c_str());
   if (options.heartbeatGiven && !options.processes && !options.meets)
     badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but this one %s",
              options.place ? "meets others over MPI" : "has all ranks");
