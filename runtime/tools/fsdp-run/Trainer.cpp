@@ -191,6 +191,8 @@ void Trainer::announce() {
                processes > 1 ? "process" : "rank", ranks == 1 ? "" : processes > 1 ? "es" : "s",
                placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
                options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer);
+  if (options.mpiReduce == "library" && options.backend != "mpi" && ranks > 1 && firstRank == 0)
+    std::fprintf(stderr, "fsdp-run: warning: --mpi-reduce=library has no effect: sums are those of --backend=%s, and not MPI's\n", options.backend.c_str());
   if (options.backend == "nccl")
     printer.line("ranks meet over %s", placed.meeting);
   uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = peakResidentBytes();
@@ -463,7 +465,7 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(peakResidentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
-  if (privateAtFirst && stepsDone > stepsBefore + 1)
+  if (privateAtFirst && options.device != "emulate" && stepsDone > stepsBefore + 1)
     printer.line("memory beside the arenas: grew by %lld bytes behind the first step",
                  static_cast<long long>(privateBytes() - privateAtFirst));
   if (gpuBesideAtFirst)
