@@ -187,6 +187,37 @@ TEST_F(EmulatedCuda, ThePulseIsFeltWithinAGraph) {
   recording.launch();
   queue.finish([] {});
   EXPECT_NE(pulse.look(), before);
+  pulse.begin();
+  EXPECT_EQ(pulse.look(), 0u);
+  for (uint32_t i = 0; i < 3 * CudaPulse::launches; ++i)
+    pulse.count();
+  queue.finish([] {});
+  EXPECT_EQ(pulse.look(), 3u) << "beats are numbered since then";
+}
+
+TEST_F(EmulatedCuda, WhatIsNoPtxIsToldWithItsLine) {
+  said([&] {
+    try {
+      cuda.translate(".version 7.0\n.target sm_80\n.address_size 64\n.vizible .entry e()\n{\n}\n", "a module");
+      ADD_FAILURE() << "was taken";
+    } catch (const CudaFailure &failure) {
+      EXPECT_EQ(failure.result, cudaInvalidPtx);
+      EXPECT_NE(failure.message.find("cannot load a module: CUDA reports error 218"), std::string::npos) << failure.message;
+      EXPECT_NE(failure.message.find(": module.ptx:4:"), std::string::npos) << failure.message;
+    }
+  });
+}
+
+TEST_F(EmulatedCuda, AVariableWithAnotherValueIsRefused) {
+  for (const char *text : {"DEVICES=abc", "DEVICES=-1", "DEVICES=65", "BYTES=1G", "CAPABILITY=9.0", "ORDER=x", "NO_PEERS=yes", "FAULT=foo", "FAULT=fail", "FAULT=hang:0",
+                           "FAULT=unordered:3"}) {
+    std::string pair = text, name = "FSDPRT_EMULATED_CUDA_" + pair.substr(0, pair.find('='));
+    setenv(name.c_str(), pair.substr(pair.find('=') + 1).c_str(), 1);
+    std::string words = said([&] { EXPECT_EQ(cuda.init(0), cudaInvalidValue) << text; });
+    EXPECT_NE(words.find("emulated CUDA: " + name + ": expected "), std::string::npos) << words;
+    unsetenv(name.c_str());
+  }
+  EXPECT_EQ(cuda.init(0), cudaOk);
 }
 
 TEST_F(EmulatedCuda, MisuseIsRefused) {

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/CudaDriver.h"
-#include "core/Error.h"
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 using namespace fsdprt;
@@ -33,8 +34,22 @@ CudaFunction CudaDriver::load(CudaModule module, const char *name, const char *w
   CudaFunction function = nullptr;
   check(moduleGetFunction(&function, module, name), what);
   if (functionLoad)
-    check(functionLoad(function), "load a kernel on a GPU");
+    check(functionLoad(function), "load a kernel");
   return function;
+}
+
+CudaModule CudaDriver::translate(const char *ptx, const char *what) const {
+  std::array<char, 1024> log{};
+  int options[] = {cudaJitErrorLog, cudaJitErrorLogBytes};
+  void *values[] = {log.data(), reinterpret_cast<void *>(log.size() - 1)};
+  CudaModule module = nullptr;
+  CudaResult result = moduleLoadDataEx(&module, ptx, 2, options, values);
+  if (result == cudaOk)
+    return module;
+  std::string said = log.data();
+  std::replace_if(said.begin(), said.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  said.erase(said.find_last_not_of(' ') + 1);
+  throw CudaFailure(result, format("cannot load %s: %s%s%s", what, reason(result).c_str(), said.empty() ? "" : ": ", said.c_str()));
 }
 
 std::string CudaDriver::versionText() const {
@@ -51,5 +66,5 @@ std::string CudaDriver::reason(CudaResult result) const {
 
 void CudaDriver::check(CudaResult result, const char *what) const {
   if (result != cudaOk)
-    failed("cannot %s: %s", what, reason(result).c_str());
+    throw CudaFailure(result, format("cannot %s: %s", what, reason(result).c_str()));
 }

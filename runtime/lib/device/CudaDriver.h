@@ -12,6 +12,7 @@
 #ifndef FSDPRT_DEVICE_CUDADRIVER_H
 #define FSDPRT_DEVICE_CUDADRIVER_H
 
+#include "core/Error.h"
 #include "device/SharedLibrary.h"
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,10 @@ using CudaGraph = struct CudaGraphOpaque *;
 using CudaGraphExec = struct CudaGraphExecOpaque *;
 using CudaPointer = unsigned long long;
 
-enum CudaResult : int { cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNoBinary = 209, cudaNotReady = 600, cudaPeerEnabled = 704 };
+enum CudaResult : int {
+  cudaOk = 0, cudaInvalidValue = 1, cudaOutOfMemory = 2, cudaNoBinary = 209, cudaInvalidPtx = 218, cudaNotReady = 600, cudaPeerEnabled = 704,
+  cudaCaptureUnsupported = 900 ///< from here on errors are of a capture, and not of the context
+};
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr uint32_t cudaMemoryOnDevice = 2;   // CU_MEMORYTYPE_DEVICE
@@ -41,6 +45,7 @@ constexpr int cudaMostDynamicShared = 8;                          // CU_FUNC_ATT
 constexpr int cudaTensorF16 = 6, cudaTensorBf16 = 9;              // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
 constexpr int cudaSwizzle128 = 3, cudaPromote256 = 3;             // CU_TENSOR_MAP_SWIZZLE_128B, _L2_PROMOTION_L2_256B
 constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6;      // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
 
 /// A name, what we call it, its type. Whoever uses a device needs these, ...
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                                                \
@@ -75,6 +80,7 @@ constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_C
 #define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                                         \
   FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                                           \
   FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                                            \
+  FUNCTION(cuDeviceTotalMem_v2, deviceTotalMem, CudaResult (*)(size_t *, int))                                         \
   FUNCTION(cuDeviceCanAccessPeer, deviceCanAccessPeer, CudaResult (*)(int *, int, int))                                \
   FUNCTION(cuCtxEnablePeerAccess, enablePeerAccess, CudaResult (*)(CudaContext, unsigned))                             \
   FUNCTION(cuMemHostAlloc, memHostAlloc, CudaResult (*)(void **, size_t, unsigned))                                    \
@@ -92,6 +98,7 @@ constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_C
   FUNCTION(cuGraphExecDestroy, graphExecDestroy, CudaResult (*)(CudaGraphExec))                                        \
   FUNCTION(cuGraphDestroy, graphDestroy, CudaResult (*)(CudaGraph))                                                    \
   FUNCTION(cuModuleLoadData, moduleLoadData, CudaResult (*)(CudaModule *, const void *))                               \
+  FUNCTION(cuModuleLoadDataEx, moduleLoadDataEx, CudaResult (*)(CudaModule *, const void *, unsigned, int *, void **)) \
   FUNCTION(cuModuleUnload, moduleUnload, CudaResult (*)(CudaModule))                                                   \
   FUNCTION(cuModuleGetFunction, moduleGetFunction, CudaResult (*)(CudaFunction *, CudaModule, const char *))           \
   FUNCTION(cuFuncSetAttribute, functionSetAttribute, CudaResult (*)(CudaFunction, int, int))                           \
@@ -102,6 +109,13 @@ constexpr int cudaCaptureRelaxed = 2;                             // CU_STREAM_C
 #define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION) FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
 
 #define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
+
+/// What the driver reports.
+class CudaFailure : public Error {
+public:
+  CudaFailure(CudaResult result, std::string message) : Error(FSDPRT_FAILED, std::move(message)), result(result) {}
+  CudaResult result;
+};
 
 class CudaDriver {
 public:
@@ -115,10 +129,12 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
+  /// A module of PTX, which the driver translates; what it says of that is in the error. `what` is to be loaded.
+  CudaModule translate(const char *ptx, const char *what) const;
   /// A kernel of a module, with its code on the GPU: it takes its memory now, not at its first launch. `what` is to be found.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
-  /// Throws Error, unless a call has succeeded; `what` is what it was to do.
+  /// Throws CudaFailure, unless a call has succeeded; `what` is what it was to do.
   void check(CudaResult result, const char *what) const;
   std::string reason(CudaResult result) const;
 

@@ -27,11 +27,17 @@ CudaPulse::~CudaPulse() {
   queue.driver().memFreeHost(word);
 }
 
+/// The GPU may write it at any time, but not now; and others look at it.
+__attribute__((no_sanitize("thread"))) void CudaPulse::begin() {
+  *static_cast<volatile float *>(word) = 0;
+  counted = 0;
+}
+
 void CudaPulse::count() {
   if (++counted % launches != 0)
     return;
   CudaSums::Sources number;
-  number.add(reinterpret_cast<CudaPointer>(word + 1 + counted / launches % numbers));
+  number.add(reinterpret_cast<CudaPointer>(word + 1 + (counted / launches - 1) % numbers));
   queue.use();
   queue.getSums().launch(queue.stream(CudaQueue::compute), DType::f32, /*isAverage=*/false, number, 1, reinterpret_cast<CudaPointer>(word));
 }

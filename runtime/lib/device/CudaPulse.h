@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The host is far ahead of a GPU, by a whole step where that is one graph. Whether the GPU makes progress it sees in a word of its own memory,
-// which the GPU writes as it comes by, within graphs, too: a sum of one source, which is one of some numbers, each another than that before it.
+// which the GPU writes as it comes by, within graphs, too: a sum of one source, which is the number of the beat since the run began: so where the GPU
+// is among its launches is known to one beat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,19 +21,22 @@ class CudaPulse {
 public:
   /// So many launches are a beat.
   static constexpr uint32_t launches = 32;
+  /// So many are numbered; then numbers begin again with 1.
+  static constexpr uint32_t numbers = 4096;
 
   explicit CudaPulse(const CudaQueue &queue);
   ~CudaPulse();
   CudaPulse(const CudaPulse &) = delete;
   CudaPulse &operator=(const CudaPulse &) = delete;
 
+  /// Where nothing is on the compute stream: there was no beat so far, and launches are counted anew.
+  void begin();
   /// Behind a launch on the compute stream.
   void count();
-  /// Another value than before: there was a beat.
+  /// The number of the last beat, 0: none. Another value than before: there was a beat.
   uint32_t look() const;
 
 private:
-  static constexpr uint32_t numbers = 64;
   const CudaQueue &queue;
   float *word = nullptr; // pinned; the numbers are behind it
   uint32_t counted = 0;

@@ -211,7 +211,7 @@ CudaSums::Shape CudaSums::shapeOf(DType type, uint64_t elements, uint64_t bits) 
 
 CudaSums::CudaSums(const CudaDriver &cuda) : cuda(cuda) {
   std::string text = ptx();
-  cuda.check(cuda.moduleLoadData(&module, text.c_str()), "load the runtime's own kernels on a GPU");
+  module = cuda.translate(text.c_str(), "the runtime's own kernels");
   for (DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     std::string name = std::string("fsdprt_sum_") + forms[static_cast<int>(type)].name;
     functions[static_cast<int>(type)] = cuda.load(module, name.c_str(), "find one of the runtime's own kernels");

@@ -18,13 +18,21 @@ using namespace fsdprt;
 static constexpr uint64_t sharedWithoutAsking = 48 << 10;
 static constexpr uint64_t granularity = uint64_t(2) << 20; // of what a device gives
 
-CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal)
-    : cuda(cuda), artifact(artifact), ordinal(ordinal) {
+std::string CudaDevice::Arenas::text() const {
+  return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(), ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
+}
+
+CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas)
+    : cuda(cuda), artifact(artifact), ordinal(ordinal), arenas(arenas) {
   cuda.check(cuda.deviceGet(&device, ordinal), "get a GPU");
   checkCapability();
   CudaResult result = cuda.primaryContextRetain(&context, device);
-  if (result == cudaOutOfMemory)
-    badInput("%s: expected room for a context on %s found not enough memory for that", artifact.getFile().c_str(), name().c_str());
+  if (result == cudaOutOfMemory) {
+    size_t total = 0;
+    cuda.deviceTotalMem(&total, device);
+    badInput("%s: expected room for a context on %s beside %s, found not enough memory for that, of %s in all; nvidia-smi says what else is on it",
+             artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(), bytesText(total).c_str());
+  }
   cuda.check(result, "use a GPU");
 }
 
@@ -63,14 +71,13 @@ void CudaDevice::checkCapability() const {
              found / 10, found % 10);
 }
 
-void CudaDevice::checkMemory(uint32_t ranks, uint64_t each) const {
+void CudaDevice::checkMemory() const {
   size_t free = 0, total = 0;
   use();
   cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
-  uint64_t taken = (each + granularity - 1) / granularity * granularity * ranks;
+  uint64_t taken = (arenas.bytes + granularity - 1) / granularity * granularity * arenas.ranks;
   if (taken > free)
-    badInput("%s: expected %s of free memory for the arena%s of %u rank%s on %s found %s of %s, with context and code loaded",
-             artifact.getFile().c_str(), bytesText(ranks * each).c_str(), ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", name().c_str(),
+    badInput("%s: expected %s on %s found %s free of %s, with context and code loaded", artifact.getFile().c_str(), arenas.text().c_str(), name().c_str(),
              bytesText(free).c_str(), bytesText(total).c_str());
 }
 
@@ -86,10 +93,10 @@ void CudaDevice::loadModule() {
   if (gpu.cubin_bytes()) {
     CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
     if (result != cudaNoBinary) // of an older chip than this: its PTX does
-      return cuda.check(result, "load the artifact's machine code on a GPU");
+      return cuda.check(result, "load the artifact's machine code");
   }
   std::string text(artifact.ptx()); // with a zero behind it
-  cuda.check(cuda.moduleLoadData(&module, text.c_str()), "load the artifact's PTX on a GPU");
+  module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
 void CudaDevice::findEntry(const fb::Phase &phase) {
@@ -102,8 +109,27 @@ void CudaDevice::findEntry(const fb::Phase &phase) {
   entries.emplace(&phase, function);
 }
 
+/// With the artifact and the GPU; where it is memory that lacks, what there is and what has to fit.
+void CudaDevice::explain(const CudaFailure &failure) const {
+  bool isBadPtx = failure.result == cudaInvalidPtx;
+  if (failure.result != cudaOutOfMemory)
+    throw Error(isBadPtx ? FSDPRT_BAD_INPUT : failure.status, format("%s: on %s %s", artifact.getFile().c_str(), name().c_str(), failure.what()));
+  size_t free = 0, total = 0;
+  cuda.memGetInfo(&free, &total);
+  badInput("%s: expected room for code on %s beside %s, found %s free of %s: %s", artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
+           bytesText(free).c_str(), bytesText(total).c_str(), failure.what());
+}
+
 void CudaDevice::load() {
   use();
+  try {
+    loadAll();
+  } catch (const CudaFailure &failure) {
+    explain(failure);
+  }
+}
+
+void CudaDevice::loadAll() {
   loadModule();
   const auto *kernels = artifact.manifest().kernels();
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)

@@ -22,16 +22,22 @@ namespace fsdprt {
 
 class CudaDevice {
 public:
+  /// What the ranks on a device need of it: `ranks` arenas of `bytes`.
+  struct Arenas {
+    uint32_t ranks;
+    uint64_t bytes;
+    std::string text() const;
+  };
   /// Looks at a device; throws Error where the artifact's code does not run on it.
-  CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal);
+  CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
   ~CudaDevice();
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
 
   /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels their shared memory.
   void load();
-  /// That the arenas of `ranks` ranks fit beside what is in use; throws Error.
-  void checkMemory(uint32_t ranks, uint64_t arenaBytes) const;
+  /// That the arenas fit beside what is in use; throws Error.
+  void checkMemory() const;
   /// What is in use beside what was counted as arenas.
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
@@ -51,11 +57,14 @@ private:
   void checkCapability() const;
   int attribute(int number) const;
   std::string name() const;
+  void loadAll();
   void loadModule();
+  [[noreturn]] void explain(const CudaFailure &failure) const;
   void findEntry(const fb::Phase &phase);
 
   const Artifact &artifact;
   int device = 0, ordinal;
+  const Arenas arenas;
   CudaContext context = nullptr;
   CudaModule module = nullptr;
   std::unique_ptr<CudaSums> sums;

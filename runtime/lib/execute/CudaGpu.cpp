@@ -44,7 +44,9 @@ public:
   bool startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) override;
   void awaitCopy(uint32_t number) override;
   void finish(const std::function<void()> &idle) override { lanes.finish(idle); }
+  void beginPulse() override { beats.begin(); }
   uint32_t pulse() const override { return beats.look(); }
+  std::string fault() const override;
   CudaSpan spanOfCopy(uint32_t number) const override { return spans[number]; }
   CudaQueue *queue() override { return &lanes; }
 
@@ -210,6 +212,13 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
   beats.count();
 }
 
+/// What has no end is no fault, and neither is what may not be asked while a graph is recorded.
+std::string CudaGpu::fault() const {
+  device->use();
+  CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));
+  return result == cudaOk || result == cudaNotReady || result >= cudaCaptureUnsupported ? "" : cuda.reason(result);
+}
+
 CudaSpan Gpu::spanOfCopy(uint32_t) const { return {}; }
 
 std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies,
@@ -218,13 +227,14 @@ std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact,
   uint32_t count = static_cast<uint32_t>(driver->devices()), used = std::min(ranks, count);
   std::vector<std::shared_ptr<CudaDevice>> devices;
   for (uint32_t i = 0; i < used; ++i)
-    devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>((firstDevice + i) % count)));
+    devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>((firstDevice + i) % count),
+                                                   CudaDevice::Arenas{ranks / used + (i < ranks % used), arenaBytes}));
   for (const auto &device : devices)
     device->load();
   std::vector<std::unique_ptr<Gpu>> gpus;
   for (uint32_t i = 0; i < ranks; ++i)
     gpus.push_back(std::make_unique<CudaGpu>(driver, devices[i % used], numCopies));
-  for (uint32_t i = 0; i < used; ++i)
-    devices[i]->checkMemory(ranks / used + (i < ranks % used), arenaBytes);
+  for (const auto &device : devices)
+    device->checkMemory();
   return gpus;
 }

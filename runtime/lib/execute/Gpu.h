@@ -49,8 +49,12 @@ public:
   virtual void awaitCopy(uint32_t) {}
   /// Returns when all of that has ended; calls `idle` now and then meanwhile.
   virtual void finish(const std::function<void()> &) {}
-  /// Another value than before: of what was launched, some more has been done.
+  /// At the begin of a run, where nothing of the rank's is on the GPU.
+  virtual void beginPulse() {}
+  /// Another value than before: of what was launched, some more has been done. Where there is a queue, a number of CudaPulse's.
   virtual uint32_t pulse() const { return 0; }
+  /// That it has failed for good, which ends all that is on it; else nothing.
+  virtual std::string fault() const { return {}; }
   /// Of a copy that was awaited, where its queue has a timeline: when it was.
   virtual CudaSpan spanOfCopy(uint32_t number) const;
   /// Where its order can be seen by others, for collectives; null: it is over when a call returns.

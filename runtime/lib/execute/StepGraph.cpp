@@ -68,6 +68,7 @@ void World::record() {
 
 void World::recordRank(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
+  member(rank).gpu->beginPulse();
   executeRun(rank);
 }
 
@@ -77,7 +78,7 @@ void World::replay(uint32_t rank) {
     return;
   RunRanges ranges(nvtx, currentNames, currentName, currentRun);
   for (uint32_t each = first; each < first + localRanks(); ++each)
-    numberStep(each);
+    numberStep(each), member(each).gpu->beginPulse();
   recording->launch();
   finishGpus();
 }

@@ -323,12 +323,9 @@ void World::awaitRanks() {
         hung = true;
         if (watch.hasFailed())
           throwFirstError();
-        std::string text;
-        for (uint32_t rank = first; rank < first + localRanks(); ++rank)
-          text += (rank > first ? ", " : "") + communicator->whereabouts(rank);
         throw Error(FSDPRT_HUNG, format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
                                         localRanks() < ranks() ? " of this process" : "", still,
-                                        text.c_str()));
+                                        placesOfRanks().c_str()));
       });
 }
 
@@ -355,7 +352,7 @@ void World::serve(uint32_t rank) {
       if (localRanks() < ranks()) // perhaps in another process
         error = communicator->abandoned();
     } catch (const Error &reason) {
-      error = reason;
+      error = explained(member(rank), reason);
     } catch (const std::exception &reason) {
       error = Error(FSDPRT_FAILED, reason.what());
     }
@@ -412,6 +409,8 @@ World::Origin World::findNonfinite(const fb::Program &program) {
 void World::execute(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
   numberStep(rank);
+  if (Gpu *gpu = member(rank).gpu.get())
+    gpu->beginPulse();
   if (timed)
     beginTimes(rank);
   executeRun(rank);

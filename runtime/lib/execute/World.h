@@ -193,6 +193,9 @@ private:
   void finishGpu(Rank &rank);
   void finishGpus();
   void feelPulse(Rank &rank);
+  std::string placeOnGpu(const Rank &rank) const;
+  std::string placesOfRanks() const;
+  Error explained(const Rank &rank, const Error &reason) const;
   void addTimelines(const Decoded &step);
   void beginTimes(uint32_t rank);
   void endTimes(uint32_t rank);

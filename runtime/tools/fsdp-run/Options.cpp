@@ -237,7 +237,7 @@ static void addExecution(CLI::App &app, Options &options) {
                  "Folder for the files of state that was offloaded (--offload=optimizer:file), which have no name and go away with the run "
                  "(default: TMPDIR, or /tmp)")
       ->type_name("DIR");
-  app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress")
+  app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress (2 s and 5 % more where no other rank waits for it)")
       ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
