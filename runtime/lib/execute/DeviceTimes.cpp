@@ -73,6 +73,13 @@ void World::executeStamped(uint32_t index, const Instruction &instruction, uint6
   trace->add(index, number, before, behind, moved.from, moved.to);
 }
 
+/// The run before has ended on it.
+void World::beginPulse(Rank &rank) {
+  rank.pulse = 0;
+  if (rank.gpu)
+    rank.gpu->beginPulse();
+}
+
 /// What the GPU goes on with is progress of its rank.
 void World::feelPulse(Rank &rank) {
   uint32_t pulse = rank.gpu->pulse();

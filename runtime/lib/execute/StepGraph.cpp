@@ -68,7 +68,7 @@ void World::record() {
 
 void World::recordRank(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
-  member(rank).gpu->beginPulse();
+  beginPulse(member(rank));
   executeRun(rank);
 }
 
@@ -78,7 +78,7 @@ void World::replay(uint32_t rank) {
     return;
   RunRanges ranges(nvtx, currentNames, currentName, currentRun);
   for (uint32_t each = first; each < first + localRanks(); ++each)
-    numberStep(each), member(each).gpu->beginPulse();
+    numberStep(each), beginPulse(member(each));
   recording->launch();
   finishGpus();
 }

@@ -409,8 +409,7 @@ World::Origin World::findNonfinite(const fb::Program &program) {
 void World::execute(uint32_t rank) {
   watch.beginRun(rank, currentName, currentRun);
   numberStep(rank);
-  if (Gpu *gpu = member(rank).gpu.get())
-    gpu->beginPulse();
+  beginPulse(member(rank));
   if (timed)
     beginTimes(rank);
   executeRun(rank);

@@ -192,6 +192,7 @@ private:
   bool isOnStream(const Rank &rank, const Instruction &instruction) const;
   void finishGpu(Rank &rank);
   void finishGpus();
+  static void beginPulse(Rank &rank);
   void feelPulse(Rank &rank);
   std::string placeOnGpu(const Rank &rank) const;
   std::string placesOfRanks() const;
