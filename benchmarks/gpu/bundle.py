@@ -1,8 +1,11 @@
 """Kernels compiled elsewhere: CASE/CHIP/kernels.json says how they are launched, beside it lie PTX and machine code."""
 import ctypes
 import json
+import os
 import pathlib
+import re
 
+MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # of a case, of a model
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
@@ -22,6 +25,39 @@ def read_json(path, expected):
         if not isinstance(found, dict) or not isinstance(found.get(name), kind):
             raise BundleError(f"{path}: expected an object with \"{name}\", as benchmarks/gpu/build writes it")
     return found
+
+
+def read_bundle(folder):
+    """bundle.json."""
+    path = pathlib.Path(folder) / "bundle.json"
+    description = read_json(path, {"chips": list, **{name: dict for name in MEMBERS}})
+    for chip in description["chips"]:
+        if not isinstance(chip, str) or not re.fullmatch(r"sm_\d+a?", chip):
+            raise BundleError(f"{path}: expected chips such as sm_90a, found {json.dumps(chip)}")
+    for name, members in MEMBERS.items():
+        for group in description[name].values():
+            for each in group if isinstance(group, list) else [group]:
+                if not isinstance(each, dict) or any(not isinstance(each.get(member), kind) for member, kind in members.items()):
+                    raise BundleError(f"{path}: {name}: expected objects with {', '.join(members)}, found {json.dumps(each)[:80]}")
+    return description
+
+
+def read_losses(path, steps):
+    """The CPU's."""
+    losses = read_json(path, {"losses": list})["losses"]
+    if len(losses) != steps:
+        raise BundleError(f"{path}: expected {steps} losses, found {len(losses)}")
+    wrong = [each for each in losses if isinstance(each, bool) or not isinstance(each, (int, float)) or not each]
+    if wrong:
+        raise BundleError(f"{path}: expected losses that are numbers and not 0, found {json.dumps(wrong[0])[:80]}")
+    return losses
+
+
+def check_program(path):
+    if not path.is_file():
+        raise BundleError(f"{path}: expected a program, found no file")
+    if not os.access(path, os.X_OK):
+        raise BundleError(f"{path}: expected a program, found a file that may not be executed")
 
 
 def read_description(folder):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import models
 
@@ -16,13 +17,20 @@ TOOLS = ("fsdp-modelgen", "fsdp-compile", "fsdp-run")
 
 
 def run(*words):
+    """The seconds that it took."""
     words = [str(word) for word in words]
+    began = time.monotonic()
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=1800)
     except subprocess.TimeoutExpired:
         sys.exit(f"build: {words[0]} did not end within 1800 s: {' '.join(words)}")
     if done.returncode:
         sys.exit(f"build: {words[0]} failed with exit code {done.returncode}: {' '.join(words)}\n{done.stderr[-2000:]}")
+    return time.monotonic() - began
+
+
+def say(what, seconds):
+    print(f"{what}, {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def losses_of(path):
@@ -42,7 +50,8 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
     artifact, metrics = scratch / "cpu.fsdp", scratch / "cpu.jsonl"
     run("fsdp-compile", source, *models.compiler_options(1), "-o", artifact)
     options = models.train_options(model, tokens)
-    run("fsdp-run", artifact, *options, f"--metrics={metrics}")
+    seconds = run("fsdp-run", artifact, *options, f"--metrics={metrics}")
+    say(f"trained {model['name']} on the CPU for {model['steps']} steps", seconds)
     command = f"fsdp-run {model['name']}.fsdp {' '.join(models.train_options(model, models.TOKENS))}"
     found = {"machine": processor(), "command": command, "losses": losses_of(metrics)}
     (folder / f"{model['name']}.cpu.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -58,8 +67,9 @@ def compile_model(folder, model, chips, tokens):
             for chip in chips:
                 for number, gemm in models.variants(model):
                     if number == ranks:
-                        run("fsdp-compile", source, *models.compiler_options(ranks), f"--target={chip}", f"--gemm={gemm}",
-                            "-o", folder / chip / models.artifact_name(model, ranks, gemm))
+                        name = models.artifact_name(model, ranks, gemm)
+                        say(f"compiled {name} for {chip}", run("fsdp-compile", source, *models.compiler_options(ranks), f"--target={chip}", f"--gemm={gemm}",
+                                                              "-o", folder / chip / name))
         if model["steps"]:
             write_cpu_losses(folder, model, scratch / "1.mlir", scratch, tokens)
 
@@ -76,4 +86,3 @@ def compile_models(out, wanted, chips, text):
         run("strip", out / "fsdp-run")
     for model in wanted:
         compile_model(folder, model, chips, folder / models.TOKENS)
-        print(f"compiled {model['name']}", flush=True)

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+from bundle import BundleError
+
 LINES = {"beside_bytes": r"^memory of GPUs beside the arenas, with contexts and code: .*\((\d+) bytes\)",
          "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
          "measured_bytes": r"^memory measured: .*? per rank \((\d+) bytes, planned \d+\)",
@@ -67,7 +69,10 @@ class Runner:
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
         words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]
-        code, text, taken = run_process(words, max(seconds, 1), self.environment)
+        try:
+            code, text, taken = run_process(words, max(seconds, 1), self.environment)
+        except OSError as error:
+            raise BundleError(f"{self.program}: expected a program that runs here, found another: {error.strerror}") from None
         found = {"command": " ".join([pathlib.Path(artifact).name, *options]), "seconds": taken, "text": text, "steps": [], "problem": None}
         if metrics.exists():
             found["steps"] = [json.loads(line) for line in metrics.read_text().splitlines() if line.endswith("}")]

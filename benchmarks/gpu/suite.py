@@ -1,6 +1,5 @@
 """The parts of run_all, one method each; a part that cannot run says so, and the others go on."""
 import datetime
-import sys
 
 import kernels
 import models
@@ -10,6 +9,7 @@ import step_tables
 import steps
 import tables
 import training
+from bundle import check_program, read_losses
 from driver import Driver
 from runs import Clock, Runner
 
@@ -28,12 +28,22 @@ def find_torch():
     return f"PyTorch {torch.__version__}, {f'CUDA {torch.version.cuda}' if has_gpu else 'which finds no GPU'}", has_gpu
 
 
+def find_numpy():
+    """What is wrong, or None."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError as error:
+        return f"expected Python with numpy, found none: {error}"
+    return None
+
+
 class Suite:
     """What the parts share; `right` is whether all that was checked holds, `done` how much that was."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
         self.done, self.right = 0, True
+        self.no_numpy = find_numpy() if {"kernels", "sanitizer", "kernel-times"} & set(arguments.parts) else None
         is_used = {"steps", "shares", "kernel-times"} & set(arguments.parts)
         software, self.has_torch = find_torch() if is_used else ("PyTorch not looked for", False)
         self.report = {"device": device, "date": datetime.date.today().isoformat(), "rounds": arguments.rounds, "rows": [], "peak": None,
@@ -49,8 +59,23 @@ class Suite:
         asked = [group for group in groups if group in self.arguments.groups.split(",")]
         return [model for group in asked for model in self.description["models"].get(group, []) if self.arguments.only in model["name"]]
 
+    def check_bundle(self):
+        """What of it would be found wrong after an hour only. Throws BundleError."""
+        parts = set(self.arguments.parts)
+        if "kernels" in parts:
+            kernels.jobs_of(self.description, self.chips, self.arguments)
+        if {"training", "steps", "shares", "sanitizer"} & parts and self.models("tiny", "checked", "timed"):
+            check_program(self.runner.program)
+        for model in self.models("tiny", "checked") if "training" in parts else []:
+            read_losses(self.arguments.bundle / "models" / f"{model['name']}.cpu.json", model["steps"])
+
     def run_kernels(self):
         """Throws BundleError."""
+        if self.no_numpy:
+            if kernels.jobs_of(self.description, self.chips, self.arguments):
+                say(f"kernels: not checked: {self.no_numpy}")
+                self.right = False
+            return
         checks = self.report["checks"] = kernels.check_all(self.description, self.chips, self.arguments, self.report["sources"])
         if not checks:
             return
@@ -82,7 +107,7 @@ class Suite:
             self.count(len(part["artifacts"]), not part["wrong"])
 
     def run_sanitizer(self):
-        has_kernels = any(self.description["groups"].values())
+        has_kernels = any(self.description["groups"].values()) and not self.no_numpy
         rows = sanitizer.sanitize(self.arguments, self.runner, has_kernels, self.models("tiny"), self.chips, self.clock(), say)
         self.steps.add("sanitizer", {"rows": rows})
         self.report["sanitizer"] = {each["tool"]: each["text"] for each in rows if each["what"] in ("kernels", "all")}
@@ -90,7 +115,9 @@ class Suite:
 
     def run_kernel_times(self):
         """The last part: PyTorch is used in this process."""
-        if self.has_torch:
+        if self.has_torch and self.no_numpy:
+            say(f"kernel-times: not run: {self.no_numpy}")
+        elif self.has_torch:
             before = kernels.clocks()
             failed = {(each["chip"], each["direction"], each["name"]) for each in self.report["checks"] if not each["worst"]}
             self.report["rows"], self.report["peak"], left = kernels.time_all(Driver(self.arguments.driver), self.description, self.chips, self.arguments,

@@ -5,10 +5,10 @@
    global batch within TOLERANCE of one rank's.
 3. Of each of these runs: the arena is the plan to the byte, what is in use beside the arenas is known at the start and does not grow behind the first step.
 """
-import json
 import math
 
 import models
+from bundle import read_losses
 
 TOLERANCE = 2e-2  # of bf16, relative, as in the project's tests
 
@@ -57,7 +57,7 @@ def checks_of(model):
 
 def check_model(runner, folder, chip, model, clock, report):
     """Rows of a model on a chip."""
-    cpu = json.loads((folder / f"{model['name']}.cpu.json").read_text())["losses"]
+    cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):
         expected = cpu if ranks == 1 or alone is None else alone

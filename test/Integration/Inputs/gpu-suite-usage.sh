@@ -11,6 +11,8 @@ run "$@" --check-only --seconds=nan
 run "$@" --parts=kernels,times
 run "$@" --parts=kernels --check-only
 run "$@" --check-only --only=nowhere
+run "$@" --check-only --out=/proc/x
+run "$@" --check-only --out=bundle.json
 mkdir -p without && echo 'raise ImportError("no numpy here")' >without/numpy.py
 PYTHONPATH=without run "$@" --check-only
 kernels=$(ls -d ./*/sm_80 | head -n 1)/kernels.json
@@ -28,3 +30,4 @@ echo x >bundle.json
 run "$@" --check-only
 rm bundle.json
 run "$@" --check-only
+PYTHONPATH=without run "$@" --check-only
