@@ -36,6 +36,8 @@ static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
   return names;
 }
 
+static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT, "what a run measures is rounded as the plan is");
+
 /// Where the buffers of a layout end.
 static int64_t getEnd(LayoutOp layout) {
   int64_t end = 0;

@@ -37,6 +37,7 @@
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
 #define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section */
 #define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
+#define FSDPRT_BUFFER_ALIGNMENT 64u            /* of the room that a buffer has in an arena */
 #define FSDPRT_HOST_ARENA_ALIGNMENT 4096u      /* of the offset behind the arena at which the host's begins */
 
 typedef struct fsdprt_artifact_header {

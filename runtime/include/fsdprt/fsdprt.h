@@ -258,7 +258,7 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped per rank (rounded up to the page) */
   uint64_t reference_arena_bytes; /* mapped; 0: none */
-  uint64_t peak_bytes;            /* the end of the highest range used so far on a rank */
+  uint64_t peak_bytes;            /* the end of the highest range used so far on a rank, rounded up as buffers are (to 64 bytes) */
   uint64_t collective_bytes[4];   /* that the first rank here has exchanged so far: the larger of source and target of each all-gather,
                                      reduce-scatter, all-reduce and broadcast */
   uint32_t first_rank, local_ranks; /* those of this process; all, unless it is one of several */

@@ -87,8 +87,8 @@ public:
   /// The first element of its unit's flat buffer that a rank holds of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const;
   bool hasHung() const { return hung; }
-  /// The end of the highest range that what has run so far names, states and inputs included.
-  uint64_t peakBytes() const { return peak; }
+  /// The end of the room of the highest range that what has run so far names, states and inputs included.
+  uint64_t peakBytes() const { return roomEnd(layout, peak); }
   /// What the first rank here has exchanged, by the kind of the collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 

@@ -454,18 +454,18 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * (stepsDone - stepsBefore)) / seconds + 0.5), a);
+  uint64_t here = stepsDone - stepsBefore;
+  grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * here) / seconds + 0.5), a);
   if (!options.onlyKinds.empty()) {
-    printer.line("%llu steps in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)(stepsDone - stepsBefore), seconds, a,
+    printer.line("%llu step%s in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)here, here == 1 ? "" : "s", seconds, a,
                  options.onlyKinds.c_str());
     return;
   }
-  printer.line("%llu steps in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)(stepsDone - stepsBefore), seconds, a, firstLoss,
-               lastLoss);
+  printer.line("%llu step%s in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)here, here == 1 ? "" : "s", seconds, a, firstLoss, lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(peakResidentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
-  if (privateAtFirst && options.device != "emulate" && stepsDone > stepsBefore + 1)
+  if (privateAtFirst && options.device != "emulate" && here > 1)
     printer.line("memory beside the arenas: grew by %lld bytes behind the first step",
                  static_cast<long long>(privateBytes() - privateAtFirst));
   if (gpuBesideAtFirst)

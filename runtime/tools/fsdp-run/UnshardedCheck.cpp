@@ -48,10 +48,10 @@ void Trainer::compareWithReference() {
   if (!isRoot)
     return;
   if (result.equal) {
-    printer.line("check against unsharded passed: %llu steps on %u rank%s: losses, gradient norms, %s parameter values "
+    printer.line("check against unsharded passed: %llu step%s on %u rank%s: losses, gradient norms, %s parameter values "
                  "and %s optimizer "
                  "values, bit for bit",
-                 (ull)stepsDone, ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
+                 (ull)stepsDone, stepsDone == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
                  grouped(result.optimizer_elements, b));
     return;
   }
