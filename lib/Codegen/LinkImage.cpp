@@ -43,7 +43,7 @@ FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects, ArrayRef<
                                              Location loc) {
   TemporaryFolder folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("fsdp-link", folder.path))
-    return emitError(loc) << "cannot create a temporary folder for the linker: " << error.message();
+    return emitError(loc) << "cannot make the temporary folder '" << folder.path.str() << "' for the linker: " << error.message();
   std::string output = folder.file("image.so");
   SmallVector<std::string> arguments = {
       "ld.lld", "-shared",      "--no-undefined", "-Bsymbolic", "--build-id=none", "--strip-all", "--threads=1",

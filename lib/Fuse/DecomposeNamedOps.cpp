@@ -295,10 +295,12 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     }
   }
 
-  /// Whether the target has one; if not, a warning for each reason.
+  /// Whether the target has one; if not, a warning for each reason, of the step alone: eval and the reference have no attention that it has not.
   bool hasKernel(Operation *op, std::set<std::string> &reasons) {
     std::optional<std::string> reason = whyNoKernel ? whyNoKernel(op) : std::nullopt;
-    if (reason && reasons.insert(*reason).second)
+    auto program = getOperation()->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    bool warns = !program || program.getValue() == "step";
+    if (reason && warns && reasons.insert(*reason).second)
       op->emitWarning(*reason) << "; scores are whole in memory";
     return !reason;
   }

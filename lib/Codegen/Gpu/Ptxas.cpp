@@ -182,7 +182,7 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuO
   case ProcessEnd::NotBegun:
     return error() << "cannot be run: " << std::strerror(end.number);
   case ProcessEnd::TimedOut:
-    return error() << "did not end: no result within " << options.assemblerSeconds << " s";
+    return error() << "did not end: no result within " << options.assemblerSeconds << " s; --ptxas-timeout says how many it has";
   case ProcessEnd::WroteTooMuch: {
     InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes << " bytes of text, found more";
     attachLog(diag, end.text, loc);
@@ -255,7 +255,7 @@ static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOpt
 LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target, const GpuOptions &options, Location loc) {
   SmallString<128> folder;
   if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
-    return emitError(loc) << "cannot make a temporary folder: " << ec.message();
+    return emitError(loc) << "cannot make the temporary folder '" << folder.str() << "': " << ec.message();
   llvm::scope_exit remove([&] { (void)llvm::sys::fs::remove_directories(folder); });
   FailureOr<std::string> text = run(image, ptxas, options, folder.str().str(), loc);
   Bounds bounds;
