@@ -69,7 +69,7 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: dispatches, none in place.
     - Ensures: what a dispatch makes, dispatches alone read and a contraction reads as a factor has rows of a multiple of
-      `bytes`: longer ones, whose last elements are never written nor read. Other factors are copied so, where
+      `bytes`: longer ones, whose last elements nothing reads. Other factors are copied so, where
       each element is read by 512 products or more.
     - Keeps: values.
   }];
