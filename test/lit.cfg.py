@@ -15,6 +15,8 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.fsdp_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
 )
 config.environment["FSDP_SOURCE"] = config.fsdp_src_root
+# Tests compile the same kernels over and over. Those about compiling itself do without.
+config.environment["FSDP_KERNEL_CACHE"] = os.path.join(config.test_exec_root, "kernel-cache")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%S_ROOT", config.fsdp_src_root))
 config.substitutions.append(("%tools", os.path.join(config.fsdp_obj_root, "bin")))

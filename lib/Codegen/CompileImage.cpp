@@ -5,14 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Clone each kernel into a module of its own, in the module's order.
-//  2. Lower it and emit its object; kernels are independent, so threads of the
-//     context share them.
+//  2. Lower it and emit its object, or take the one of a cache; kernels are
+//     independent, so threads of the context share them.
 //  3. Link the objects in order.
 //
 // For a plan alone, kernels are lowered as far as their scratch is known.
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/KernelCache.h"
 #include "fsdp/Codegen/Lowering.h"
 #include "mlir/IR/Threading.h"
 
@@ -53,14 +54,20 @@ FailureOr<Image> fsdp::compileImage(ModuleOp module, const CpuTarget &target, Ar
   return image;
 }
 
-FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target) {
+FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target, KernelCache *cache) {
   auto compile = [&](func::FuncOp kernel, KernelInfo &info) -> FailureOr<Object> {
     auto parent = kernel->getParentOfType<ModuleOp>();
     if (failed(lowerKernel(kernel, target, info)) || failed(lowerToLLVMDialect(parent)))
       return failure();
     return emitObject(parent, info, target);
   };
-  return compileImage(module, target, {}, compile);
+  if (!cache)
+    return compileImage(module, target, {}, compile);
+  FailureOr<Image> image = compileImage(module, target, {}, [&](func::FuncOp kernel, KernelInfo &info) {
+    return cache->get(kernel, target, info, compile);
+  });
+  cache->warnOfFailedWrites(module.getLoc());
+  return image;
 }
 
 FailureOr<Image> fsdp::measureCpuKernels(ModuleOp module, const CpuTarget &target) {

@@ -7,6 +7,7 @@
 #include "GpuKernels.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/Codegen/Gpu/Ptxas.h"
+#include "fsdp/Codegen/KernelCache.h"
 #include "fsdp/Codegen/Pipeline.h"
 #include "fsdp/Package/Package.h"
 #include "mlir/Pass/PassManager.h"
@@ -88,11 +89,20 @@ static FailureOr<Kernels> compileForCpu(ModuleOp planned, const CompileOptions &
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
   if (failed(target))
     return failure();
+  std::unique_ptr<KernelCache> cache;
+  if (code && !options.kernelCache.empty()) {
+    FailureOr<std::unique_ptr<KernelCache>> opened = KernelCache::open(options.kernelCache, planned.getLoc());
+    if (failed(opened))
+      return failure();
+    cache = std::move(*opened);
+  }
   FailureOr<Image> image = options.target == "reference" ? compileReferenceImage(planned, *target, /*widen=*/true)
-                           : code ? compileCpuImage(planned, *target)
+                           : code ? compileCpuImage(planned, *target, cache.get())
                                   : measureCpuKernels(planned, *target);
   if (failed(image))
     return failure();
+  if (options.timing && cache)
+    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of " << options.kernelCache << "\n";
   return Kernels{std::move(*image), {}};
 }
 

@@ -11,6 +11,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 using namespace mlir;
@@ -125,6 +126,20 @@ static std::optional<std::string> checkBytes(const cl::opt<std::string> &option,
          (isLarge ? "at most 9223372036854775807, which are 8 EiB" : (orZero ? "at least 0" : "at least 1") + std::string(", also as 512k, 13.5M or 2G"));
 }
 
+/// None where an option of LLVM's own is given, which might change code that the cache takes for the same.
+static std::string chooseKernelCache(const CommandLine &line) {
+  const cl::OptionCategory *ours[] = {&line.model, &line.sharding, &line.precision, &line.training, &line.output};
+  for (const auto &[name, option] : cl::getRegisteredOptions())
+    if (option->getNumOccurrences() && llvm::none_of(option->Categories, [&](cl::OptionCategory *category) {
+          return llvm::is_contained(ours, category);
+        }))
+      return "";
+  if (line.kernelCache.getNumOccurrences())
+    return line.kernelCache;
+  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
+  return folder ? folder : "";
+}
+
 CompileOptions fsdp::fill(const CommandLine &line) {
   CompileOptions options;
   options.import.entry = line.entry;
@@ -193,6 +208,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.plan.cluster = line.cluster.empty() && GpuTarget::isKnown(line.target) ? gpuClusterName.str() : line.cluster.getValue();
   options.target = line.target;
   options.targetCpu = line.targetCpu;
+  options.kernelCache = chooseKernelCache(line);
   options.gpu.assemblerSeconds = line.ptxasTimeout;
   options.gpu.spills = line.spills == "ignore" ? SpillPolicy::Ignore : line.spills == "error" ? SpillPolicy::Error : SpillPolicy::Warn;
   options.gpu.gemm = line.gemm == "nvptx" ? GemmSource::Nvptx : line.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Auto;
@@ -267,7 +283,8 @@ std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::func
              line.optimizer + " does not read it: leave it out";
   if (std::optional<std::string> problem = checkUnscheduled(line, isFromFile))
     return problem;
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.threads), static_cast<const cl::Option *>(&line.targetCpu)})
+  const cl::Option *ofCpus[] = {&line.threads, &line.targetCpu, &line.kernelCache};
+  for (const cl::Option *option : ofCpus)
     if (option->getNumOccurrences() && !isFromFile(option->ArgStr) && GpuTarget::isKnown(line.target))
       return "--" + option->ArgStr.str() + " is of kernels for a CPU, and --target=" + line.target + " compiles none: leave it out";
   bool keeps = llvm::is_contained({"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);

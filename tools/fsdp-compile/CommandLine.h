@@ -275,6 +275,10 @@ struct CommandLine {
                                      cl::value_desc("BYTES"), cl::cat(output)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::desc("CPU to compile for, e.g. x86-64-v3 (default: this one)"),
                                  cl::cat(output)};
+  cl::opt<std::string> kernelCache{"kernel-cache",
+                                   cl::desc("Keep the machine code of CPU kernels in this folder, and take from it what was compiled before "
+                                            "(default: what FSDP_KERNEL_CACHE names; else none)"),
+                                   cl::value_desc("DIR"), cl::cat(output)};
   cl::opt<int64_t> threads{"threads-per-rank", cl::desc("Worker threads of a rank's kernels (default 1)"), cl::init(1),
                             cl::cat(output)};
   cl::opt<std::string> explain{"explain", cl::desc("Print memory, units and communication: text (default) or json; dtypes:"

@@ -61,7 +61,7 @@ static std::string whyNotAsked(StringRef name) {
   bool isOurs = llvm::none_of(option->second->Categories, [](const cl::OptionCategory *category) {
     return category == &cl::getGeneralCategory() || category->getName() == "Generic Options";
   });
-  if (!isOurs || llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to", "no-code", "timing", "remarks"}, name))
+  if (!isOurs || llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to", "no-code", "timing", "remarks", "kernel-cache"}, name))
     return "'" + name.str() + "' is not part of a plan";
   return "";
 }

@@ -27,6 +27,8 @@
 
 namespace mlir::fsdp {
 
+class KernelCache;
+
 /// Names of attributes on phase functions.
 inline constexpr StringLiteral extentAttr = "fsdp.extent";
 inline constexpr StringLiteral tileAttr = "fsdp.tile";
@@ -46,7 +48,8 @@ LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelIn
 /// Compiles every kernel (fsdp.kernel) of `module`, which is left as it is, and
 /// links them. The same module gives the same bytes. The linker, which runs in this
 /// process, resets llvm::cl options to their defaults: read them before.
-FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target);
+/// What `cache` has of them is not compiled again, and gives the same bytes.
+FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target, KernelCache *cache = nullptr);
 
 /// The same without code: phases and scratch of every kernel, no image.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);

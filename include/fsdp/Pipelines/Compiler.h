@@ -38,6 +38,7 @@ struct CompileOptions {
   std::string target = "cpu";    ///< cpu, reference, or the chip of a GPU
   GpuOptions gpu;                ///< with the latter
   std::string targetCpu;         ///< empty: the host
+  std::string kernelCache;       ///< folder of kernels for CPUs that were compiled before; empty: none
   unsigned threadsPerRank = 1;   ///< worker threads that kernels may use
   std::string source;            ///< name of the model file, for the artifact
   std::string compiler;          ///< name and version of the compiler, for the artifact

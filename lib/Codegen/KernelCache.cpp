@@ -1,0 +1,222 @@
+//===- KernelCache.cpp - Kernels that were compiled before ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A file per kernel, named by a hash of everything that its code follows from:
+//
+//     build ids of the compiler and of the libraries it runs with ─┐
+//     triple, CPU, features, tuning of the target                 ─┼─ SHA-256 ─> llvmcache-4f1c…
+//     the kernel as it is printed (its name is a hash as well)    ─┘
+//
+//     llvmcache-4f1c…:  hash of the rest, 16 digits │ {"phases": .., "shared": .., "worker": ..} │ newline │ ELF object
+//
+//  1. Read: a hash that does not hold means that there is no such file.
+//  2. Else compile, write beside, rename: of two that do so at once either's bytes are right.
+//  3. At the end LLVM's pruning deletes, once in a while, what was not used for a week, and the oldest beyond 4 GiB.
+//
+// Not done here: kernels of GPUs, which share one module.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Codegen/KernelCache.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/xxhash.h"
+#include <elf.h>
+#include <link.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr StringLiteral layout = "fsdp kernel cache 1";
+static constexpr StringLiteral prefix = "llvmcache-"; // what LLVM's pruning looks at
+static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
+static constexpr size_t hashDigits = 16;
+
+//===----------------------------------------------------------------------===//
+// Which compiler this is
+//===----------------------------------------------------------------------===//
+
+/// The build id in the notes of a loaded object; empty where the linker wrote none.
+static StringRef findBuildId(const dl_phdr_info &object) {
+  for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
+    if (segment.p_type != PT_NOTE)
+      continue;
+    StringRef notes(reinterpret_cast<const char *>(object.dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    while (notes.size() >= sizeof(ElfW(Nhdr))) {
+      const auto *note = reinterpret_cast<const ElfW(Nhdr) *>(notes.data());
+      uint64_t name = llvm::alignTo(note->n_namesz, 4), size = sizeof(*note) + name + llvm::alignTo(note->n_descsz, 4);
+      if (size > notes.size())
+        break;
+      if (note->n_type == NT_GNU_BUILD_ID && notes.substr(sizeof(*note), note->n_namesz) == StringRef("GNU", 4))
+        return notes.substr(sizeof(*note) + name, note->n_descsz);
+      notes = notes.drop_front(size);
+    }
+  }
+  return "";
+}
+
+/// Adds one loaded object; where it has no build id, its file's size and time. 1 when there is no such file either.
+static int addObject(dl_phdr_info *object, size_t, void *to) {
+  auto &text = *static_cast<std::string *>(to);
+  StringRef path = object->dlpi_name, id = findBuildId(*object);
+  if (path.contains("vdso")) // the kernel's
+    return 0;
+  text += "\n";
+  if (!id.empty()) {
+    text += id;
+    return 0;
+  }
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path.empty() ? "/proc/self/exe" : path, status))
+    return 1;
+  text += path.str() + " " + std::to_string(status.getSize()) + " " +
+          std::to_string(status.getLastModificationTime().time_since_epoch().count());
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+namespace mlir::fsdp {
+static bool fromJSON(const llvm::json::Value &value, PhaseInfo &phase, llvm::json::Path path) {
+  llvm::json::ObjectMapper map(value, path);
+  return map && map.map("symbol", phase.symbol) && map.map("extent", phase.extent) && map.map("tile", phase.tile);
+}
+} // namespace mlir::fsdp
+
+namespace {
+/// What lowering a kernel finds out beside its code.
+struct Launch {
+  std::vector<PhaseInfo> phases;
+  int64_t sharedBytes = 0, workerBytes = 0;
+};
+
+bool fromJSON(const llvm::json::Value &value, Launch &launch, llvm::json::Path path) {
+  llvm::json::ObjectMapper map(value, path);
+  return map && map.map("phases", launch.phases) && map.map("shared", launch.sharedBytes) && map.map("worker", launch.workerBytes);
+}
+} // namespace
+
+FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Location loc) {
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return emitError(loc) << "cannot make the folder '" << folder << "' for compiled kernels: " << error.message();
+  if (!llvm::sys::fs::is_directory(folder))
+    return emitError(loc) << "expected a folder for compiled kernels, found the file '" << folder << "'";
+  std::string compiler(layout);
+  if (dl_iterate_phdr(addObject, &compiler))
+    return emitError(loc) << "cannot tell this compiler from others, so that kernels cannot be kept in '" << folder << "'";
+  return std::unique_ptr<KernelCache>(new KernelCache(folder, compiler));
+}
+
+KernelCache::~KernelCache() {
+  llvm::CachePruningPolicy policy;
+  policy.MaxSizeBytes = mostBytes;
+  llvm::pruneCache(folder, policy);
+}
+
+std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) const {
+  std::string text = compiler;
+  llvm::raw_string_ostream os(text);
+  for (StringRef part : {StringRef(target.triple), StringRef(target.cpu), StringRef(target.features), StringRef(target.tune)})
+    os << "\n" << part;
+  os << "\n" << target.vectorBits << " " << target.hasBf16Dot << "\n";
+  kernel->print(os, OpPrintingFlags().printGenericOpForm());
+  // Those are printed by name only.
+  kernel->walk([&](Operation *op) {
+    op->getAttrDictionary().walk([&](DenseResourceElementsAttr constant) {
+      if (const AsmResourceBlob *blob = constant.getRawHandle().getBlob())
+        os << "\n" << StringRef(blob->getData().data(), blob->getData().size());
+    });
+  });
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, prefix + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true));
+  return path.str().str();
+}
+
+static std::string getHash(StringRef bytes) {
+  std::string digits;
+  llvm::raw_string_ostream(digits) << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), hashDigits);
+  return digits;
+}
+
+bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return false;
+  StringRef digits = (*file)->getBuffer().take_front(hashDigits), rest = (*file)->getBuffer().drop_front(digits.size());
+  if (digits != getHash(rest))
+    return false;
+  auto [head, code] = rest.split('\n');
+  llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
+  if (!launch) {
+    llvm::consumeError(launch.takeError());
+    return false;
+  }
+  info.phases.assign(launch->phases.begin(), launch->phases.end());
+  info.sharedBytes = launch->sharedBytes;
+  info.workerBytes = launch->workerBytes;
+  object.assign(code.begin(), code.end());
+  return true;
+}
+
+void KernelCache::write(StringRef path, const KernelInfo &info, const Object &object) {
+  llvm::json::Array phases;
+  for (const PhaseInfo &phase : info.phases)
+    phases.push_back(llvm::json::Object{{"symbol", phase.symbol}, {"extent", phase.extent}, {"tile", phase.tile}});
+  llvm::json::Object facts{{"phases", std::move(phases)}, {"shared", info.sharedBytes}, {"worker", info.workerBytes}};
+  std::string rest;
+  llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n' << StringRef(object.data(), object.size());
+  auto write = [&]() -> llvm::Error {
+    llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+    if (!file)
+      return file.takeError();
+    llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+    os << getHash(rest) << rest;
+    os.flush();
+    std::error_code error = os.error();
+    os.clear_error(); // else the stream's destructor ends the process
+    if (!error)
+      return file->keep(path);
+    return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());
+  };
+  if (llvm::Error error = write()) {
+    std::lock_guard<std::mutex> guard(lock);
+    std::string why = llvm::toString(std::move(error));
+    if (failure.empty())
+      failure = why;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+FailureOr<KernelCache::Object> KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
+                                                function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
+  ++asked;
+  std::string path = getPath(kernel, target);
+  Object object;
+  if (read(path, info, object)) {
+    ++found;
+    return object;
+  }
+  FailureOr<Object> compiled = compile(kernel, info);
+  if (succeeded(compiled))
+    write(path, info, *compiled);
+  return compiled;
+}
+
+void KernelCache::warnOfFailedWrites(Location loc) const {
+  if (!failure.empty())
+    emitWarning(loc) << "compiled kernels are not kept in '" << folder << "': " << failure;
+}
