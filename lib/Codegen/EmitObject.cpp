@@ -95,7 +95,7 @@ void fsdp::optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target) {
+FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target, bool optimised) {
   // The marks of arguments have been read; the translation would warn of each.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -115,7 +115,10 @@ FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, cons
   for (const PhaseInfo &phase : info.phases)
     addWrapper(*ir, phase.symbol);
   setFunctionAttributes(*ir, target);
-  optimise(*ir, *machine);
+  if (optimised)
+    optimise(*ir, *machine);
+  else
+    machine->setOptLevel(llvm::CodeGenOptLevel::None);
 
   Object object;
   llvm::raw_svector_ostream stream(object);

@@ -60,8 +60,8 @@ void storeBf16AsBits(ModuleOp module);
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
 using Object = SmallVector<char, 0>;
-/// Machine code of a module of LLVM functions, one per phase.
-FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target);
+/// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be `optimised`.
+FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target, bool optimised = true);
 /// Compiles each kernel in a module of its own by `compile`, and links.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);

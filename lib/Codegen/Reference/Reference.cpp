@@ -6,7 +6,7 @@
 //
 // The same kernels by upstream passes alone: every op a loop nest over a buffer of
 // its own, one worker, functions from libm, no optimisation that changes values.
-// It shares no lowering with the rest of Codegen, so that the two can be compared.
+// It shares no lowering with the rest of Codegen, nor passes of LLVM, so that the two can be compared, and is compiled fast: most oracles run once.
 //
 //  1. With `widen`: every float becomes f64. Arguments are converted on entry,
 //     results on exit, so that bindings keep their types.
@@ -371,7 +371,7 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
       makeScratchStatic(phase);
     if (failed(lowerReference(parent)))
       return failure();
-    return emitObject(parent, info, target);
+    return emitObject(parent, info, target, /*optimised=*/false);
   };
   return compileImage(module, target, libraries, compile);
 }
