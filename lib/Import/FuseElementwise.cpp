@@ -12,6 +12,8 @@
 //  - into consumers whose loops are all parallel, when the value has no other use;
 //  - casts to a wider float into every elementwise op and reduction, used once or
 //    often: reading bf16 twice is cheaper than keeping it as f32;
+//  - what a wider value was rounded to stays apart from what reads it, so that backward
+//    keeps the bf16 of a sum, and not the sum in f32, which is twice as large;
 //  - a function like cos only where no outer loop would repeat it;
 //  - never into a contraction, which would recompute the value for each n.
 //
@@ -64,6 +66,17 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   return false;
 }
 
+/// Whether a value is what a wider one of its size was rounded to: of the two the one to keep for backward.
+static bool isRounded(linalg::GenericOp producer) {
+  auto result = cast<RankedTensorType>(producer->getResultTypes().front());
+  auto rounding = producer.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
+  return rounding && producer->getNumResults() == 1 && llvm::any_of(producer.getInputs(), [&](Value input) {
+    auto type = dyn_cast<RankedTensorType>(input.getType());
+    return type && type.getElementType().isFloat() && type.getElementTypeBitWidth() > result.getElementTypeBitWidth() &&
+           type.getNumElements() >= result.getNumElements();
+  });
+}
+
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
@@ -71,7 +84,7 @@ static bool shouldFuse(OpOperand *operand) {
     return false;
   if (isWidening(producer))
     return true;
-  return isParallel(consumer) && operand->get().hasOneUse() && !repeatsMath(producer, operand);
+  return isParallel(consumer) && operand->get().hasOneUse() && !repeatsMath(producer, operand) && !isRounded(producer);
 }
 
 void FuseElementwisePass::runOnOperation() {

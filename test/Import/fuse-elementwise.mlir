@@ -80,3 +80,54 @@ func.func @repeats(%x: tensor<4x6xf32>, %c: tensor<6xf32>, %r: tensor<4xf32>) ->
   } -> tensor<4x6xf32>
   return %y : tensor<4x6xf32>
 }
+
+// What a wider value was rounded to is read as it is: backward keeps bf16, not f32.
+// CHECK-LABEL: func.func @rounded(
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4x6xf32>, tensor<6xbf16>)
+// CHECK: arith.addf {{.*}} : f32
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: linalg.yield {{.*}} : bf16
+// CHECK: linalg.generic {{.*}} ins(%[[N]], %{{.*}} : tensor<4x6xbf16>, tensor<4x6xbf16>)
+// CHECK-NOT: linalg.generic
+func.func @rounded(%sum: tensor<4x6xf32>, %bias: tensor<6xbf16>, %x: tensor<4x6xbf16>) -> tensor<4x6xbf16> {
+  %e = tensor.empty() : tensor<4x6xbf16>
+  %a = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]} ins(%sum, %bias : tensor<4x6xf32>, tensor<6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%p: f32, %q: bf16, %o: bf16):
+    %w = arith.extf %q : bf16 to f32
+    %s = arith.addf %p, %w : f32
+    %r = arith.truncf %s : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<4x6xbf16>
+  %b = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%a, %x : tensor<4x6xbf16>, tensor<4x6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%p: bf16, %q: bf16, %o: bf16):
+    %r = arith.mulf %p, %q : bf16
+    linalg.yield %r : bf16
+  } -> tensor<4x6xbf16>
+  return %b : tensor<4x6xbf16>
+}
+
+// A rounding of what was narrow before, or of wide numbers of which there is one for each row, still joins.
+// CHECK-LABEL: func.func @narrow_before(
+// CHECK: linalg.generic
+// CHECK: math.tanh
+// CHECK: arith.mulf {{.*}} : f32
+// CHECK: arith.truncf
+// CHECK: arith.mulf {{.*}} : bf16
+// CHECK-NOT: linalg.generic
+func.func @narrow_before(%x: tensor<4x6xbf16>, %scale: tensor<4xf32>) -> tensor<4x6xbf16> {
+  %e = tensor.empty() : tensor<4x6xbf16>
+  %a = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %scale : tensor<4x6xbf16>, tensor<4xf32>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%p: bf16, %s: f32, %o: bf16):
+    %w = arith.extf %p : bf16 to f32
+    %t = math.tanh %w : f32
+    %m = arith.mulf %t, %s : f32
+    %r = arith.truncf %m : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<4x6xbf16>
+  %b = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%a, %x : tensor<4x6xbf16>, tensor<4x6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%p: bf16, %q: bf16, %o: bf16):
+    %r = arith.mulf %p, %q : bf16
+    linalg.yield %r : bf16
+  } -> tensor<4x6xbf16>
+  return %b : tensor<4x6xbf16>
+}

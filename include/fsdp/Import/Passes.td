@@ -273,7 +273,8 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let summary = "Join chains of elementwise ops";
   let description = [{
     - Requires: lookups, softmax and losses are raised (bodies hide them).
-    - Ensures: no elementwise generic is read by just one elementwise generic.
+    - Ensures: no elementwise generic is read by just one elementwise generic, but
+      for functions like cos that would be repeated, and roundings of wider values.
     - Keeps: values, bit for bit; contractions alone.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics fewer than before">];
