@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinalgBuilders.h"
+#include "fsdp/IR/Widening.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -36,11 +37,7 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
 /// What `v` is, element by element, in a wider type; `v` when it is nothing wider.
 static Value getWidened(Value v) {
   auto map = v.getDefiningOp<linalg::GenericOp>();
-  if (!map || map.getNumDpsInputs() != 1 || map->getNumResults() != 1 ||
-      !llvm::all_of(map.getIndexingMapsArray(), [](AffineMap m) { return m.isIdentity(); }))
-    return v;
-  auto extended = map.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
-  return extended && extended.getIn() == map.getBody()->getArgument(0) ? map.getDpsInputs()[0] : v;
+  return map && isWideningInPlace(map) ? map.getDpsInputs()[0] : v;
 }
 
 Value fsdp::convertElements(OpBuilder &b, Location loc, Value v, Type element) {

@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Clusters.h"
+#include "fsdp/IR/Widening.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -106,14 +107,7 @@ static bool isCheapMap(linalg::GenericOp generic) {
   });
 }
 
-/// A tensor in a wider float type: each reader widens what it reads of the narrower one.
-static bool isWidening(linalg::GenericOp generic) {
-  auto maps = generic.getIndexingMapsArray();
-  return generic.getNumDpsInputs() == 1 && generic->getNumResults() == 1 && maps[0] == maps[1] && maps[0].isIdentity() &&
-         isa<arith::ExtFOp>(generic.getBody()->front()) && generic.getBody()->getOperations().size() == 2;
-}
-
-/// A cheap map whose result is much larger than what it reads.
+/// A cheap map whose result is much larger than what it reads, or only wider: each reader widens what it reads of the narrower one.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -122,7 +116,7 @@ static bool isCheapBroadcast(Operation *op) {
   for (Value in : generic.getInputs())
     read += numElements(in.getType());
   bool all = llvm::all_of(generic->getUsers(), [](Operation *user) { return isa<linalg::GenericOp>(user); });
-  return all && (isWidening(generic) || read * broadcastGain <= numElements(generic->getResultTypes()[0]));
+  return all && (isWideningInPlace(generic) || read * broadcastGain <= numElements(generic->getResultTypes()[0]));
 }
 
 bool fsdp::isAuxiliary(Operation *op) {

@@ -21,6 +21,7 @@
 
 #include "fsdp/Import/Passes.h"
 #include "Structured.h"
+#include "fsdp/IR/Widening.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -39,13 +40,6 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
   void runOnOperation() override;
 };
 } // namespace
-
-/// `extf` of the one input and nothing else.
-static bool isWidening(linalg::GenericOp op) {
-  auto extend = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
-  return extend && op.getNumDpsInputs() == 1 && op->getNumResults() == 1 &&
-         extend.getIn() == op.getBody()->getArgument(0);
-}
 
 /// Whether a producer with functions like cos would run anew for each step of an
 /// outer loop: a table over (t, d) read for every (b, h, t, d). What only inner
