@@ -17,8 +17,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
   // shared here: each dispatch gets a copy of its own.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  if (options.chunks.maxBytes)
-    pm.addNestedPass<func::FuncOp>(createChunkRowsPass({options.chunks.maxBytes, options.chunks.minRows, options.remarks}));
+  if (ChunkLimits chunks = options.chunks.value_or(cpuChunks); chunks.maxBytes)
+    pm.addNestedPass<func::FuncOp>(createChunkRowsPass({chunks.maxBytes, chunks.minRows, options.remarks}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   if (options.rowAlignment)
     pm.addNestedPass<func::FuncOp>(createAlignRowsPass({options.rowAlignment}));

@@ -63,19 +63,23 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
   return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
 }
 
-LogicalResult fsdp::runPhases(ModuleOp module, const CompileOptions &options, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
+/// What is not given and the model or the target decides.
+static LogicalResult chooseAfterImport(ModuleOp imported, CompileOptions &options) {
+  if (options.afterImport && failed(options.afterImport(imported)))
+    return failure();
+  return GpuTarget::isKnown(options.target) ? fitToGpu(options, imported.getLoc()) : LogicalResult(success());
+}
+
+LogicalResult fsdp::runPhases(ModuleOp module, CompileOptions &options, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
-    CompileOptions fitted = options; // afterImport may have changed them
-    if (GpuTarget::isKnown(options.target) && failed(fitFusionToGpu(fitted, module.getLoc())))
-      return failure();
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
-    phase.build(pm, fitted);
+    phase.build(pm, options);
     if (failed(pm.run(module)))
       return failure();
     if (!options.dumpDirectory.empty() && failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
       return failure();
-    if (phase.mnemonic == "import" && options.afterImport && failed(options.afterImport(module)))
+    if (phase.mnemonic == "import" && failed(chooseAfterImport(module, options)))
       return failure();
     if (dtypes && phase.mnemonic == "update")
       *dtypes = measureDtypes(module);

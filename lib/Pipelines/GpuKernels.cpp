@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuKernels.h"
+#include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
 
 using namespace mlir;
@@ -64,10 +65,15 @@ FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location 
   return target;
 }
 
-LogicalResult fsdp::fitFusionToGpu(CompileOptions &options, Location loc) {
+LogicalResult fsdp::fitToGpu(CompileOptions &options, Location loc) {
   FailureOr<GpuTarget> target = getGpuTarget(options, loc);
   if (failed(target))
     return failure();
+  options.plan.hostComputes = false;
+  if (options.plan.cluster.empty())
+    options.plan.cluster = gpuClusterName.str();
+  if (!options.fuse.chunks)
+    options.fuse.chunks = gpuChunks;
   constexpr int64_t tileRowBytes = 16; // of tensor maps and of the widest cp.async
   options.fuse.rowAlignment = tileRowBytes;
   options.fuse.whyNoAttentionKernel = [target = *target](Operation *op) -> std::optional<std::string> {

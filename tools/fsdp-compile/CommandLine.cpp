@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
-#include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "llvm/Config/llvm-config.h"
@@ -190,22 +189,19 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.update.stateRounding = line.stateRounding;
   options.update.clipGradNorm = line.clip;
   if (line.maxChunkBytes.getNumOccurrences())
-    options.fuse.chunks.maxBytes = line.maxChunkBytes;
-  else if (GpuTarget::isKnown(line.target))
-    options.fuse.chunks = gpuChunks;
+    options.fuse.chunks = ChunkLimits{line.maxChunkBytes, cpuChunks.minRows};
   options.fuse.remarks = line.remarks;
   options.plan.memoryLimit = parseBytes(line.memoryLimit).value_or(0);
   options.plan.checkpointing = line.checkpointing;
   options.plan.keepGathers = line.reshard.getNumOccurrences() == 0;
   options.plan.offload = line.offload;
   options.plan.offloadMinBytes = parseBytes(line.offloadMinBytes).value_or(0);
-  options.plan.hostComputes = !GpuTarget::isKnown(line.target);
   options.plan.overlap = line.overlap;
   options.plan.forwardPrefetch = readPrefetch(line.forwardPrefetch).value_or(-1);
   options.plan.backwardPrefetch = readPrefetch(line.backwardPrefetch).value_or(-1);
   options.plan.bucketBytes = parseBytes(line.bucketBytes).value_or(0);
   options.plan.copyPrefetch = readPrefetch(line.copyPrefetch).value_or(-1);
-  options.plan.cluster = line.cluster.empty() && GpuTarget::isKnown(line.target) ? gpuClusterName.str() : line.cluster.getValue();
+  options.plan.cluster = line.cluster;
   options.target = line.target;
   options.targetCpu = line.targetCpu;
   options.kernelCache = chooseKernelCache(line);

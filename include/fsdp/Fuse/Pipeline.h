@@ -28,7 +28,7 @@ constexpr ChunkLimits cpuChunks = {32 << 20, 16};
 constexpr ChunkLimits gpuChunks = {256 << 20, 2048};
 
 struct FuseOptions {
-  ChunkLimits chunks = cpuChunks; ///< `--max-chunk-bytes`
+  std::optional<ChunkLimits> chunks; ///< `--max-chunk-bytes`; nothing: a CPU's
   int64_t rowAlignment = 0; ///< bytes at whose multiples rows of factors begin; 0: any
   bool remarks = false;
   bool fuseAttention = true; ///< attention is a kernel of its own, its scores never whole in memory

@@ -63,8 +63,9 @@ struct Phase {
 ArrayRef<Phase> getPhases();
 
 /// Runs the phases up to and including `last` (all when empty) on `module`.
+/// Behind Import, sets the options that the target decides where they are not given.
 /// Errors are diagnostics.
-LogicalResult runPhases(ModuleOp module, const CompileOptions &options, StringRef last = {},
+LogicalResult runPhases(ModuleOp module, CompileOptions &options, StringRef last = {},
                         SmallVectorImpl<DtypeRow> *dtypes = nullptr);
 
 /// Reduces a planned module to its kernels, as phase functions (`--compile-to=codegen`).

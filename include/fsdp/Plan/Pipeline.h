@@ -47,7 +47,7 @@ struct PlanOptions {
   int64_t bucketBytes = 0;
   /// Bytes of the arena that nothing may pass for it; 0: no limit.
   int64_t memoryLimit = 0;
-  /// File of a cluster that times are estimated for; empty: CPU ranks.
+  /// File or name of a cluster that times are estimated for; empty: CPU ranks.
   std::string cluster;
 };
 
