@@ -23,7 +23,6 @@
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
-#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_DECOMPOSENAMEDOPSPASS
@@ -267,15 +266,14 @@ namespace {
 struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
   using DecomposeNamedOpsPassBase::DecomposeNamedOpsPassBase;
   explicit DecomposeNamedOpsPass(const FuseOptions &options)
-      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}), whyNoKernel(options.whyNoAttentionKernel) {}
+      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}), hasKernel(options.hasAttentionKernel) {}
 
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
-    std::set<std::string> reasons;
     for (Operation *op : ops) {
-      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op) && hasKernel(op, reasons))
+      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op) && (!hasKernel || hasKernel(op)))
         continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)
@@ -295,16 +293,6 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     }
   }
 
-  /// Whether the target has one; if not, a warning for each reason, of the step alone: eval and the reference have no attention that it has not.
-  bool hasKernel(Operation *op, std::set<std::string> &reasons) {
-    std::optional<std::string> reason = whyNoKernel ? whyNoKernel(op) : std::nullopt;
-    auto program = getOperation()->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
-    bool warns = !program || program.getValue() == "step";
-    if (reason && warns && reasons.insert(*reason).second)
-      op->emitWarning(*reason) << "; scores are whole in memory";
-    return !reason;
-  }
-
   LogicalResult generalize(Operation *op, IRRewriter &rewriter) {
     auto named = dyn_cast<linalg::LinalgOp>(op);
     if (!named || isa<linalg::GenericOp, linalg::ContractOp, linalg::FillOp>(op))
@@ -315,7 +303,7 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  std::function<std::optional<std::string>(Operation *)> whyNoKernel;
+  std::function<bool(Operation *)> hasKernel; ///< as of FuseOptions
 };
 } // namespace
 

@@ -15,6 +15,8 @@
 #include "GpuKernels.h"
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
+#include <mutex>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -65,6 +67,27 @@ FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location 
   return target;
 }
 
+namespace {
+/// Which attention there is a kernel for. A model's programs and layers have the same, and a plan may be made anew: each reason is said once.
+class AttentionKernels {
+public:
+  explicit AttentionKernels(const GpuTarget &target) : target(target) {}
+
+  bool have(Operation *op) {
+    std::optional<std::string> reason = whyNoGpuAttention(op, target);
+    std::lock_guard<std::mutex> guard(mutex);
+    if (reason && said.insert(*reason).second)
+      op->emitWarning("no kernel for ") << target.chip << ": " << *reason << "; scores are whole in memory";
+    return !reason;
+  }
+
+private:
+  const GpuTarget target;
+  std::mutex mutex;
+  std::set<std::string> said;
+};
+} // namespace
+
 LogicalResult fsdp::fitToGpu(CompileOptions &options, Location loc) {
   FailureOr<GpuTarget> target = getGpuTarget(options, loc);
   if (failed(target))
@@ -76,11 +99,8 @@ LogicalResult fsdp::fitToGpu(CompileOptions &options, Location loc) {
     options.fuse.chunks = gpuChunks;
   constexpr int64_t tileRowBytes = 16; // of tensor maps and of the widest cp.async
   options.fuse.rowAlignment = tileRowBytes;
-  options.fuse.whyNoAttentionKernel = [target = *target](Operation *op) -> std::optional<std::string> {
-    if (std::optional<std::string> reason = whyNoGpuAttention(op, target))
-      return "no kernel for " + target.chip + ": " + *reason;
-    return std::nullopt;
-  };
+  if (!options.fuse.hasAttentionKernel) // who has warned, goes on to remember it
+    options.fuse.hasAttentionKernel = [asked = std::make_shared<AttentionKernels>(*target)](Operation *op) { return asked->have(op); };
   return success();
 }
 

@@ -19,7 +19,7 @@ namespace mlir::fsdp {
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Fuse/Passes.h.inc"
 
-/// With `whyNoAttentionKernel` too, which no text can give.
+/// With `hasAttentionKernel` too, which no text can give.
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(const FuseOptions &options);
 } // namespace mlir::fsdp
 

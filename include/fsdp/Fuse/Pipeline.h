@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 
 namespace mlir {
 class Operation;
@@ -32,9 +31,9 @@ struct FuseOptions {
   int64_t rowAlignment = 0; ///< bytes at whose multiples rows of factors begin; 0: any
   bool remarks = false;
   bool fuseAttention = true; ///< attention is a kernel of its own, its scores never whole in memory
-  /// Why the target has no kernel for an attention, or for gradients of one: its scores are whole in memory then, and a warning says why.
-  /// Empty: it has kernels for all of them.
-  std::function<std::optional<std::string>(Operation *)> whyNoAttentionKernel;
+  /// Whether the target has a kernel for an attention, or for gradients of one; says itself why not. The scores are whole in memory then.
+  /// Functions may ask at once. Empty: it has kernels for all of them.
+  std::function<bool(Operation *)> hasAttentionKernel;
 };
 
 /// Appends the stage: decompose, chunk, group into dispatches, align, write in place, verify.
