@@ -20,8 +20,6 @@ using namespace fsdprt;
 static constexpr uint32_t sliceMilliseconds = 20;
 static constexpr uint64_t pieceElements = 16; // at least, of an all-reduce
 
-static uint32_t stampOn(const CudaQueue &queue, CudaQueue::Lane lane) { return queue.getTimeline() ? queue.getTimeline()->stamp(lane) : 0; }
-
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
 }
@@ -136,12 +134,12 @@ void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
       WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin, end);
     Seat &seat = seatOf(collective, rank);
     queueOf(rank).use();
-    seat.span.from = stampOn(queueOf(rank), lane);
+    seat.span.from = queueOf(rank).stamp(lane);
     if (!reduces(key.kind))
       gather(collective, rank);
     else if (begin < end)
       sum(collective, rank, begin, end - begin, seat.target + (isAllReduce ? begin * size : 0));
-    seat.span.to = isAllReduce ? 0 : stampOn(queueOf(rank), lane);
+    seat.span.to = isAllReduce ? 0 : queueOf(rank).stamp(lane);
     (isAllReduce ? seat.summed : seat.done).record(lane);
   }
   for (uint32_t rank : members) {
@@ -149,7 +147,7 @@ void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
       break;
     queueOf(rank).use();
     collectPieces(collective, rank);
-    seatOf(collective, rank).span.to = stampOn(queueOf(rank), lane);
+    seatOf(collective, rank).span.to = queueOf(rank).stamp(lane);
     seatOf(collective, rank).done.record(lane);
   }
 }

@@ -187,7 +187,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   try {
     if (queue && !isOver)
       holdLane(flight);
-    flight.span.from = stampOn(flight);
+    flight.span.from = stamp(flight);
     pump();
   } catch (const NcclFailure &reason) {
     failure = reason;
@@ -201,9 +201,8 @@ void NcclRank::holdLane(const Flight &flight) const {
   expect(queue->driver().streamWaitEvent(streamOf(flight), flight.beganAt, 0));
 }
 
-uint32_t NcclRank::stampOn(const Flight &flight) const {
-  CudaTimeline *timeline = queue && !isOver ? queue->getTimeline() : nullptr;
-  return timeline ? timeline->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather) : 0;
+uint32_t NcclRank::stamp(const Flight &flight) const {
+  return queue && !isOver ? queue->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather) : 0;
 }
 
 NcclResult NcclRank::issue(const Flight &flight) const {
@@ -262,7 +261,7 @@ void NcclRank::pump() {
       return;
     for (; head != *end; ++head) {
       Flight &flight = flightAt(head);
-      flight.span.to = stampOn(flight);
+      flight.span.to = stamp(flight);
       expect(cuda.eventRecord(flight.event, streamOf(flight)));
       flight.state = State::issued;
     }

@@ -116,7 +116,7 @@ private:
   bool isSettled(NcclComm comm) const;
   void checkLanes() const;
   void holdLane(const Flight &flight) const;
-  uint32_t stampOn(const Flight &flight) const;
+  uint32_t stamp(const Flight &flight) const;
   void expectAlive() const;
   void pump();
   NcclResult issue(const Flight &flight) const;

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/CudaQueue.h"
+#include "device/CudaTimeline.h"
 #include "device/Futex.h"
 
 using namespace fsdprt;
@@ -30,6 +31,8 @@ CudaQueue::~CudaQueue() {
     if (stream)
       cuda.streamDestroy(stream);
 }
+
+uint32_t CudaQueue::stamp(Lane lane) const { return timeline ? timeline->stamp(lane) : 0; }
 
 void CudaQueue::finish(const std::function<void()> &idle) const {
   use();

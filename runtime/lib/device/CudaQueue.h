@@ -38,9 +38,10 @@ public:
   /// The next calls of this thread are for the rank's GPU.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Who knows when something ran, where that was asked for; else null.
-  CudaTimeline *getTimeline() const { return timeline; }
+  /// Who is to know when something ran; null: nobody asks for that.
   void setTimeline(CudaTimeline *given) { timeline = given; }
+  /// Puts a stamp of the timeline on a stream, and returns its number; 0 without one.
+  uint32_t stamp(Lane lane) const;
   /// Returns when all of it has ended; calls `idle` now and then meanwhile. Throws Error where something failed.
   void finish(const std::function<void()> &idle) const;
 

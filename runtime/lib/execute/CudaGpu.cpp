@@ -155,11 +155,10 @@ bool CudaGpu::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
 bool CudaGpu::startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) {
   here.record(CudaQueue::compute);
   here.hold(lanes, CudaQueue::copies);
-  CudaTimeline *timeline = lanes.getTimeline();
-  spans[number].from = timeline ? timeline->stamp(CudaQueue::copies) : 0;
+  spans[number].from = lanes.stamp(CudaQueue::copies);
   if (to != from)
     move(CudaQueue::copies, to, from, bytes);
-  spans[number].to = timeline ? timeline->stamp(CudaQueue::copies) : 0;
+  spans[number].to = lanes.stamp(CudaQueue::copies);
   moved[number]->record(CudaQueue::copies);
   return true;
 }
