@@ -220,7 +220,8 @@ TEST(Null, SourcesAndTargetsAreApart) {
 TEST(Null, KernelsAndCollectivesStayInOneArena) {
   HandMade hand = soundStep();
   hand.layout().host_bytes = hand.layout().file_bytes = 4096;
-  const fb::Layout &layout = *hand.artifact()->manifest().layouts()->Get(0);
+  std::shared_ptr<const Artifact> artifact = hand.artifact();
+  const fb::Layout &layout = *artifact->manifest().layouts()->Get(0);
   uint64_t host = hostBegin(layout), file = fileBegin(layout);
   fb::Slice &binding = hand.step()[2]->body.AsLaunch()->bindings[0], good = binding;
   binding = at(binding, host);

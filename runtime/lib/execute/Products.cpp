@@ -122,14 +122,9 @@ void Products::Call::place(LtProductAttribute pointer, const void *address) cons
 //===- Algorithms ---------------------------------------------------------===//
 
 ProductPlans::ProductPlans(const Artifact &artifact) : library(artifact.getFile().c_str()), artifact(artifact) {
-  if (LtStatus status = library.create(&handle); status != ltOk)
+  if (LtStatus status = library.create(&handle.value); status != ltOk)
     failed("%s: cannot begin with cuBLASLt, '%s': %s", artifact.getFile().c_str(), printable(library.getPath()).c_str(), library.reason(status).c_str());
   forEachProduct(artifact.manifest(), [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
-}
-
-ProductPlans::~ProductPlans() {
-  if (handle)
-    library.destroy(handle);
 }
 
 /// What C is: that the addend is left out makes no difference to an algorithm.
@@ -182,7 +177,7 @@ void ProductPlans::plan(const fb::Kernel &kernel, const fb::Phase &phase) {
     preference.set(matrix++, static_cast<uint32_t>(alignmentOf(*of)));
   LtHeuristic found = {};
   int count = 0;
-  LtStatus status = library.getHeuristic(handle, call.descriptor, call.a, call.b, call.c, call.d, preference.value, 1, &found, &count);
+  LtStatus status = library.getHeuristic(handle.value, call.descriptor, call.a, call.b, call.c, call.d, preference.value, 1, &found, &count);
   if (status == ltOk && count > 0)
     status = found.state;
   if (status != ltOk || count < 1)

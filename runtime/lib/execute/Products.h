@@ -30,19 +30,32 @@ class ProductPlans {
 public:
   /// For the device whose context is current. Throws Error when there is no library, or it has no algorithm for a product.
   explicit ProductPlans(const Artifact &artifact);
-  ~ProductPlans();
   ProductPlans(const ProductPlans &) = delete;
   ProductPlans &operator=(const ProductPlans &) = delete;
 
   const CublasLt library;
-  LtHandle getHandle() const { return handle; }
+  LtHandle getHandle() const { return handle.value; }
   const LtAlgorithm &algorithmOf(const fb::Phase &phase) const { return *byPhase.at(&phase); }
 
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
+  /// Ends with the library's, also when a product of the constructor is none.
+  struct Handle {
+    explicit Handle(const CublasLt &library) : library(library) {}
+    ~Handle() {
+      if (value)
+        library.destroy(value);
+    }
+    Handle(const Handle &) = delete;
+    Handle &operator=(const Handle &) = delete;
+
+    const CublasLt &library;
+    LtHandle value = nullptr;
+  };
+
   const Artifact &artifact;
-  LtHandle handle = nullptr;
+  Handle handle{library};
   std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; // by all that a call is
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };

@@ -97,7 +97,7 @@ Context &Driver::current() const {
 //===- Memory -------------------------------------------------------------===//
 
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
-  static uint64_t next = uint64_t(0x5a) << 40;
+  static uint64_t next = uint64_t(0x58) << 40; // no shadow of a sanitizer
   memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == MAP_FAILED)
     throw std::bad_alloc();

@@ -166,8 +166,10 @@ Result cuEventRecord(void *event, void *stream) {
     std::shared_ptr<Event> found = driver.eventOf(event).shared_from_this();
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d", found->context->device, on.number, on.context->device));
-    auto note = [found] {
-      found->time = Clockwork::now();
+    // Not for itself alive: a capture that is given up never runs what the event points to.
+    auto note = [noted = std::weak_ptr<Event>(found)] {
+      if (std::shared_ptr<Event> event = noted.lock())
+        event->time = Clockwork::now();
       return std::vector<Touched>();
     };
     found->recorded = driver.enqueue(on, "an event", note);
