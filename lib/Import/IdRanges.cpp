@@ -175,9 +175,8 @@ Interval IdRanges::computeResult(Operation *op, unsigned result) {
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
             tensor::SplatOp>([&](auto) { return in(0); })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) {
-        Interval range = in(0); // i1 true sign-extends to -1
-        return isa<arith::ExtSIOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range)
-                                                                                                         : range;
+        Interval range = in(0); // The true of i1 becomes -1 where the sign is extended.
+        return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range) : range;
       })
       .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) {
         Interval range = in(0);

@@ -1,0 +1,262 @@
+//===- IdRangesTest.cpp - Intervals of integers, by brute force -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// All intervals of integers of 4 bits, all values in them: what an op gives for values of its operands' intervals must
+// lie in the interval found for its result. The values come from folding the op with constants, so that the
+// two sides share no code. For some ops the interval must be the smallest one, where nothing wraps.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IdRanges.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr int64_t lowest = -8, highest = 7; // of 4 bits
+
+namespace {
+/// Builds an op on arguments of a function; they are integers of `widths` bits, or of type index for 0.
+class Subject {
+public:
+  using Build = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
+
+  Subject(ArrayRef<unsigned> widths, Build build) : builder(&context), loc(UnknownLoc::get(&context)) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect>();
+    module = ModuleOp::create(loc);
+    builder.setInsertionPointToStart(module->getBody());
+    SmallVector<Type> types;
+    for (unsigned width : widths)
+      types.push_back(getType(builder, width));
+    auto function = func::FuncOp::create(builder, loc, "f", builder.getFunctionType(types, {}));
+    block = function.addEntryBlock();
+    builder.setInsertionPointToStart(block);
+    result = build(builder, loc, block->getArguments());
+  }
+
+  static Type getType(OpBuilder &b, unsigned width) {
+    return width ? Type(b.getIntegerType(width)) : Type(b.getIndexType());
+  }
+
+  /// The interval of the result for intervals of the arguments.
+  Interval find(ArrayRef<Interval> arguments) {
+    IdRanges ranges;
+    for (auto [argument, interval] : llvm::zip_equal(block->getArguments(), arguments))
+      ranges.assume(argument, interval);
+    return ranges.get(result);
+  }
+
+  /// The value of the result for values of the arguments; nothing where the op has none (a division by zero).
+  std::optional<int64_t> evaluate(ArrayRef<int64_t> arguments) {
+    SmallVector<Attribute> constants;
+    for (auto [argument, value] : llvm::zip_equal(block->getArguments(), arguments))
+      constants.push_back(builder.getIntegerAttr(argument.getType(), value));
+    SmallVector<OpFoldResult> folded;
+    if (failed(result.getDefiningOp()->fold(constants, folded)))
+      return std::nullopt;
+    // An op may fold to one of its operands.
+    Attribute attr = dyn_cast<Attribute>(folded.front());
+    if (!attr)
+      attr = constants[cast<BlockArgument>(cast<Value>(folded.front())).getArgNumber()];
+    auto integer = dyn_cast<IntegerAttr>(attr);
+    if (!integer)
+      return std::nullopt;
+    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getValue().getSExtValue();
+  }
+
+private:
+  MLIRContext context;
+  OpBuilder builder;
+  Location loc;
+  OwningOpRef<ModuleOp> module;
+  Block *block;
+  Value result;
+};
+
+/// The smallest interval of a set of values, once it has any.
+struct Hull {
+  std::optional<Interval> interval;
+  void add(int64_t value) {
+    interval = interval ? Interval{std::min(interval->lo, value), std::max(interval->hi, value)} : Interval::of(value);
+  }
+};
+} // namespace
+
+static SmallVector<Interval> allIntervals(int64_t lo = lowest, int64_t hi = highest) {
+  SmallVector<Interval> all;
+  for (int64_t first = lo; first <= hi; ++first)
+    for (int64_t last = first; last <= hi; ++last)
+      all.push_back({first, last});
+  return all;
+}
+
+static std::string text(Interval interval) {
+  return "[" + std::to_string(interval.lo) + ", " + std::to_string(interval.hi) + "]";
+}
+
+enum class Needs { Sound, Smallest };
+
+/// Checks a binary op on all pairs of intervals. `exact` computes the value without wrapping: the smallest interval
+/// is expected where all values fit into 4 bits.
+static void checkBinary(const char *name, Subject::Build build, Needs needs,
+                        int64_t (*exact)(int64_t, int64_t) = nullptr) {
+  SCOPED_TRACE(name);
+  Subject subject({4, 4}, build);
+  std::optional<int64_t> table[16][16];
+  int numValues = 0;
+  for (int64_t x = lowest; x <= highest; ++x)
+    for (int64_t y = lowest; y <= highest; ++y)
+      numValues += (table[x - lowest][y - lowest] = subject.evaluate({x, y})).has_value();
+  EXPECT_GE(numValues, 64) << "the op folds";
+  int numWrong = 0;
+  for (Interval a : allIntervals())
+    for (Interval b : allIntervals()) {
+      Interval found = subject.find({a, b});
+      Hull hull;
+      bool wraps = false;
+      for (int64_t x = a.lo; x <= a.hi; ++x)
+        for (int64_t y = b.lo; y <= b.hi; ++y)
+          if (std::optional<int64_t> value = table[x - lowest][y - lowest]) {
+            hull.add(*value);
+            wraps |= exact && exact(x, y) != *value;
+          }
+      if (!hull.interval)
+        continue;
+      bool isSound = hull.interval->within(found.lo, found.hi);
+      bool isSmallest = found.lo == hull.interval->lo && found.hi == hull.interval->hi;
+      if ((!isSound || (needs == Needs::Smallest && !wraps && !isSmallest)) && ++numWrong <= 3)
+        ADD_FAILURE() << text(a) << " and " << text(b) << " give " << text(*hull.interval) << ", found " << text(found);
+    }
+  EXPECT_EQ(numWrong, 0);
+}
+
+template <typename Op>
+static void checkBinary(Needs needs = Needs::Sound, int64_t (*exact)(int64_t, int64_t) = nullptr) {
+  checkBinary(
+      Op::getOperationName().data(),
+      [](OpBuilder &b, Location loc, ValueRange x) -> Value { return Op::create(b, loc, x[0], x[1]); }, needs, exact);
+}
+
+TEST(IdRanges, BinaryOpsHoldAllValues) {
+  checkBinary<arith::AddIOp>(Needs::Smallest, [](int64_t x, int64_t y) { return x + y; });
+  checkBinary<arith::SubIOp>(Needs::Smallest, [](int64_t x, int64_t y) { return x - y; });
+  checkBinary<arith::MulIOp>(Needs::Smallest, [](int64_t x, int64_t y) { return x * y; });
+  checkBinary<arith::MaxSIOp>(Needs::Smallest);
+  checkBinary<arith::MinSIOp>(Needs::Smallest);
+  checkBinary<arith::MaxUIOp>();
+  checkBinary<arith::MinUIOp>();
+  checkBinary<arith::DivSIOp>();
+  checkBinary<arith::DivUIOp>();
+  checkBinary<arith::CeilDivSIOp>();
+  checkBinary<arith::CeilDivUIOp>();
+  checkBinary<arith::FloorDivSIOp>();
+  checkBinary<arith::RemSIOp>();
+  checkBinary<arith::RemUIOp>();
+  checkBinary<arith::AndIOp>();
+  checkBinary<arith::OrIOp>();
+  checkBinary<arith::XOrIOp>();
+  checkBinary<arith::ShLIOp>();
+  checkBinary<arith::ShRSIOp>();
+  checkBinary<arith::ShRUIOp>();
+}
+
+TEST(IdRanges, ComparisonsAreDecidedWhereAllValuesAgree) {
+  for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i) {
+    auto predicate = static_cast<arith::CmpIPredicate>(i);
+    bool isUnsigned = predicate == arith::CmpIPredicate::ult || predicate == arith::CmpIPredicate::ule ||
+                      predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
+    checkBinary(
+        arith::stringifyCmpIPredicate(predicate).data(),
+        [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
+          return arith::CmpIOp::create(b, loc, predicate, x[0], x[1]);
+        },
+        isUnsigned ? Needs::Sound : Needs::Smallest);
+  }
+}
+
+/// Checks an op with one operand of `from` bits and a result of `to` bits; 0 stands for an index.
+template <typename Op>
+static void checkCast(unsigned from, unsigned to) {
+  SCOPED_TRACE(Op::getOperationName().str() + " from " + std::to_string(from) + " to " + std::to_string(to));
+  Subject subject({from}, [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return Op::create(b, loc, Subject::getType(b, to), x[0]);
+  });
+  int64_t half = int64_t(1) << (from ? from - 1 : 4);
+  int numValues = 0;
+  for (Interval a : from == 1 ? allIntervals(0, 1) : allIntervals(-half, half - 1)) {
+    Interval found = subject.find({a});
+    for (int64_t x = a.lo; x <= a.hi; ++x)
+      if (std::optional<int64_t> value = subject.evaluate({x})) {
+        ++numValues;
+        ASSERT_TRUE(Interval::of(*value).within(found.lo, found.hi))
+            << text(a) << ": " << x << " gives " << *value << ", found " << text(found);
+      }
+  }
+  EXPECT_GE(numValues, 4) << "the op folds";
+}
+
+TEST(IdRanges, CastsHoldAllValues) {
+  for (unsigned from : {1, 4, 5})
+    for (unsigned to : {6, 64}) {
+      checkCast<arith::ExtSIOp>(from, to);
+      checkCast<arith::ExtUIOp>(from, to);
+    }
+  for (unsigned to : {1, 4})
+    checkCast<arith::TruncIOp>(5, to);
+  for (unsigned width : {1, 4, 32, 64}) {
+    if (width < 32) {
+      checkCast<arith::IndexCastOp>(width, 0);
+      checkCast<arith::IndexCastUIOp>(width, 0);
+    }
+    checkCast<arith::IndexCastOp>(0, width);
+    checkCast<arith::IndexCastUIOp>(0, width);
+  }
+}
+
+TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
+  Subject subject({1, 4, 4}, [](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
+  });
+  for (Interval a : allIntervals())
+    for (Interval b : allIntervals()) {
+      Interval both = subject.find({{0, 1}, a, b});
+      EXPECT_EQ(both.lo, std::min(a.lo, b.lo));
+      EXPECT_EQ(both.hi, std::max(a.hi, b.hi));
+      EXPECT_EQ(text(subject.find({{1, 1}, a, b})), text(a));
+      EXPECT_EQ(text(subject.find({{0, 0}, a, b})), text(b));
+    }
+}
+
+/// Values whose sum, difference, product or negation no integer of 64 bits holds.
+TEST(IdRanges, WhatWrapsIsUnknown) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  const int64_t values[] = {least, least + 1, -(int64_t(1) << 32), -2, -1, 0, 1, 2, int64_t(1) << 32, most - 1, most};
+  auto check = [&](Subject::Build build) {
+    for (unsigned width : {64, 0}) {
+      Subject subject({width, width}, build);
+      for (int64_t lo : values)
+        for (int64_t hi : values)
+          for (int64_t y : values) {
+            if (lo > hi)
+              continue;
+            Interval found = subject.find({{lo, hi}, Interval::of(y)});
+            for (int64_t x : {lo, hi}) {
+              std::optional<int64_t> value = subject.evaluate({x, y});
+              EXPECT_TRUE(!value || Interval::of(*value).within(found.lo, found.hi))
+                  << text({lo, hi}) << " and " << y << " give " << *value << ", found " << text(found);
+            }
+          }
+    }
+  };
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::AddIOp::create(b, loc, x[0], x[1]); });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::SubIOp::create(b, loc, x[0], x[1]); });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::MulIOp::create(b, loc, x[0], x[1]); });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::DivSIOp::create(b, loc, x[0], x[1]); });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::RemSIOp::create(b, loc, x[0], x[1]); });
+}
