@@ -76,7 +76,11 @@ TEST_F(Faults, KilledInEachPhase) { // F1, F7
 }
 
 TEST_F(Faults, StoppedInEachPhase) { // F2
-  check(everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce", "save"}));
+  std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce", "save"});
+  // Between programs ranks watch each other's heartbeats; this one is noticed long before the launcher would.
+  cases.push_back({"stop:1:save:2", at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes --heartbeat-seconds=60 --timeout-seconds=6",
+                   "", FSDPRT_HUNG, {"waited 6 s to ", "for rank 1", "it gave no sign of life"}});
+  check(cases);
 }
 
 TEST_F(Faults, HangsInEachPhase) { // F2: the process lives, its rank does not go on

@@ -412,6 +412,20 @@ const Rule rules[] = {
        fill.target = std::make_unique<fb::Slice>(0, 64, 0, 0, 0);
        command(m, "init", 2).body.Set(std::move(fill));
      }},
+    {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
+     [](auto &m) { // its target, in the fourth iteration of what reads
+       loop(m).count = 4;
+       loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
+       loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
+     }},
+    {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
+     [](auto &m) { // whose stride is the larger one
+       loop(m).count = 3;
+       loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
+       fb::FillT fill;
+       fill.target = std::make_unique<fb::Slice>(256, 64, 64, 0, 0);
+       loop(m).body[1]->body.Set(std::move(fill));
+     }},
     {"V15CopyTwice", "copy 500 is started again",
      [](auto &m) {
        command(m, "init", 1).body.Set(startedCopy());
@@ -419,12 +433,23 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
+    {"V16OverlapInALoop", "its source and its target overlap", // in its third iteration
+     [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
+    {"V16OverlapOfPieces", "its source and its target overlap", // the source of the second shard's ranks
+     [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
     {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},
     {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
     {"V17Role", "expected a state that holds parameters",
      [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
     {"V18Count", "expected 1 to 1048576 iterations", [](auto &m) { loop(m).count = 0; }},
     {"V18Nested", "a loop in a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
+    {"V18WaitOutside", "waits in a loop for copy 500, which was started outside",
+     [](auto &m) {
+       command(m, "reference", 0).body.Set(startedCopy());
+       fb::WaitT wait;
+       wait.id = 500;
+       loop(m).body[0]->body.Set(wait);
+     }},
     {"V18Wait", "ends without a wait",
      [](auto &m) { // a start in a loop, waited for behind it
        auto &step = program(m, "step").commands;

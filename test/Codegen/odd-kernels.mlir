@@ -169,3 +169,18 @@ func.func private @mixed_bf16(%x: tensor<9x200xbf16>, %y: tensor<9x200xbf16> {fs
   } -> tensor<9x200xbf16>
   return %t, %q : tensor<9x200xbf16>, tensor<9xbf16>
 }
+
+// NaN of whatever payload stays NaN: of this one, nothing is left in the upper 16 bits but the exponent.
+// CHECK: @nan_to_bf16: {{.*}} ok
+func.func private @nan_to_bf16(%x: tensor<64xi32> {fsdp.values = dense<0x7F800001> : tensor<64xi32>},
+    %y: tensor<64xbf16> {fsdp.out = 0, fsdp.values = dense<0x7FC0> : tensor<64xbf16>}) -> tensor<64xbf16> attributes {fsdp.kernel} {
+  %e = tensor.empty() : tensor<64xbf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xi32>) outs(%e : tensor<64xbf16>) {
+  ^bb0(%a: i32, %o: bf16):
+    %f = arith.bitcast %a : i32 to f32
+    %t = arith.truncf %f : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<64xbf16>
+  return %r : tensor<64xbf16>
+}

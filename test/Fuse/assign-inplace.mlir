@@ -112,3 +112,24 @@ func.func @scatter(%u: tensor<8x32xf32>, %i: tensor<8xi64>, %x: tensor<32x32xf32
   %s = fsdp.scatter_add_rows %u at %i into %q (tensor<32x32xf32>) : tensor<8x32xf32>, tensor<8xi64> -> tensor<32x32xf32>
   return %s : tensor<32x32xf32>
 }
+
+// Read element by element, and transposed by way of a view of the same bytes: a buffer of its own.
+// CHECK-LABEL: func @read_through_a_view
+// CHECK: %[[Q:.*]] = fsdp.dispatch({{.*}}kind = "contract"}
+// CHECK: %[[V:.*]] = tensor.expand_shape %[[Q]]
+// CHECK: fsdp.dispatch(%[[Q]], %[[V]]) inplace [-1]
+func.func @read_through_a_view(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %e = tensor.empty() : tensor<32x32xf32>
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %q = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%p, %p : tensor<32x32xf32>, tensor<32x32xf32>) outs(%f : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %v = tensor.expand_shape %q [[0], [1, 2]] output_shape [32, 32, 1] : tensor<32x32xf32> into tensor<32x32x1xf32>
+  %t = linalg.generic {indexing_maps = [#two, affine_map<(d0, d1) -> (d1, d0, 0)>, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %v : tensor<32x32xf32>, tensor<32x32x1xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %1 = arith.addf %a, %b : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x32xf32>
+  return %t : tensor<32x32xf32>
+}

@@ -87,3 +87,24 @@ func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"},
   %a = fsdp.gather_rows %w[%p] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+// The remainder of a negative number is negative.
+func.func @negative_remainder(%w: tensor<9x4xf32>,
+                              // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which lets ids leave a lookup}}
+                              %places: tensor<3xi64> {fsdp.batch = "places", fsdp.limit = 100 : i64}) {
+  %e = tensor.empty() : tensor<3xi64>
+  %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%places : tensor<3xi64>) outs(%e : tensor<3xi64>) {
+  ^bb0(%i: i64, %o: i64):
+    %five = arith.constant 5 : i64
+    %nine = arith.constant 9 : i64
+    %j = arith.subi %i, %five : i64
+    %k = arith.remsi %j, %nine : i64
+    linalg.yield %k : i64
+  } -> tensor<3xi64>
+  // expected-note @+1 {{the lookup is here}}
+  %d = fsdp.gather_rows %w[%p] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}

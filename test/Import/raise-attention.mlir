@@ -498,3 +498,36 @@ func.func @guarded(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<
   %v20 = linalg.contract indexing_maps = [affine_map<(b, d, h, m, n) -> (b, h, m, n)>, affine_map<(b, d, h, m, n) -> (b, h, n, d)>, affine_map<(b, d, h, m, n) -> (b, h, m, d)>] ins(%v16, %v : tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) outs(%v19 : tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
   return %v20 : tensor<2x4x6x8xf32>
 }
+
+// a factor on V is no factor of the scores
+// CHECK-LABEL: @scaled_values(
+// CHECK: %[[V:.*]] = linalg.generic
+// CHECK: arith.divf
+// CHECK: fsdp.attention %{{.*}}, %{{.*}}, %[[V]] scale 5.000000e-01 : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
+func.func @scaled_values(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
+  %v1 = tensor.empty() : tensor<2x4x6x8xf32>
+  %v2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%q : tensor<2x4x6x8xf32>) outs(%v1 : tensor<2x4x6x8xf32>) {
+  ^bb0(%a0: f32, %out: f32):
+    %t = arith.constant 0.5 : f32
+    %y = arith.mulf %a0, %t : f32
+    linalg.yield %y : f32
+  } -> tensor<2x4x6x8xf32>
+  %v3 = tensor.empty() : tensor<2x4x6x8xf32>
+  %v4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%v : tensor<2x4x6x8xf32>) outs(%v3 : tensor<2x4x6x8xf32>) {
+  ^bb0(%a0: f32, %out: f32):
+    %t = arith.constant 4.0 : f32
+    %y = arith.divf %a0, %t : f32
+    linalg.yield %y : f32
+  } -> tensor<2x4x6x8xf32>
+  %v5 = arith.constant 0.0 : f32
+  %v6 = tensor.empty() : tensor<2x4x6x6xf32>
+  %v7 = linalg.fill ins(%v5 : f32) outs(%v6 : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %v8 = linalg.contract indexing_maps = [affine_map<(b, d, h, m, n) -> (b, h, m, d)>, affine_map<(b, d, h, m, n) -> (b, h, n, d)>, affine_map<(b, d, h, m, n) -> (b, h, m, n)>] ins(%v2, %k : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) outs(%v7 : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %v9 = tensor.empty() : tensor<2x4x6x6xf32>
+  %v10 = linalg.softmax dimension(3) ins(%v8 : tensor<2x4x6x6xf32>) outs(%v9 : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %v11 = arith.constant 0.0 : f32
+  %v12 = tensor.empty() : tensor<2x4x6x8xf32>
+  %v13 = linalg.fill ins(%v11 : f32) outs(%v12 : tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  %v14 = linalg.contract indexing_maps = [affine_map<(b, d, h, m, n) -> (b, h, m, n)>, affine_map<(b, d, h, m, n) -> (b, h, n, d)>, affine_map<(b, d, h, m, n) -> (b, h, m, d)>] ins(%v10, %v4 : tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) outs(%v13 : tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %v14 : tensor<2x4x6x8xf32>
+}

@@ -45,3 +45,40 @@ func.func @sizes(%w: tensor<16xf32>, %s: tensor<16xf32>) -> tensor<16xf32> attri
   %z = fsdp.kernel_call @add(%o, %l, %s) inplace [2] : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %z : tensor<16xf32>
 }
+
+// Nor does the read of a view pass a write over what it is a view of, or over another view of that.
+// CHECK-LABEL: func.func @views
+// CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
+// CHECK: %[[H:.*]] = tensor.extract_slice %[[X]]
+// CHECK: %[[G:.*]] = fsdp.kernel_call @read(%[[H]])
+// CHECK: %[[O:.*]] = fsdp.kernel_call @over(%[[X]])
+// CHECK: %[[L:.*]] = fsdp.kernel_call @shrink(%[[G]])
+func.func private @read(%x: tensor<8xf32>, %o: tensor<128xf32> {fsdp.out = 0 : i64}) -> tensor<128xf32>
+    attributes {fsdp.kernel}
+func.func @views(%w: tensor<128xf32>, %s: tensor<16xf32>) -> tensor<16xf32> attributes {fsdp.program = "eval"} {
+  %x = fsdp.kernel_call @shrink(%w) inplace [-1] : (tensor<128xf32>) -> tensor<16xf32>
+  %h = tensor.extract_slice %x[0] [8] [1] : tensor<16xf32> to tensor<8xf32>
+  %g = fsdp.kernel_call @read(%h) inplace [-1] : (tensor<8xf32>) -> tensor<128xf32>
+  %o = fsdp.kernel_call @over(%x) inplace [0] : (tensor<16xf32>) -> tensor<16xf32>
+  %l = fsdp.kernel_call @shrink(%g) inplace [-1] : (tensor<128xf32>) -> tensor<16xf32>
+  %z = fsdp.kernel_call @add(%o, %l, %s) inplace [2] : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %z : tensor<16xf32>
+}
+// CHECK-LABEL: func.func @two_views
+// CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
+// CHECK: %[[G:.*]] = fsdp.kernel_call @read(
+// CHECK: %[[O:.*]] = fsdp.kernel_call @over_half(
+// CHECK: %[[L:.*]] = fsdp.kernel_call @shrink(%[[G]])
+func.func private @over_half(%x: tensor<8xf32> {fsdp.inout = 0 : i64}) -> tensor<8xf32> attributes {fsdp.kernel}
+func.func private @join(%x: tensor<8xf32>, %y: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64})
+    -> tensor<16xf32> attributes {fsdp.kernel}
+func.func @two_views(%w: tensor<128xf32>, %s: tensor<16xf32>) -> tensor<16xf32> attributes {fsdp.program = "eval"} {
+  %x = fsdp.kernel_call @shrink(%w) inplace [-1] : (tensor<128xf32>) -> tensor<16xf32>
+  %h = tensor.extract_slice %x[0] [8] [1] : tensor<16xf32> to tensor<8xf32>
+  %k = tensor.extract_slice %x[4] [8] [1] : tensor<16xf32> to tensor<8xf32>
+  %g = fsdp.kernel_call @read(%h) inplace [-1] : (tensor<8xf32>) -> tensor<128xf32>
+  %o = fsdp.kernel_call @over_half(%k) inplace [0] : (tensor<8xf32>) -> tensor<8xf32>
+  %l = fsdp.kernel_call @shrink(%g) inplace [-1] : (tensor<128xf32>) -> tensor<16xf32>
+  %z = fsdp.kernel_call @join(%o, %l, %s) inplace [2] : (tensor<8xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %z : tensor<16xf32>
+}

@@ -84,6 +84,22 @@ TEST(Layout, OfNothingStillHasAShard) {
   }
 }
 
+/// Shards that are cut into parts for a second axis, and those that begin with a row of a table.
+TEST(Layout, IsAMultipleOfPartsAndRows) {
+  for (unsigned seed = 0; seed < 40; ++seed)
+    for (int64_t parts : {1, 2, 3, 8})
+      for (int64_t rowSize : {1, 7, 48, 64, 96, 768, 1000}) {
+        std::vector<ParamExtent> params = makeRandom(seed);
+        int64_t shards = 1 + seed % 5;
+        UnitLayout layout = layOutUnit(params, shards, parts, kOffsetAlignment, rowSize);
+        EXPECT_EQ(layout.shardSize % rowSize, 0) << "seed " << seed << ", rows of " << rowSize;
+        EXPECT_EQ(layout.shardSize % (parts * kShardAlignment), 0) << "seed " << seed << ", parts " << parts;
+        int64_t end = layout.offsets.back() + params[layout.order.back()].size;
+        EXPECT_GE(layout.shardSize * shards, end);
+        EXPECT_LT(layout.shardSize * shards - end, shards * parts * kLargeShardAlignment * rowSize);
+      }
+}
+
 TEST(Layout, DoesNotOverflowAtTheLargestUnit) {
   std::vector<ParamExtent> params = {{kMaxUnitSize, true}};
   expectValid(params, layOutUnit(params, kMaxRanks), kMaxRanks);

@@ -162,3 +162,25 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
   EXPECT_TRUE(says(errorOfBlock(body(bar, "", bar), 64, words), "data race: reads 16 bytes at shared memory + 0x0, which lane 1 of the same warp"));
   EXPECT_TRUE(says(errorOfBlock(body(bar, bar, ""), 64, words), "data race: reads 4 bytes at shared memory + 0x8"));
 }
+
+/// A block reads what another one reads and then writes: the reads of both are remembered.
+TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
+  auto run = [](const std::string &body) {
+    std::vector<uint32_t> out(64);
+    return messageOf([&] {
+      Emulator emulator("test.ptx", kernel("mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 1;\n" + body));
+      Launch launch;
+      launch.entry = "k";
+      launch.grid[0] = 2;
+      launch.argument(emulator.memory().attach("out", out.data(), 256).base);
+      emulator.launch(launch);
+    });
+  };
+  const char *race = "data race: writes 4 bytes at out + 0x0, which another block has read";
+  EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
+  EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
+  EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
+  // Other lanes of the writing block read in between.
+  EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
+  EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|table|shared|full|softcap|long|owned|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long in sizes that an emulator runs in seconds.
 # With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
 import functools
@@ -382,6 +382,11 @@ def owned(dtype):
     yield Case(dtype, 2, 4, 2, 113, 203, 16, 16, "gathered", "causal", entries=1200000)
 
 
+def entries(dtype):
+    """The last of `owned` with few rows."""
+    yield Case(dtype, 2, 2, 2, 16, 200, 8, 8, "gathered", "none", entries=1200000)
+
+
 def huge(dtype):
     """Tables of more than 32 MiB."""
     yield Case(dtype, 1, 4, 2, 1500, 1510, 8, 8, "bias", "causal")
@@ -394,7 +399,7 @@ def main():
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
     kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
-             "owned": owned, "huge": huge}
+             "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:
         seen = set()
         for case in kinds[kind](dtype):

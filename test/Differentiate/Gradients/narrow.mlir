@@ -18,6 +18,7 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
+#id1 = affine_map<(i) -> (i)>
 #id2 = affine_map<(i, j) -> (i, j)>
 #r2 = affine_map<(i, j) -> (i)>
 #c2 = affine_map<(i, j) -> (j)>
@@ -197,4 +198,32 @@ func.func @language_f32(%w: tensor<5x8xf32> {fsdp.param = "w"}, %ids: tensor<12x
   %l = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%p, %w : tensor<12x8xf32>, tensor<5x8xf32>) outs(%i : tensor<12x5xf32>) -> tensor<12x5xf32>
   %loss, %lse = fsdp.cross_entropy %l, %t : tensor<12x5xf32>, tensor<12xi64> -> tensor<f32>, tensor<12xf32>
   return %loss : tensor<f32>
+}
+// One value read by a broadcast and elementwise: a cotangent in f32 and one in bf16, which are added as two tensors.
+func.func @broadcast_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf16>) -> tensor<4x6xbf16> {
+  %e1 = tensor.empty() : tensor<6xbf16>
+  %e = tensor.empty() : tensor<4x6xbf16>
+  %x = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%q : tensor<6xbf16>) outs(%e1 : tensor<6xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.tanh %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<6xbf16>
+  %u = linalg.generic {indexing_maps = [#id2, #c2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %x : tensor<4x6xbf16>, tensor<6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%a: bf16, %b: bf16, %o: bf16):
+    %0 = arith.mulf %a, %b : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<4x6xbf16>
+  %w = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<6xbf16>) outs(%e1 : tensor<6xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.exp %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<6xbf16>
+  %y = linalg.generic {indexing_maps = [#id2, #c2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%u, %w : tensor<4x6xbf16>, tensor<6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%a: bf16, %b: bf16, %o: bf16):
+    %0 = arith.addf %a, %b : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<4x6xbf16>
+  return %y : tensor<4x6xbf16>
 }

@@ -75,3 +75,18 @@ func.func @scalars(%x: tensor<4x6xf64>, %y: tensor<2xf64> {gradcheck.range = [0.
   %t = arith.mulf %s, %x : tensor<4x6xf64>
   return %w, %t : tensor<3xf64>, tensor<4x6xf64>
 }
+// Windows beside one another: those that share one element, those that touch, and rows between other rows.
+func.func @windows(%x: tensor<7xf64>, %z: tensor<8xf64>, %w: tensor<8x3xf64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4x3xf64>) {
+  %a = tensor.extract_slice %x[0] [4] [1] : tensor<7xf64> to tensor<4xf64>
+  %b = tensor.extract_slice %x[3] [4] [1] : tensor<7xf64> to tensor<4xf64>
+  %ab = arith.mulf %a, %b : tensor<4xf64>
+  %c = tensor.extract_slice %z[0] [4] [1] : tensor<8xf64> to tensor<4xf64>
+  %d = tensor.extract_slice %z[4] [4] [1] : tensor<8xf64> to tensor<4xf64>
+  %cd = arith.mulf %c, %d : tensor<4xf64>
+  %e = tensor.extract_slice %w[0, 0] [4, 3] [2, 1] : tensor<8x3xf64> to tensor<4x3xf64>
+  %f = tensor.extract_slice %w[1, 0] [4, 3] [2, 1] : tensor<8x3xf64> to tensor<4x3xf64>
+  %g = tensor.extract_slice %w[3, 0] [4, 3] [1, 1] : tensor<8x3xf64> to tensor<4x3xf64>
+  %ef = arith.mulf %e, %f : tensor<4x3xf64>
+  %efg = arith.mulf %ef, %g : tensor<4x3xf64>
+  return %ab, %cd, %efg : tensor<4xf64>, tensor<4xf64>, tensor<4x3xf64>
+}
