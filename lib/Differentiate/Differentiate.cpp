@@ -297,10 +297,17 @@ void Backward::returnResults() {
   SmallVector<DictionaryAttr> attributes;
   func.getAllResultAttrs(attributes);
   attributes.resize(func.getNumResults(), b.getDictionaryAttr({}));
-  for (NamedAttribute owner : owners)
-    attributes.push_back(b.getDictionaryAttr(owner));
+  // Checks of lookups stay between the gradients and the rows.
   Operation *terminator = block.getTerminator();
-  terminator->insertOperands(terminator->getNumOperands(), gradients);
+  unsigned numRows = rowReductions.size(), numUnits = gradients.size() - numRows, at = 1;
+  auto insert = [&](unsigned first, unsigned count) {
+    terminator->insertOperands(at, ArrayRef(gradients).slice(first, count));
+    for (unsigned i = 0; i < count; ++i)
+      attributes.insert(attributes.begin() + at + i, b.getDictionaryAttr(owners[first + i]));
+  };
+  insert(0, numUnits);
+  at = terminator->getNumOperands();
+  insert(numUnits, numRows);
   func.removeResAttrsAttr();
   func.setFunctionType(b.getFunctionType(func.getArgumentTypes(), terminator->getOperandTypes()));
   func.setAllResultAttrs(attributes);

@@ -62,7 +62,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      continue; // of a parameter without a unit
+      continue; // of a parameter without a unit, or the check of a lookup
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
     if (!name || !rows || !isMeanOf(name, rows.getShard()))

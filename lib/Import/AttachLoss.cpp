@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "CheckLookups.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fsdp {
@@ -67,14 +68,17 @@ void AttachLossPass::runOnOperation() {
     ignored = value;
   }
   Operation *ret = func.getBody().front().getTerminator();
-  auto type = ret->getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret->getOperand(0).getType()) : nullptr;
+  unsigned numResults = ret->getNumOperands();
+  while (numResults > 1 && isLookupCheck(func, numResults - 1))
+    --numResults;
+  auto type = numResults == 1 ? dyn_cast<RankedTensorType>(ret->getOperand(0).getType()) : nullptr;
   if (!type || type.getRank() < 2 || !type.hasStaticShape() || !isa<FloatType>(type.getElementType())) {
     InFlightDiagnostic diag =
         emitError(func.getLoc(), "--attach-loss=cross_entropy expected one result, float logits of static shape [.., vocabulary], found ");
-    if (ret->getNumOperands() == 1)
+    if (numResults == 1)
       diag << ret->getOperand(0).getType();
     else
-      diag << ret->getNumOperands() << " results";
+      diag << numResults << " results";
     return signalPassFailure();
   }
   OpBuilder b(ret);
@@ -99,7 +103,7 @@ void AttachLossPass::runOnOperation() {
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
   auto op = CrossEntropyOp::create(b, loc, lossType, lseType, logits, targets,
                                    ignored ? b.getI64IntegerAttr(*ignored) : IntegerAttr());
-  ret->setOperands(op.getLoss());
-  func.setType(b.getFunctionType(func.getArgumentTypes(), lossType));
+  ret->setOperand(0, op.getLoss());
+  func.setType(b.getFunctionType(func.getArgumentTypes(), ret->getOperandTypes()));
   ++numAttached;
 }

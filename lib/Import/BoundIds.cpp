@@ -14,14 +14,16 @@
 //  2. Within the rows: nothing to do.
 //  3. From an argument without a limit: the largest one that keeps the ids within;
 //     of several lookups, the least.
-//  4. From an argument whose limit is too large, from a constant that is outside, or from
-//     anything that cannot be bounded: an error at the cause.
+//  4. From an argument whose limit is too large, or from a constant that is outside: an
+//     error at the cause.
+//  5. From anything else: the ids are clamped and checked in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). Lookups written as `tensor.extract`: DropAsserts.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "CheckLookups.h"
 #include "IdRanges.h"
 #include "Lookups.h"
 #include "Positions.h"
@@ -61,54 +63,61 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
     limit = std::min(limit, before.getInt());
   ranges.assume(arg, limit);
   Interval range = ranges.get(lookup.ids);
+  if (lookup.admits(ranges.getSet(lookup.ids)))
+    range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
     limit -= range.hi - (lookup.extent - 1); // an offset, `id + 2`
     ranges.assume(arg, limit);
     range = ranges.get(lookup.ids);
   }
-  if (!range.within(0, lookup.extent - 1))
+  if (!range.within(0, lookup.extent - 1)) {
+    ranges.forget(arg);
     return failure();
+  }
   func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
   inferred.insert(arg.getAsOpaquePointer());
   ++numInferred;
   return success();
 }
 
+/// The operand that the ids of a lookup are.
+static OpOperand &getIdsOperand(const RowLookup &lookup) {
+  for (OpOperand &operand : lookup.op->getOpOperands())
+    if (operand.get() == lookup.ids)
+      return operand;
+  llvm_unreachable("ids are an operand of their lookup");
+}
+
 LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
   ++numLookups;
-  Interval range = ranges.get(lookup.ids);
-  if (lookup.admits(range))
+  if (lookup.admits(ranges.getSet(lookup.ids)))
     return success();
+  if (isConstantIds(lookup.ids)) {
+    Interval range = ranges.get(lookup.ids);
+    return lookup.op->emitError("expected ids ") << describe(lookup) << ", found " << range.lo << " to " << range.hi;
+  }
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(lookup.ids, seen, arguments);
-  if (arguments.empty() && range.lo != Interval().lo && range.hi != Interval().hi)
-    return lookup.op->emitError("expected ids ") << describe(lookup) << ", found " << range.lo << " to " << range.hi;
-  if (arguments.size() != 1)
-    return lookup.op->emitError("cannot bound these ids; expected them ")
-           << describe(lookup) << ": look up a batch argument of integers directly, or a constant";
-  BlockArgument arg = arguments.front();
-  unsigned number = arg.getArgNumber();
-  if (auto name = getOperation().getArgAttrOfType<StringAttr>(number, FSDPDialect::paramAttr)) {
-    InFlightDiagnostic diag = emitError(arg.getLoc())
-                              << "parameter '" << name.getValue() << "' feeds a lookup, but what a weights file will "
-                              << "hold is not known; expected ids " << describe(lookup)
-                              << ": make it a constant or a batch argument, or clamp the ids in the model";
-    diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
-    return diag;
+  if (arguments.size() == 1 && !getOperation().getArgAttr(arguments.front().getArgNumber(), FSDPDialect::paramAttr)) {
+    BlockArgument arg = arguments.front();
+    auto given = getOperation().getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
+    bool isGiven = given && !inferred.contains(arg.getAsOpaquePointer());
+    if (!isGiven && succeeded(lowerLimit(lookup, arg)))
+      return success();
+    if (isGiven && ranges.followsArgument(lookup.ids)) {
+      InFlightDiagnostic diag = emitError(arg.getLoc())
+                                << "argument " << getPosition(arg) << " has 'fsdp.limit' " << given.getInt()
+                                << ", which lets ids leave a lookup; expected them " << describe(lookup)
+                                << ": lower 'fsdp.limit'";
+      diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
+      return diag;
+    }
   }
-  auto given = getOperation().getArgAttrOfType<IntegerAttr>(number, FSDPDialect::limitAttr);
-  if ((!given || inferred.contains(arg.getAsOpaquePointer())) && succeeded(lowerLimit(lookup, arg)))
-    return success();
-  InFlightDiagnostic diag = emitError(arg.getLoc()) << "argument " << getPosition(arg);
-  if (given)
-    diag << " has 'fsdp.limit' " << given.getInt() << ", which lets ids leave a lookup; expected them "
-         << describe(lookup);
-  else
-    diag << " feeds a lookup whose ids cannot be bounded; expected them " << describe(lookup);
-  diag << ": " << (given ? "lower 'fsdp.limit'" : "look it up directly, or give it 'fsdp.limit'");
-  diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
-  return diag;
+  OpBuilder b(lookup.op);
+  getIdsOperand(lookup).set(checkLookup(getOperation(), lookup, b));
+  ++numCheckedAtRun;
+  return success();
 }
 
 void BoundIdsPass::runOnOperation() {

@@ -16,16 +16,21 @@
 //
 //  1. For every tensor.extract whose index depends on one integer argument: the
 //     largest limit L for which ids in [0, L) keep the index inside the table.
-//     The argument's `fsdp.limit` is the least of them and of what it had.
+//     The argument's `fsdp.limit` is the least of them and of what it had. An index that
+//     is in range for all ids, and is not the id itself, lowers no limit.
 //  2. Values outside of the limit that the model handles itself, `ignore_index = -100`,
 //     become `fsdp.extra_ids` (ExtraIds.cpp).
 //  3. Fold comparisons, minima and maxima that the limits decide, and the extra ids
 //     alike. Comparisons for equality with a value that is no id stay.
+//     A lookup that no limit keeps in its tensor reads clamped indices, which are checked
+//     in each step (CheckLookups.cpp).
 //  4. Drop every cf.assert; a remark names those that no limit covers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Passes.h"
+#include "CaptureOperands.h"
+#include "CheckLookups.h"
 #include "ExtraIds.h"
 #include "IdRanges.h"
 #include "Positions.h"
@@ -46,7 +51,9 @@ struct DropAssertsPass : public fsdp::impl::DropAssertsPassBase<DropAssertsPass>
   void runOnOperation() override;
 
 private:
-  LogicalResult inferLimit(tensor::ExtractOp extract, unsigned dim);
+  bool inferLimit(tensor::ExtractOp extract, unsigned dim);
+  bool lowerLimits(Value index, int64_t extent, ArrayRef<BlockArgument> arguments, bool always);
+  LogicalResult check(tensor::ExtractOp extract, unsigned dim);
   void foldDecided();
   void dropAsserts();
 
@@ -55,41 +62,84 @@ private:
 };
 } // namespace
 
-/// Lowers the limit of the argument behind index `dim` of a lookup.
-LogicalResult DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
+/// Looks for limits of the arguments that keep an index in [0, extent), and sets those that are lower than before.
+/// `always`: it is in range without them.
+bool DropAssertsPass::lowerLimits(Value index, int64_t extent, ArrayRef<BlockArgument> arguments, bool always) {
+  func::FuncOp func = getOperation();
+  auto givenLimit = [&](BlockArgument arg) {
+    return func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
+  };
+  SmallVector<int64_t> limits;
+  for (BlockArgument arg : arguments) {
+    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
+      return always;
+    IntegerAttr given = givenLimit(arg);
+    limits.push_back(given ? std::min(given.getInt(), extent) : extent);
+    ranges.assume(arg, limits.back());
+  }
+  Interval range = ranges.get(index);
+  if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent && range.hi - (extent - 1) < limits[0]) {
+    limits[0] -= range.hi - (extent - 1); // positions with an offset, `id + 2`
+    ranges.assume(arguments[0], limits[0]);
+    range = ranges.get(index);
+  }
+  bool proven = range.within(0, extent - 1), lowers = proven && (!always || ranges.followsArgument(index));
+  for (auto [arg, limit] : llvm::zip_equal(arguments, limits)) {
+    ranges.forget(arg);
+    if (IntegerAttr given = givenLimit(arg); lowers && (!given || limit < given.getInt()))
+      func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
+  }
+  return proven || always;
+}
+
+/// Makes the lookup read clamped indices, and checks them when it runs.
+LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
+  auto fail = [&]() -> InFlightDiagnostic {
+    return extract.emitError("index ") << dim << " of this lookup may leave its dimension of " << extent;
+  };
+  auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
+  if (!generic) {
+    InFlightDiagnostic diag = fail();
+    diag.attachNote() << "clamp the index to 0 .. " << extent - 1 << " with arith.maxsi and arith.minsi";
+    return diag;
+  }
+  IRRewriter b(&getContext());
+  FailureOr<Ids> ids = affineIndex(index) ? FailureOr<Ids>(failure()) : findPositions(generic, index, b);
+  if (failed(ids) || isConstantIds(ids->tensor)) {
+    InFlightDiagnostic diag = fail();
+    diag.attachNote() << "the index follows from constants, or from values of this body that are computed later; correct "
+                         "the model, or clamp the index to 0 .. "
+                      << extent - 1;
+    return diag;
+  }
+  b.setInsertionPoint(generic);
+  Location loc = extract.getLoc();
+  RowLookup lookup{extract, ids->tensor, extent, "elements of its dimension", std::nullopt};
+  Value in = checkLookup(getOperation(), lookup, b);
+  b.setInsertionPoint(extract);
+  Value standIn = arith::ConstantOp::create(b, loc, b.getZeroAttr(getElementTypeOrSelf(in)));
+  bool isIndex = standIn.getType().isIndex();
+  Value cast = isIndex ? standIn : arith::IndexCastOp::create(b, loc, b.getIndexType(), standIn).getResult();
+  extract.getIndicesMutable()[dim].set(cast);
+  addInput(generic, in, ids->map, standIn, b);
+  b.eraseOp(standIn.getDefiningOp());
+  ++numCheckedAtRun;
+  return success();
+}
+
+/// Returns true if index `dim` of a lookup is in range, with the limits of the arguments that it follows from. Lowers these.
+bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
+  int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
+  Value index = extract.getIndices()[dim];
+  if (ShapedType::isDynamic(extent))
+    return true; // a later check refuses it
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(index, seen, arguments);
-  if (ShapedType::isDynamic(extent))
-    return success(); // a later check refuses it
-  if (arguments.empty()) { // constants and loops alone
-    if (ranges.get(index).within(0, extent - 1))
-      return success();
-    return extract.emitError("index ") << dim << " of this lookup may leave its dimension of " << extent;
-  }
-  BlockArgument arg = arguments.front();
-  func::FuncOp func = getOperation();
-  auto given = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
-  int64_t limit = given ? std::min(given.getInt(), extent) : extent;
-  ranges.assume(arg, limit);
-  Interval range = ranges.get(index);
-  if (range.lo >= 0 && range.hi >= extent && range.hi - (extent - 1) < limit) {
-    limit -= range.hi - (extent - 1); // positions with an offset, `id + 2`
-    ranges.assume(arg, limit);
-    range = ranges.get(index);
-  }
-  if (arguments.size() != 1 || !range.within(0, extent - 1)) {
-    InFlightDiagnostic diag = extract.emitError("cannot bound index ")
-                              << dim << " of this lookup in a dimension of " << extent << " from its ids";
-    diag.attachNote(arg.getLoc()) << "the ids come from argument " << getPosition(arg)
-                                  << "; ids that are looked up directly, or wrapped and clamped as jax does, are understood";
-    return diag;
-  }
-  if (!given || limit < given.getInt())
-    func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
-  return success();
+  bool always = ranges.get(index).within(0, extent - 1);
+  return lowerLimits(index, extent, arguments, always);
 }
 
 /// `x == -100` where x are ids: asks whether a target is to be ignored.
@@ -152,9 +202,13 @@ void DropAssertsPass::runOnOperation() {
     if (isa<RankedTensorType>(op.getTensor().getType()))
       extracts.push_back(op);
   });
+  // A limit that one lookup lowers may keep another one in range.
   for (tensor::ExtractOp extract : extracts)
     for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
-      if (failed(inferLimit(extract, dim)))
+      inferLimit(extract, dim);
+  for (tensor::ExtractOp extract : extracts)
+    for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
+      if (!inferLimit(extract, dim) && failed(check(extract, dim)))
         return signalPassFailure();
   if (failed(extra.run(getOperation())))
     return signalPassFailure();

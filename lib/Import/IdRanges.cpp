@@ -8,6 +8,10 @@
 // select whose condition is decided has the interval of the branch taken, which
 // is what makes `select(id < 0, id + V, id)` equal to id for id in [0, V).
 //
+// Of a reduction: what its body yields when the sum so far is in an interval that this
+// keeps (the position of a maximum), or a count of steps times what each adds. Unions
+// of intervals: IdSets.cpp.
+//
 //===----------------------------------------------------------------------===//
 
 #include "IdRanges.h"
@@ -122,8 +126,10 @@ Interval IdRanges::compute(Value value) {
   Operation *parent = arg.getOwner()->getParentOp();
   if (auto structured = dyn_cast<linalg::LinalgOp>(parent)) {
     bool isInit = arg.getArgNumber() >= structured.getNumDpsInputs();
-    if (isInit && structured.getNumReductionLoops() != 0)
-      return {};
+    if (isInit && structured.getNumReductionLoops() != 0) {
+      auto assumed = limits.find(arg);
+      return assumed == limits.end() ? Interval{} : assumed->second;
+    }
     return get(parent->getOperand(arg.getArgNumber()));
   }
   if (auto attention = dyn_cast<AttentionOp>(parent)) {
@@ -169,8 +175,12 @@ Interval IdRanges::computeResult(Operation *op, unsigned result) {
       .Case([&](linalg::FillOp fill) { return get(fill.getInputs()[0]); })
       .Case([&](linalg::GenericOp generic) -> Interval {
         if (generic.getNumReductionLoops() != 0)
-          return {};
+          return computeReduction(generic, result);
         return get(generic.getBody()->getTerminator()->getOperand(result));
+      })
+      .Case<tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp, arith::SelectOp>([&](auto) {
+        IdSet set = getSet(op->getResult(result));
+        return set.empty() ? Interval{} : Interval{set.front().lo, set.back().hi};
       })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
             tensor::SplatOp>([&](auto) { return in(0); })
@@ -209,13 +219,88 @@ Interval IdRanges::computeResult(Operation *op, unsigned result) {
         Interval a = in(0), b = in(1);
         return a.within(0, 1) && b.within(0, 1) ? Interval{a.lo | b.lo, a.hi | b.hi} : Interval{};
       })
-      .Case([&](arith::SelectOp) {
-        Interval condition = in(0);
-        if (condition.isSingle())
-          return condition.lo ? in(1) : in(2);
-        return join(in(1), in(2));
-      })
       .Default([](Operation *) { return Interval{}; });
+}
+
+/// Forgets what is known of the values of a body.
+void IdRanges::clearBody(linalg::GenericOp op) {
+  auto erase = [&](Value value) {
+    known.erase(value);
+    sets.erase(value);
+  };
+  for (BlockArgument arg : op.getBody()->getArguments())
+    erase(arg);
+  for (Operation &inner : *op.getBody())
+    for (Value value : inner.getResults())
+      erase(value);
+}
+
+/// The interval of a result that is reduced: one that the body keeps, or steps times what each of them adds.
+Interval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
+  BlockArgument sum = op.getRegionOutputArgs()[result];
+  Value yielded = op.getBody()->getTerminator()->getOperand(result);
+  Interval start = get(op.getOutputs()[result]), kept = start;
+  bool holds = false;
+  for (unsigned round = 0; round < 3 && !holds; ++round) {
+    clearBody(op);
+    limits[sum] = kept;
+    Interval next = get(yielded);
+    holds = next.within(kept.lo, kept.hi);
+    kept = join(kept, next);
+  }
+  limits.erase(sum);
+  clearBody(op);
+  if (holds)
+    return kept;
+  auto add = yielded.getDefiningOp<arith::AddIOp>();
+  if (!add || (add.getLhs() == sum) == (add.getRhs() == sum))
+    return {};
+  int64_t steps = 1;
+  for (auto [extent, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction && (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
+      return {};
+  Interval term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // where it depends on the sum: unknown
+  return ::add(start, multiply(term, Interval::of(steps)));
+}
+
+bool IdRanges::followsArgument(Value value) {
+  auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
+  // Some of the values, and the others are constants.
+  auto anyFollows = [&](ValueRange values) {
+    auto others = llvm::make_filter_range(values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });
+    return !others.empty() && llvm::all_of(others, [&](Value v) { return followsArgument(v); });
+  };
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    Operation *parent = arg.getOwner()->getParentOp();
+    auto structured = dyn_cast<linalg::LinalgOp>(parent);
+    return structured ? structured.getNumReductionLoops() == 0 && followsArgument(parent->getOperand(arg.getArgNumber()))
+                      : isa<func::FuncOp>(parent);
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return generic.getNumReductionLoops() == 0 &&
+           followsArgument(generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::PadOp,
+          arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
+    return followsArgument(in(0));
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return anyFollows({in(0), in(1)}) && (get(in(0)).isSingle() || get(in(1)).isSingle());
+  if (isa<arith::SelectOp>(op)) {
+    Interval condition = get(in(0));
+    return condition.isSingle() ? followsArgument(in(condition.lo ? 1 : 2)) : anyFollows({in(1), in(2)});
+  }
+  if (isa<tensor::ConcatOp>(op))
+    return anyFollows(op->getOperands());
+  if (isa<tensor::InsertSliceOp>(op))
+    return anyFollows({in(0), in(1)});
+  if (isa<arith::MaxSIOp, arith::MinSIOp>(op)) {
+    Interval a = get(in(0)), b = get(in(1));
+    bool isMax = isa<arith::MaxSIOp>(op);
+    if (isMax ? a.lo >= b.hi : a.hi <= b.lo)
+      return followsArgument(in(0));
+    return (isMax ? b.lo >= a.hi : b.hi <= a.lo) && followsArgument(in(1));
+  }
+  return false;
 }
 
 void IdRanges::collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &seen,

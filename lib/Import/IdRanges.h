@@ -7,6 +7,8 @@
 #ifndef FSDP_LIB_IMPORT_IDRANGES_H
 #define FSDP_LIB_IMPORT_IDRANGES_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -25,6 +27,9 @@ struct Interval {
   static Interval of(int64_t value) { return {value, value}; }
 };
 
+/// A union of a few intervals, in ascending order, without overlap.
+using IdSet = SmallVector<Interval, 4>;
+
 /// Intervals of integer and index values, through bodies, views and elementwise
 /// producers, from `fsdp.limit` of the arguments and the extents of loops.
 class IdRanges {
@@ -32,12 +37,25 @@ public:
   /// The interval of a scalar, or of all elements of a tensor.
   Interval get(Value value);
 
+  /// The same as a union of intervals: labels that are padded with -100 are in [0, limit) or -100.
+  IdSet getSet(Value value);
+
   /// Assumes that every element of an argument is in [0, limit), or in an interval.
   void assume(BlockArgument arg, int64_t limit) { assume(arg, {0, limit - 1}); }
   void assume(BlockArgument arg, Interval interval) {
     limits[arg] = interval;
-    known.clear();
+    clear();
   }
+
+  /// Drops the assumption about an argument: what its `fsdp.limit` says holds again.
+  void forget(BlockArgument arg) {
+    limits.erase(arg);
+    clear();
+  }
+
+  /// Returns true if the value is an element of an argument of the function, plus or times constants, once comparisons,
+  /// minima and maxima are decided by what is assumed.
+  bool followsArgument(Value value);
 
   /// Integer arguments of the function that a value depends on.
   static void collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &seen,
@@ -46,9 +64,18 @@ public:
 private:
   Interval compute(Value value);
   Interval computeResult(Operation *op, unsigned result);
+  Interval computeReduction(linalg::GenericOp op, unsigned result);
+  IdSet computeSet(Value value);
+  IdSet computeSelect(arith::SelectOp op);
+  void clear() {
+    known.clear();
+    sets.clear();
+  }
+  void clearBody(linalg::GenericOp op);
 
   llvm::DenseMap<Value, Interval> limits;
   llvm::DenseMap<Value, Interval> known;
+  llvm::DenseMap<Value, IdSet> sets;
 };
 
 } // namespace mlir::fsdp

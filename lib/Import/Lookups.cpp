@@ -34,7 +34,8 @@ struct Slice {
 };
 } // namespace
 
-static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index) {
+/// `nested`: allow lookups in tensors that are defined outside of the generic.
+static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, bool nested) {
   Slice slice;
   slice.loops.resize(generic.getNumLoops());
   SmallVector<Value> work{index};
@@ -53,8 +54,12 @@ static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index) {
     Operation *op = v.getDefiningOp();
     if (op->getBlock() != generic.getBody() || !slice.ops.insert(op))
       continue;
-    if (isa<tensor::ExtractOp>(op))
-      return failure();
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      if (!nested || generic.getRegion().isAncestor(extract.getTensor().getParentRegion()))
+        return failure();
+      work.append(extract.getIndices().begin(), extract.getIndices().end());
+      continue;
+    }
     if (auto loop = dyn_cast<linalg::IndexOp>(op))
       slice.loops.set(loop.getDim());
     work.append(op->operand_begin(), op->operand_end());
@@ -105,18 +110,38 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
+/// The input that a value of the body is an element of.
+static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
+  auto arg = dyn_cast<BlockArgument>(index);
+  if (!arg || arg.getOwner() != generic.getBody() || arg.getArgNumber() >= generic.getNumDpsInputs())
+    return std::nullopt;
+  AffineMap map = generic.getIndexingMapsArray()[arg.getArgNumber()];
+  return map.isProjectedPermutation() ? std::optional(Ids{generic.getInputs()[arg.getArgNumber()], map}) : std::nullopt;
+}
+
 FailureOr<Ids> fsdp::findIds(linalg::GenericOp generic, Value position, OpBuilder &b) {
   Value index = stripCasts(position);
-  auto arg = dyn_cast<BlockArgument>(index);
-  if (arg && arg.getOwner() == generic.getBody() && arg.getArgNumber() < generic.getNumDpsInputs()) {
-    AffineMap map = generic.getIndexingMapsArray()[arg.getArgNumber()];
-    if (map.isProjectedPermutation())
-      return Ids{generic.getInputs()[arg.getArgNumber()], map};
-  }
-  FailureOr<Slice> slice = computeSlice(generic, index);
+  if (std::optional<Ids> ids = matchInput(generic, index))
+    return *ids;
+  FailureOr<Slice> slice = computeSlice(generic, index, /*nested=*/false);
   if (failed(slice))
     return failure();
   return computeIds(generic, index, *slice, b);
+}
+
+FailureOr<Ids> fsdp::findPositions(linalg::GenericOp generic, Value position, OpBuilder &b) {
+  Value index = position;
+  while (Operation *op = index.getDefiningOp()) {
+    if (!isa<arith::IndexCastOp, arith::ExtSIOp>(op) || op->getOperand(0).getType().isInteger(1))
+      break;
+    index = op->getOperand(0);
+  }
+  if (std::optional<Ids> ids = matchInput(generic, index))
+    return *ids;
+  FailureOr<Slice> slice = computeSlice(generic, position, /*nested=*/true);
+  if (failed(slice))
+    return failure();
+  return computeIds(generic, position, *slice, b);
 }
 
 std::optional<RowLookup> fsdp::getRowLookup(Operation *op) {

@@ -23,6 +23,9 @@ struct Ids {
 /// position is one, otherwise the result of a new generic before this one.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
+/// The same as signed numbers that are equal to the position. A position may depend on another lookup of the body.
+FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
+
 /// An op that reads rows of a table, or classes, at ids.
 struct RowLookup {
   Operation *op;
@@ -31,8 +34,10 @@ struct RowLookup {
   StringRef what; ///< of which there are so many
   std::optional<int64_t> ignore;
 
-  bool admits(Interval range) const {
-    return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
+  bool admits(ArrayRef<Interval> ranges) const {
+    return llvm::all_of(ranges, [&](Interval range) {
+      return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
+    });
   }
 };
 

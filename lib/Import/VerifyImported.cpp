@@ -21,6 +21,7 @@
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Import/Passes.h"
 #include "Advice.h"
+#include "CheckLookups.h"
 #include "Lookups.h"
 #include "Positions.h"
 #include "Structured.h"
@@ -194,9 +195,14 @@ LogicalResult VerifyImportedPass::verifyArguments() {
 }
 
 LogicalResult VerifyImportedPass::verifyResult() {
-  if (func.getNumResults() != 1) {
+  unsigned results = func.getNumResults();
+  for (; results > 1 && isLookupCheck(func, results - 1); --results)
+    if (func.getResultTypes()[results - 1] != RankedTensorType::get({}, IntegerType::get(&getContext(), 64)))
+      return emitError(func.getLoc(), "expected result ") << results - 1 << ", the check of a lookup, as tensor<i64>, found "
+                                                          << func.getResultTypes()[results - 1];
+  if (results != 1) {
     return emitError(func.getLoc(), "expected one result, the loss; found ")
-           << func.getNumResults() << "; return the loss alone from the exported function";
+           << results << "; return the loss alone from the exported function";
   }
   auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
   if (type && type.getRank() == 0 && (type.getElementType().isF32() || type.getElementType().isF64()))
@@ -248,7 +254,7 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
 }
 
 LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
-  if (!lookup.admits(ranges.get(lookup.ids)))
+  if (!lookup.admits(ranges.getSet(lookup.ids)))
     return refuse(lookup.op, "has ids that may leave ")
            << "the " << lookup.what << "; expected them in [0, " << lookup.extent << ")";
   llvm::SmallPtrSet<void *, 16> seen;
@@ -259,7 +265,7 @@ LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
     for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
       IdRanges alone;
       alone.assume(arg, Interval::of(id));
-      if (!lookup.admits(alone.get(lookup.ids)))
+      if (!lookup.admits(alone.getSet(lookup.ids)))
         return refuse(lookup.op, "looks up ") << "the extra id " << id << " of argument " << arg.getArgNumber()
                                               << ", which is not one of the " << lookup.what;
     }

@@ -20,6 +20,7 @@
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/StepBlock.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -109,6 +110,7 @@ private:
   }
   /// Elements of the tokens of a step, or of its first input.
   uint64_t countTokens();
+  FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();
 
   ModuleOp module;
   const Image &image;
@@ -477,6 +479,23 @@ LogicalResult ManifestBuilder::addKernels() {
   return success();
 }
 
+/// Adds the lookups that are checked in each step; none where there are none.
+FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> ManifestBuilder::addLookups() {
+  std::vector<Offset<fb::Lookup>> lookups;
+  auto list = module->getAttrOfType<ArrayAttr>(lookupsAttr);
+  for (Attribute attr : list ? list.getValue() : ArrayRef<Attribute>()) {
+    auto lookup = dyn_cast<DictionaryAttr>(attr);
+    auto location = lookup ? lookup.getAs<StringAttr>("location") : StringAttr();
+    auto extent = lookup ? lookup.getAs<IntegerAttr>("extent") : IntegerAttr();
+    auto what = lookup ? lookup.getAs<StringAttr>("what") : StringAttr();
+    if (!location || !extent || extent.getInt() < 1 || !what)
+      return emitError(module.getLoc(), "expected dictionaries with 'location', 'extent' and 'what' in '")
+             << lookupsAttr << "', found " << attr;
+    lookups.push_back(fb::CreateLookup(builder, addString(location.getValue()), extent.getInt(), addString(what.getValue())));
+  }
+  return lookups.empty() ? Offset<flatbuffers::Vector<Offset<fb::Lookup>>>() : builder.CreateVector(lookups);
+}
+
 uint64_t ManifestBuilder::countTokens() {
   uint64_t tokens = 0;
   for (auto layout : module.getOps<LayoutOp>()) {
@@ -528,10 +547,13 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   Offset<fb::Gpu> gpu;
   if (options.gpu)
     gpu = fb::CreateGpu(builder, addString(options.gpu->chip), options.gpu->ptxBytes, options.gpu->cubinOffset, options.gpu->cubinBytes);
+  auto lookups = addLookups();
+  if (failed(lookups))
+    return failure();
   fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
                                                        paramsVector, layoutsVector, programsVector, kernelsVector,
                                                        optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu));
+                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

@@ -24,6 +24,7 @@
 //     hoisted units stay in front of it.
 //     What looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
 //     it crosses ranks by itself; behind that level it is added to the rest.
+//     Checks of lookups have no mean: a loop keeps the largest, as unsigned numbers.
 //     A loss with a weight: that comes from counts of targets, all of which are
 //     counted in front of the loops (LossWeights.cpp).
 //  3. Sharded programs: average everything over the axis replicate: in pieces
@@ -130,6 +131,17 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values, ArrayRef
     };
     values[owner] = createElementwise(builder, row.getLoc(), {values[owner], row}, createEmpty(builder, row.getLoc(), type), add).front();
   }
+}
+
+/// Whether a result is the check of a lookup: an integer, of which the largest is kept.
+static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
+
+/// max(largest, value) of unsigned numbers, in place of `largest`.
+static Value createLargest(OpBuilder &builder, Location loc, Value largest, Value value) {
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+    return {arith::MaxUIOp::create(b, args[1], args[0])};
+  };
+  return createElementwise(builder, loc, value, largest, body).front();
 }
 
 /// The type in which numbers of `type`'s elements are added that are rounded to
@@ -269,7 +281,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
   };
   for (auto [i, type] : llvm::enumerate(types))
-    zeros.push_back(createZeros(builder, loc, getSumType(type, roundingOf(i))));
+    zeros.push_back(createZeros(builder, loc, isLookup(type) ? type : getSumType(type, roundingOf(i))));
   Value zero = constant(0), one = constant(1), bound = constant(size);
   auto loop = scf::ForOp::create(builder, loc, zero, bound, one, zeros);
   {
@@ -284,13 +296,12 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
     SmallVector<Value> values = buildLevel(builder, level + 1, index);
     for (auto [i, sum, value] :
          llvm::enumerate(loop.getRegionIterArgs(), values))
-      sums.push_back(createAdd(builder, value.getLoc(), sum, value,
-                               roundingOf(i)));
+      sums.push_back(isLookup(types[i]) ? createLargest(builder, value.getLoc(), sum, value)
+                                        : createAdd(builder, value.getLoc(), sum, value, roundingOf(i)));
     scf::YieldOp::create(builder, loc, sums);
   }
   for (auto [i, sum] : llvm::enumerate(loop.getResults()))
-    means.push_back(
-        createMean(builder, loc, sum, size, roundingOf(i), types[i]));
+    means.push_back(isLookup(types[i]) ? Value(sum) : createMean(builder, loc, sum, size, roundingOf(i), types[i]));
   if (addsRows)
     addRows(builder, means, rowOwners);
   return means;
@@ -326,7 +337,8 @@ SmallVector<Value> NestBuilder::build() {
 /// The gradients of a step as they leave the backward: pieces over the axis
 /// shard where they cross it at once and end up in pieces, else whole.
 void AccumulateGradientsPass::layOut(const Program &program) {
-  ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.rowOwners.size());
+  ValueRange grads =
+      program.getReturn().getOperands().drop_front().drop_back(program.numLookups + program.rowOwners.size());
   for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
     UnitOp op = unit.unit;
     bool pieces =

@@ -18,8 +18,10 @@
 //  3. Over units, in order; root; clip factor; finite; the next loss scale: one
 //     elementwise op on the step block, each slot from its old value.
 //  4. Where the backward starts from a scale: that of the block, read first.
+//  5. Where lookups are checked: on how many ranks one was out of range, beside the sums
+//     of squares; nothing is updated then. The rank's own index goes into its block.
 //
-// eval only stores its loss. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
+// eval only stores its loss, and checks. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +50,12 @@ struct Scaling {
   Value scale, growth;
 };
 
+/// What the checks of a program's lookups say, as scalars; null where there are none.
+struct LookupResult {
+  Value failed; ///< 1 where a lookup is out of range; then summed over the ranks
+  SmallVector<Value> report; ///< number of the lookup and three parts of its index, in f32
+};
+
 /// Picks values by the slot of the block that an element is.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
@@ -68,12 +76,14 @@ struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
 
 private:
   LogicalResult run(Program &program);
-  SmallVector<Value> measure(OpBuilder &builder, const Program &program);
+  SmallVector<Value> measure(OpBuilder &builder, const Program &program, Value &failedLookups);
   Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
-  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums);
+  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums,
+                   Value &failedLookups);
   Value updateBlock(OpBuilder &builder, Value block, Value loss,
                     ArrayRef<Value> squares, int64_t tokens,
-                    const Scaling &scaling);
+                    const Scaling &scaling, const LookupResult &lookups);
+  Value storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss, LookupResult lookups);
   LogicalResult readOptions();
   void warnOfScale(const Program &program);
   Scaling addScaling(const Program &program, Value block);
@@ -238,18 +248,20 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
 }
 
 /// Adds the sums of other ranks to those units whose gradient is in pieces over
-/// the axis, all in one reduction.
+/// the axis, and to the number of ranks with a failed lookup, all in one reduction.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
-                                   MutableArrayRef<Value> sums) {
+                                   MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
     return;
   SmallVector<unsigned> inPieces;
   SmallVector<Value> parts;
-  for (auto [i, unit] : llvm::enumerate(program.getTrainable()))
+  for (auto [i, unit] : llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
     if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
     }
+  if (failedLookups)
+    parts.push_back(failedLookups);
   if (parts.empty())
     return;
   Location loc = program.getReturn().getLoc();
@@ -257,22 +269,72 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
                                  ReductionKind::sum);
   for (auto [at, i] : llvm::enumerate(inPieces))
     sums[i] = createElementView(builder, loc, vector, at);
+  if (failedLookups)
+    failedLookups = createElementView(builder, loc, vector, inPieces.size());
+}
+
+/// The type that squares of gradients are summed in: f64 if there is one of f64.
+static Type getSquaresType(const Program &program) {
+  bool anyF64 = llvm::any_of(program.getReturn().getOperands().drop_front(),
+                             [](Value grad) { return getElementTypeOrSelf(grad).isF64(); });
+  Builder builder(func::FuncOp(program.func).getContext());
+  return anyF64 ? builder.getF64Type() : builder.getF32Type();
 }
 
 /// The sum of squares of each unit's gradient, as scalars in the order of
 /// units.
-SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder,
-                                             const Program &program) {
-  ValueRange grads = program.getReturn().getOperands().drop_front();
-  bool anyF64 = llvm::any_of(
-      grads, [](Value grad) { return getElementTypeOrSelf(grad).isF64(); });
-  Type type = anyF64 ? builder.getF64Type() : builder.getF32Type();
+SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program, Value &failedLookups) {
+  ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
+  Type type = getSquaresType(program);
   SmallVector<Value> sums;
   for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads))
     sums.push_back(measureUnit(builder, unit.unit, grad, type));
-  addOverAxis(builder, program, "replicate", sums);
-  addOverAxis(builder, program, "shard", sums);
+  addOverAxis(builder, program, "replicate", sums, failedLookups);
+  addOverAxis(builder, program, "shard", sums, failedLookups);
   return sums;
+}
+
+/// Combines the checks of a program: the first lookup that was out of range, and its index in parts that f32 holds.
+static LookupResult combineLookups(OpBuilder &builder, const Program &program) {
+  LookupResult result;
+  if (program.numLookups == 0)
+    return result;
+  ValueRange checks = program.getReturn().getOperands().take_back(program.numLookups);
+  Location loc = checks.front().getLoc();
+  auto scalar = [&](Type type) { return createEmpty(builder, loc, RankedTensorType::get({}, type)); };
+  SmallVector<Value> outs{scalar(getSquaresType(program))};
+  for (unsigned i = 0; i < 4; ++i)
+    outs.push_back(scalar(builder.getF32Type()));
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+    auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); };
+    Value zero = constant(0), index = zero, number = zero;
+    for (unsigned i = program.numLookups; i-- > 0;) {
+      Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, args[i], zero);
+      index = arith::SelectOp::create(b, isBad, args[i], index);
+      number = arith::SelectOp::create(b, isBad, constant(i + 1), number);
+    }
+    Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, number, zero);
+    Type type = args[program.numLookups].getType(), f32 = b.getF32Type();
+    SmallVector<Value> values{arith::SelectOp::create(b, isBad, createConstant(b, type, 1.0), createConstant(b, type, 0.0)),
+                              arith::SIToFPOp::create(b, f32, number)};
+    for (int64_t shift : {42, 21, 0}) {
+      Value part = arith::ShRUIOp::create(b, index, constant(shift));
+      part = arith::AndIOp::create(b, part, constant(shift == 42 ? 0x3fffff : 0x1fffff));
+      values.push_back(arith::SIToFPOp::create(b, f32, part));
+    }
+    return values;
+  };
+  SmallVector<Value> made = createElementwise(builder, loc, checks, outs, body);
+  result.failed = made.front();
+  llvm::append_range(result.report, ArrayRef(made).drop_front());
+  return result;
+}
+
+/// Writes what the checks say into their slots. `args`: the report, then the number of ranks.
+static void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange args) {
+  slots.set(StepSlot::Lookups, args.back());
+  for (int64_t i = 0; i < 4; ++i)
+    slots.set(static_cast<StepSlot>(static_cast<int64_t>(StepSlot::LookupNumber) + i), args[i]);
 }
 
 /// Tokens that one run of the program sees: elements of the batch argument
@@ -353,11 +415,16 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 /// The block after a step; each element from its own old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens,
-                                    const Scaling &scaling) {
+                                    const Scaling &scaling, const LookupResult &lookups) {
   SmallVector<Value> ins{loss};
   llvm::append_range(ins, squares);
   if (scaling.scale)
     llvm::append_range(ins, std::array{scaling.scale, scaling.growth});
+  unsigned firstLookup = ins.size();
+  if (lookups.failed) {
+    llvm::append_range(ins, lookups.report);
+    ins.push_back(lookups.failed);
+  }
   return createElementwise(
              builder, loss.getLoc(), ins, block,
              [&](ImplicitLocOpBuilder &b,
@@ -373,8 +440,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                Value norm = math::SqrtOp::create(b, sum);
                Value scaledNorm = norm, scale, unscale, growth;
                if (scaling.scale) {
-                 growth = args[ins.size() - 1];
-                 scale = args[ins.size() - 2];
+                 growth = args[firstLookup - 1];
+                 scale = args[firstLookup - 2];
                  unscale = arith::DivFOp::create(b, constant(1.0), castFloat(b, scale, type));
                  norm = arith::MulFOp::create(b, norm, unscale);
                }
@@ -391,6 +458,12 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                };
                Value bothFinite = arith::AndIOp::create(b, isFinite(lossValue),
                                                         isFinite(scaledNorm));
+               if (lookups.failed) {
+                 Value ranks = args[ins.size() - 1];
+                 Value allIn = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, ranks,
+                                                     createConstant(b, ranks.getType(), 0.0));
+                 bothFinite = arith::AndIOp::create(b, bothFinite, allIn);
+               }
                Value finite = arith::SelectOp::create(
                    b, bothFinite, createConstant(b, old.getType(), 1.0),
                    createConstant(b, old.getType(), 0.0));
@@ -422,19 +495,31 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                slots.set(StepSlot::Skipped, arith::AddFOp::create(b, old, failed));
                if (scaling.scale)
                  updateScale(b, slots, finite, scale, growth);
+               if (lookups.failed)
+                 setLookups(b, slots, args.slice(firstLookup, 5));
                return {slots.value};
              })
       .front();
 }
 
 /// The block after an evaluation.
-static Value storeLoss(OpBuilder &builder, Value block, Value loss) {
-  return createElementwise(builder, loss.getLoc(), loss, block,
+Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss,
+                                  LookupResult lookups) {
+  SmallVector<Value> ins{loss};
+  if (lookups.failed) {
+    addOverAxis(builder, program, "replicate", {}, lookups.failed);
+    addOverAxis(builder, program, "shard", {}, lookups.failed);
+    llvm::append_range(ins, lookups.report);
+    ins.push_back(lookups.failed);
+  }
+  return createElementwise(builder, loss.getLoc(), ins, block,
                            [&](ImplicitLocOpBuilder &b,
                                ValueRange args) -> SmallVector<Value> {
                              SlotSelector slots{
                                  b, linalg::IndexOp::create(b, 0), args.back()};
                              slots.set(StepSlot::Loss, args.front());
+                             if (lookups.failed)
+                               setLookups(b, slots, args.slice(1, 5));
                              return {slots.value};
                            })
       .front();
@@ -473,14 +558,16 @@ LogicalResult AddStepBlockPass::run(Program &program) {
 
   OpBuilder builder(ret);
   Value updated;
+  LookupResult lookups = combineLookups(builder, program);
   if (program.kind == ProgramKind::Eval) {
-    updated = storeLoss(builder, *block, loss);
+    updated = storeLoss(builder, program, *block, loss, lookups);
   } else {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
       tokens *= programs.mesh.getNumRanks();
     Scaling scaling = addScaling(program, *block);
-    updated = updateBlock(builder, *block, loss, measure(builder, program), tokens, scaling);
+    SmallVector<Value> squares = measure(builder, program, lookups.failed);
+    updated = updateBlock(builder, *block, loss, squares, tokens, scaling, lookups);
     llvm::BitVector erased(program.func.getNumArguments());
     for (unsigned i = 0, e = erased.size(); i < e; ++i)
       erased[i] = !!program.func.getArgAttr(i, lossScaleAttr);
@@ -489,6 +576,17 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   }
   ret->setOperand(0, updated);
   func::FuncOp func = program.func;
+  if (program.numLookups) {
+    SmallVector<Attribute> described;
+    llvm::BitVector checks(func.getNumResults());
+    checks.set(func.getNumResults() - program.numLookups, func.getNumResults());
+    for (unsigned i : checks.set_bits())
+      described.push_back(func.getResultAttr(i, lookupAttr));
+    getOperation()->setAttr(lookupsAttr, builder.getArrayAttr(described));
+    ret->eraseOperands(checks);
+    if (failed(func.eraseResults(checks)))
+      return failure();
+  }
   func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(),
                                  ret.getOperandTypes()));
   func.setResultAttr(0, FSDPDialect::updatesAttr,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Programs.h"
+#include "fsdp/IR/StepBlock.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -64,13 +65,14 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh,
   func::FuncOp func = program.func;
   auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
                                                  : program.getTrainable();
-  if (func.getNumResults() != units.size() + program.rowOwners.size() + 1)
+  unsigned others = program.numLookups + program.rowOwners.size();
+  if (func.getNumResults() != units.size() + others + 1)
     return mlir::emitError(func.getLoc(), "expected ")
            << units.size() + 1 << " results, " << leading
            << " and one gradient per trainable unit, found "
            << func.getNumResults();
   for (auto [unit, type] :
-       llvm::zip_equal(units, func.getResultTypes().drop_front().drop_back(program.rowOwners.size()))) {
+       llvm::zip_equal(units, func.getResultTypes().drop_front().drop_back(others))) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     UnitOp op = unit.unit;
     int64_t size =
@@ -91,7 +93,7 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh,
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
-  for (unsigned i = units.size() + 1; i < func.getNumResults(); ++i) {
+  for (unsigned i = units.size() + 1 + program.numLookups; i < func.getNumResults(); ++i) {
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::rowsAttr);
     auto owner = llvm::find_if(units, [&](UnitArgument unit) { return name && unit.unit.getSymName() == name.getValue(); });
     if (!name)
@@ -101,6 +103,21 @@ static LogicalResult readRows(Program &program) {
       return mlir::emitError(func.getLoc(), "expected result ")
              << i << " to be of the type of the gradient of " << name << ", found " << func.getResultTypes()[i];
     program.rowOwners.push_back(result);
+  }
+  return success();
+}
+
+/// Counts the checks of lookups: scalars of i64 behind the loss and the gradients.
+static LogicalResult readLookups(Program &program) {
+  func::FuncOp func = program.func;
+  unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
+  auto scalar = RankedTensorType::get({}, IntegerType::get(func.getContext(), 64));
+  for (unsigned i = first; i < func.getNumResults() && func.getResultAttr(i, lookupAttr); ++i) {
+    if (func.getResultTypes()[i] != scalar || !isa<DictionaryAttr>(func.getResultAttr(i, lookupAttr)))
+      return mlir::emitError(func.getLoc(), "expected result ")
+             << i << " with '" << lookupAttr << "' to be " << scalar << " and to have a dictionary, found "
+             << func.getResultTypes()[i];
+    ++program.numLookups;
   }
   return success();
 }
@@ -117,7 +134,7 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
   if (!func.getBody().hasOneBlock())
     return mlir::emitError(func.getLoc(), "expected a body of one block");
   Program program{func, *kind, {}, {}};
-  if (failed(readUnits(program, symbols, mesh)) || (*kind != ProgramKind::Eval && failed(readRows(program))) ||
+  if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) || (*kind != ProgramKind::Eval && failed(readRows(program))) ||
       failed(checkResults(program, mesh, leading, form)))
     return failure();
   return program;

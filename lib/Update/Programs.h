@@ -30,6 +30,8 @@ struct Program {
   /// Results behind the gradients, which are added to them behind the mean over the axis shard: what rows that were
   /// looked up add. Of each the number of the result that it belongs to.
   SmallVector<unsigned> rowOwners;
+  /// Results behind the gradients (in eval: behind the loss), in front of those of rows: `fsdp.lookup`.
+  unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();
@@ -72,7 +74,7 @@ Value createAllReduce(OpBuilder &builder, Location loc, Value value,
                       MeshOp mesh, StringRef axis, ReductionKind kind);
 
 /// Reads and checks what every pass of Update relies on: programs, units, and
-/// that a step returns `leading`, then one gradient per trainable unit.
+/// that a step returns `leading`, then one gradient per trainable unit, then checks of lookups.
 FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading,
                                  GradientForm form);
 

@@ -29,6 +29,9 @@ enum class StepSlot : int64_t {
   Loss = 7,
   GradNorm = 8, ///< before clipping
   Skipped = 9,  ///< steps that were not finite and changed nothing
+  Lookups = 10, ///< ranks on which a checked lookup found an index out of range; if not 0, nothing was updated
+  LookupNumber = 11, ///< 1 + number of the first such lookup of this rank; 0: none
+  LookupValue = 12,  ///< its index: bits 42 to 63; the next slots have bits 21 to 41 and 0 to 20
 };
 constexpr int64_t kStepBlockSize = 16;
 
@@ -43,6 +46,11 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// On the argument that a loss is multiplied by, between Differentiate and Update: a scalar,
 /// count · n / (sum of counts) of targets that count in it, over n micro-batches of all ranks.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
+/// On a result between Import and Update: a tensor<i64>, 0 or an index of a lookup that is out of range. The value is
+/// a dictionary: `location` (text), `extent` (the index is to be in [0, extent)) and `what` has so many elements.
+constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
+/// On the module after Update: these dictionaries, in the order of LookupNumber.
+constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";
 
 } // namespace fsdp
 } // namespace mlir

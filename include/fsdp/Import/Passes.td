@@ -149,11 +149,15 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
     - Ensures: batch arguments of ids carry `fsdp.limit`, with which every lookup
       is in range, and `fsdp.extra_ids`, values outside of it that the model compares
       with and keeps from its lookups; no `cf.assert`; comparisons that all of
-      these decide alike are folded.
-    - Keeps: values, for ids within the limits and the extra ones.
+      these decide alike are folded. A lookup that no limit keeps in range reads
+      clamped indices; the function returns what was found out of range beside its
+      other results (`fsdp.lookup`).
+    - Keeps: values, for ids within the limits and the extra ones, and where no
+      checked lookup is out of range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Checks dropped">,
+                    Statistic<"numCheckedAtRun", "num-checked", "Lookups that are checked in each step">,
                     Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima decided by limits">];
 }
 
@@ -222,11 +226,14 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
     - Ensures: ids are in [0, rows), or in [0, classes), for all batches that the
       runtime lets through: a batch argument without `fsdp.limit` gets the largest
-      that does it. Limits that are too large, constants that are outside and ids
-      that cannot be bounded are refused.
-    - Keeps: values, for ids within the limits.
+      that does it. Limits that are too large and constants that are outside are
+      refused. Ids that cannot be bounded are clamped, and the function returns
+      what was found out of range beside its other results (`fsdp.lookup`).
+    - Keeps: values, for ids within the limits, and where no checked lookup is out
+      of range.
   }];
-  let statistics = [Statistic<"numLookups", "num-lookups", "Lookups checked">,
+  let statistics = [Statistic<"numLookups", "num-lookups", "Lookups">,
+                    Statistic<"numCheckedAtRun", "num-checked", "Lookups that are checked in each step">,
                     Statistic<"numInferred", "num-inferred", "Limits inferred or lowered">];
 }
 

@@ -89,6 +89,9 @@ enum {
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
   FSDPRT_BLOCK_SKIPPED = 9, /* steps that were not finite and changed nothing */
+  FSDPRT_BLOCK_LOOKUPS = 10, /* ranks on which a checked lookup was out of range: nothing was changed, the run fails */
+  FSDPRT_BLOCK_LOOKUP_NUMBER = 11, /* 1 + number of the first one of this rank; 0: none */
+  FSDPRT_BLOCK_LOOKUP_VALUE = 12,  /* its index: bits 42 to 63, 21 to 41 and 0 to 20, in three slots */
   FSDPRT_BLOCK_SIZE = 16
 };
 

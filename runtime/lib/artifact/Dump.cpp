@@ -122,6 +122,11 @@ void Dumper::header() {
     put(format("optimizer %s: lr %g, betas %g %g, eps %g, weight decay %g, momentum %g, clip %g\n",
                text(optimizer->kind()).c_str(), optimizer->lr(), optimizer->beta1(), optimizer->beta2(),
                optimizer->eps(), optimizer->weight_decay(), optimizer->momentum(), optimizer->clip_grad_norm()));
+  for (uint32_t i = 0; i < count(manifest.lookups()); ++i) {
+    const fb::Lookup &lookup = *manifest.lookups()->Get(i);
+    put(format("checked lookup %u at %s: index in [0, %llu), the %s\n", i, text(lookup.location()).c_str(), (ull)lookup.extent(),
+               text(lookup.what()).c_str()));
+  }
 }
 
 void Dumper::units() {

@@ -18,6 +18,7 @@
 // (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece, nor is the rank block; on a GPU
 //       it begins at a multiple of 256
 // (V10) threads_per_rank is between 1 and the workers of each layout
+// (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1 to 2^63 - 1
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +61,7 @@ public:
       verifyFeatures();
     for (uint32_t i = 0; i < count(manifest.layouts()); ++i)
       verifyLayout(*manifest.layouts()->Get(i), i);
+    verifyLookups();
     return mesh;
   }
 
@@ -95,6 +97,7 @@ private:
   void verifyValue(const fb::Value &value, DType dtype, const std::string &name, uint64_t elements);
   void verifyKernels();
   void verifyFeatures();
+  void verifyLookups();
   void verifyLayout(const fb::Layout &layout, uint32_t index);
   void verifyStates(const fb::Layout &layout, uint32_t index);
   void verifyInputs(const fb::Layout &layout, uint32_t index);
@@ -381,6 +384,18 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
     bool fits = rules == Rules::form || liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
     if (buffer.category() > fb::Category::control || !fits)
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
+  }
+}
+
+void ManifestVerifier::verifyLookups() { // (V22)
+  if (count(manifest.lookups()) > 1u << 20)
+    refuse("expected at most 2^20 lookups that are checked, found %u", count(manifest.lookups()));
+  for (uint32_t i = 0; i < count(manifest.lookups()); ++i) {
+    const fb::Lookup &lookup = *manifest.lookups()->Get(i);
+    nameOrRefuse(lookup.location(), "location of lookup", i);
+    nameOrRefuse(lookup.what(), "description of lookup", i);
+    if (lookup.extent() < 1 || lookup.extent() > static_cast<uint64_t>(INT64_MAX))
+      refuse("lookup %u: expected an extent from 1 to 2^63 - 1, found %llu", i, (ull)lookup.extent());
   }
 }
 

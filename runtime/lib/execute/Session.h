@@ -55,6 +55,7 @@ public:
   const World *getReference() const { return reference.get(); }
 
 private:
+  void checkLookups(const World &world, uint32_t first);
   const World &world(uint32_t rank) const;
   uint32_t checkRank(uint32_t rank) const; // of this process
   const fb::Param &param(uint64_t index) const;

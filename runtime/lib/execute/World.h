@@ -87,6 +87,10 @@ public:
   /// The first element of its unit's flat buffer that a rank holds of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const;
   bool hasHung() const { return hung; }
+  /// Returns false if only some kernels run, which leaves what checks of lookups say undefined.
+  bool checksLookups() const { return options.onlyKinds.empty(); }
+  /// The program that runs, or ran last, and its number: "step 5".
+  std::string where() const;
   /// The end of the room of the highest range that what has run so far names, states and inputs included.
   uint64_t peakBytes() const { return roomEnd(layout, peak); }
   /// What the first rank here has exchanged, by the kind of the collective.
@@ -178,7 +182,6 @@ private:
   void onEveryRank(Job job);
   void awaitRanks();
   [[noreturn]] void throwFirstError();
-  std::string where() const;
   void serve(uint32_t rank);
 
   void prepare(uint32_t rank);
