@@ -100,18 +100,22 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
     return extract.emitError("index ") << dim << " of this lookup may leave its dimension of " << extent;
   };
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
-  if (!generic) {
-    InFlightDiagnostic diag = fail();
-    diag.attachNote() << "clamp the index to 0 .. " << extent - 1 << " with arith.maxsi and arith.minsi";
-    return diag;
-  }
   IRRewriter b(&getContext());
-  FailureOr<Ids> ids = affineIndex(index) ? FailureOr<Ids>(failure()) : findPositions(generic, index, b);
-  if (failed(ids) || isConstantIds(ids->tensor)) {
+  FailureOr<Ids> ids = failure();
+  StringRef advice = "clamp the index with arith.maxsi and arith.minsi"; // a score function, or no body at all
+  if (generic && affineIndex(index)) {
+    advice = "the index is a position of the loops; correct the model";
+  } else if (generic) {
+    ids = findPositions(generic, index, b);
+    advice = "the index depends on what the same body sums up; compute the index in an op of its own";
+  }
+  if (succeeded(ids) && isConstantIds(ids->tensor)) {
+    ids = failure();
+    advice = "the index is a constant; correct the model";
+  }
+  if (failed(ids)) {
     InFlightDiagnostic diag = fail();
-    diag.attachNote() << "the index follows from constants, or from values of this body that are computed later; correct "
-                         "the model, or clamp the index to 0 .. "
-                      << extent - 1;
+    diag.attachNote() << "expected an index in [0, " << extent << "): " << advice;
     return diag;
   }
   b.setInsertionPoint(generic);

@@ -58,6 +58,15 @@ void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
 }
 
 /// Parameters that are whole numbers; the states are still of floats.
+fb::LookupT *addLookup(fb::ManifestT &m) {
+  m.lookups.push_back(std::make_unique<fb::LookupT>());
+  fb::LookupT *lookup = m.lookups[0].get();
+  lookup->location = "model.mlir:3:4";
+  lookup->extent = 8;
+  lookup->what = "rows of the table";
+  return lookup;
+}
+
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {

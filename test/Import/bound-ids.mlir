@@ -55,9 +55,31 @@ func.func @constants(%w: tensor<4x3xf32>) {
 
 // -----
 
-func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>,
-                    // expected-error @+1 {{argument 2 feeds a lookup whose ids cannot be bounded; expected them in [0, 4), the rows of the table: look it up directly, or give it 'fsdp.limit'}}
-                    %ids: tensor<2xi64> {fsdp.batch = "tokens"}) {
+// What cannot be bounded is clamped and checked when it runs: a function of ids, numbers that were floats, and
+// a parameter, of which nobody knows what a weights file will hold.
+// CHECK-LABEL: func.func @computed(
+// CHECK-SAME: -> (tensor<i64> {fsdp.lookup = {extent = 4 : i64, location = "{{.*}}bound-ids.mlir:[[#@LINE+30]]:8", what = "rows of the table"}}
+// CHECK-SAME: tensor<i64> {fsdp.lookup = {extent = 4 : i64, location = "{{.*}}bound-ids.mlir:[[#@LINE+37]]:8", what = "rows of the table"}}
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg2
+// CHECK: arith.muli
+// CHECK: %[[IN:.*]] = linalg.generic {{.*}} ins(%[[P]] : tensor<2xi64>)
+// CHECK-NEXT: ^bb0(%[[ID:.*]]: i64,
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : i64
+// CHECK-NEXT: %[[LOW:.*]] = arith.maxsi %[[ID]], %[[C0]] : i64
+// CHECK-NEXT: %[[C3:.*]] = arith.constant 3 : i64
+// CHECK-NEXT: %[[BOTH:.*]] = arith.minsi %[[LOW]], %[[C3]] : i64
+// CHECK-NEXT: linalg.yield %[[BOTH]] : i64
+// CHECK: %[[WORST:.*]] = linalg.generic {{.*}}iterator_types = ["reduction"]{{.*}} ins(%[[P]] : tensor<2xi64>)
+// CHECK-NEXT: ^bb0(%[[ID:.*]]: i64, %[[SO_FAR:.*]]: i64):
+// CHECK-NEXT: %[[C4:.*]] = arith.constant 4 : i64
+// CHECK-NEXT: %[[GOOD:.*]] = arith.cmpi ult, %[[ID]], %[[C4]] : i64
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : i64
+// CHECK-NEXT: %[[BAD:.*]] = arith.select %[[GOOD]], %[[C0]], %[[ID]] : i64
+// CHECK-NEXT: %[[MAX:.*]] = arith.maxui %[[SO_FAR]], %[[BAD]] : i64
+// CHECK-NEXT: linalg.yield %[[MAX]] : i64
+// CHECK: fsdp.gather_rows %arg0[%[[IN]]]
+// CHECK: return %[[WORST]], %{{.*}} : tensor<i64>, tensor<i64>
+func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>, %ids: tensor<2xi64> {fsdp.batch = "tokens"}) {
   %e = tensor.empty() : tensor<2xi64>
   %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%ids : tensor<2xi64>) outs(%e : tensor<2xi64>) {
@@ -65,7 +87,7 @@ func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>,
     %j = arith.muli %i, %i : i64
     linalg.yield %j : i64
   } -> tensor<2xi64>
-  // expected-note @+1 {{the lookup is here}}
+  // expected-remark @+1 {{this lookup is checked in each step: its ids are not known to be in [0, 4), the rows of the table; an id outside stops the run}}
   %a = fsdp.gather_rows %w[%p] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%x : tensor<2xf32>) outs(%e : tensor<2xi64>) {
@@ -73,18 +95,45 @@ func.func @computed(%w: tensor<4x3xf32>, %x: tensor<2xf32>,
     %j = arith.fptosi %i : f32 to i64
     linalg.yield %j : i64
   } -> tensor<2xi64>
-  // expected-error @+1 {{cannot bound these ids; expected them in [0, 4), the rows of the table: look up a batch argument of integers directly, or a constant}}
+  // expected-remark @+1 {{this lookup is checked in each step}}
   %b = fsdp.gather_rows %w[%q] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   return
 }
 
 // -----
 
-func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"},
-                     // expected-error @+1 {{parameter 'p' feeds a lookup, but what a weights file will hold is not known; expected ids in [0, 4), the rows of the table: make it a constant or a batch argument, or clamp the ids in the model}}
-                     %p: tensor<2xi64> {fsdp.param = "p"}) {
-  // expected-note @+1 {{the lookup is here}}
+// CHECK-LABEL: func.func @parameter(
+// CHECK-SAME: -> (tensor<i64> {fsdp.lookup =
+func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"}, %p: tensor<2xi64> {fsdp.param = "p"}) {
+  // expected-remark @+1 {{this lookup is checked in each step}}
   %a = fsdp.gather_rows %w[%p] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// Targets that the loss ignores are in range; narrow ids are checked as i64 and clamped in their own type.
+// CHECK-LABEL: func.func @ignored(
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<2xi8>)
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[ID:.*]] : i8 to i64
+// CHECK: %[[CLAMPED:.*]] = arith.trunci %{{.*}} : i64 to i8
+// CHECK: %[[M100:.*]] = arith.constant -100 : i64
+// CHECK: %[[SKIPPED:.*]] = arith.cmpi eq, %[[WIDE]], %[[M100]] : i64
+// CHECK: arith.select %[[SKIPPED]], %[[ID]], %[[CLAMPED]] : i8
+// CHECK: linalg.generic {{.*}}"reduction"
+// CHECK: %[[GOOD:.*]] = arith.cmpi ult
+// CHECK: %[[SKIPPED:.*]] = arith.cmpi eq
+// CHECK: arith.ori %[[GOOD]], %[[SKIPPED]] : i1
+func.func @ignored(%logits: tensor<2x4xf32>, %x: tensor<2xf32>) {
+  %e = tensor.empty() : tensor<2xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<2xf32>) outs(%e : tensor<2xi8>) {
+  ^bb0(%i: f32, %o: i8):
+    %j = arith.fptosi %i : f32 to i8
+    linalg.yield %j : i8
+  } -> tensor<2xi8>
+  // expected-remark @+1 {{not known to be in [0, 4), the classes of the loss}}
+  %loss, %lse = fsdp.cross_entropy %logits, %q ignore -100 : tensor<2x4xf32>, tensor<2xi8> -> tensor<f32>, tensor<2xf32>
   return
 }
 
@@ -92,7 +141,6 @@ func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"},
 
 // The remainder of a negative number is negative.
 func.func @negative_remainder(%w: tensor<9x4xf32>,
-                              // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which lets ids leave a lookup}}
                               %places: tensor<3xi64> {fsdp.batch = "places", fsdp.limit = 100 : i64}) {
   %e = tensor.empty() : tensor<3xi64>
   %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
@@ -104,7 +152,7 @@ func.func @negative_remainder(%w: tensor<9x4xf32>,
     %k = arith.remsi %j, %nine : i64
     linalg.yield %k : i64
   } -> tensor<3xi64>
-  // expected-note @+1 {{the lookup is here}}
+  // expected-remark @+1 {{this lookup is checked in each step: its ids are not known to be in [0, 9)}}
   %d = fsdp.gather_rows %w[%p] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
   return
 }

@@ -85,7 +85,21 @@ func.func @other(%x: tensor<i1>) -> tensor<i1> {
 
 // -----
 
-// expected-note @+1 {{the ids come from argument 1; ids that are looked up directly, or wrapped and clamped as jax does, are understood}}
+// No limit of the ids keeps this lookup in range: it reads clamped indices, and they are checked.
+// CHECK-LABEL: func.func @unbounded(
+// CHECK-SAME: %arg1: tensor<3xi64>) -> (tensor<3x4xf32>, tensor<i64> {fsdp.lookup = {extent = 7 : i64,
+// CHECK: %[[AT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<3xi64>)
+// CHECK: arith.subi
+// CHECK: %[[IN:.*]] = linalg.generic {{.*}} ins(%[[AT]] : tensor<3xi64>)
+// CHECK: arith.maxsi
+// CHECK: arith.minsi
+// CHECK: %[[WORST:.*]] = linalg.generic {{.*}} ins(%[[AT]] : tensor<3xi64>)
+// CHECK: arith.maxui
+// CHECK: linalg.generic {{.*}} ins(%arg1, %[[IN]] : tensor<3xi64>, tensor<3xi64>)
+// CHECK-NEXT: ^bb0(%{{.*}}: i64, %[[CLAMPED:.*]]: i64, %{{.*}}: f32):
+// CHECK: %[[I:.*]] = arith.index_cast %[[CLAMPED]] : i64 to index
+// CHECK: tensor.extract %arg0[%[[I]], %{{.*}}]
+// CHECK: return %{{.*}}, %[[WORST]] : tensor<3x4xf32>, tensor<i64>
 func.func @unbounded(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
   %e = tensor.empty() : tensor<3x4xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n)>, affine_map<(n, c) -> (n, c)>], iterator_types = ["parallel", "parallel"]} ins(%ids : tensor<3xi64>) outs(%e : tensor<3x4xf32>) {
@@ -95,7 +109,7 @@ func.func @unbounded(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32
     %n = arith.subi %m, %two : i64
     %i = arith.index_cast %n : i64 to index
     %j = linalg.index 1 : index
-    // expected-error @+1 {{cannot bound index 0 of this lookup in a dimension of 7 from its ids}}
+    // expected-remark @+1 {{this lookup is checked in each step: its ids are not known to be in [0, 7), the elements of its dimension}}
     %v = tensor.extract %w[%i, %j] : tensor<7x4xf32>
     linalg.yield %v : f32
   } -> tensor<3x4xf32>
@@ -110,9 +124,124 @@ func.func @constant(%w: tensor<4xf32>) -> tensor<4xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%c : tensor<4xi64>) outs(%e : tensor<4xf32>) {
   ^bb0(%k: i64, %o: f32):
     %i = arith.index_cast %k : i64 to index
-    // expected-error @+1 {{index 0 of this lookup may leave its dimension of 4}}
+    // expected-error @+2 {{index 0 of this lookup may leave its dimension of 4}}
+    // expected-note @+1 {{expected an index in [0, 4): the index is a constant; correct the model}}
     %v = tensor.extract %w[%i] : tensor<4xf32>
     linalg.yield %v : f32
   } -> tensor<4xf32>
   return %r : tensor<4xf32>
+}
+
+// -----
+
+// Each index is in range for all ids: by itself, by the bounds of a sum and of a position, or with the value that
+// pads and masks. Only an id that is looked up as it is gets a limit.
+// CHECK-LABEL: func.func @proven(
+// CHECK-SAME: %arg1: tensor<6xi64> {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 8 : i64}
+// CHECK-SAME: %arg2: tensor<6xi64>, %arg3: tensor<6x8xf32>)
+// CHECK-SAME: -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) {
+func.func @proven(%w: tensor<8xf32>, %labels: tensor<6xi64>, %mask: tensor<6xi64>, %scores: tensor<6x8xf32>)
+    -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) {
+  %c0 = arith.constant 0 : i64
+  %c7 = arith.constant 7 : i64
+  %m100 = arith.constant -100 : i64
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<6xf32>
+  %ie = tensor.empty() : tensor<6xi64>
+  %be = tensor.empty() : tensor<6xi1>
+  // Labels, shifted and padded with -100; -100 becomes 0. The comparison is in another body.
+  %padded = tensor.pad %labels low[0] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %m100 : i64
+  } : tensor<6xi64> to tensor<7xi64>
+  %shifted = tensor.extract_slice %padded[1] [6] [1] : tensor<7xi64> to tensor<6xi64>
+  %kept = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%shifted : tensor<6xi64>) outs(%be : tensor<6xi1>) {
+  ^bb0(%k: i64, %o: i1):
+    %r = arith.cmpi ne, %k, %m100 : i64
+    linalg.yield %r : i1
+  } -> tensor<6xi1>
+  %safe = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%kept, %shifted : tensor<6xi1>, tensor<6xi64>) outs(%ie : tensor<6xi64>) {
+  ^bb0(%b: i1, %k: i64, %o: i64):
+    %r = arith.select %b, %k, %c0 : i64
+    linalg.yield %r : i64
+  } -> tensor<6xi64>
+  %r0 = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%safe : tensor<6xi64>) outs(%e : tensor<6xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %i = arith.index_cast %k : i64 to index
+    %v = tensor.extract %w[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  // A clamp by comparisons, of a square.
+  %r1 = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%mask : tensor<6xi64>) outs(%e : tensor<6xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %m = arith.muli %k, %k : i64
+    %d = arith.subi %m, %c7 : i64
+    %l = arith.cmpi slt, %d, %c0 : i64
+    %x = arith.select %l, %c0, %d : i64
+    %g = arith.cmpi sge, %x, %c7 : i64
+    %y = arith.select %g, %c7, %x : i64
+    %i = arith.index_cast %y : i64 to index
+    %v = tensor.extract %w[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  // How many of the first ids are not 0: at most 6.
+  %zeros = linalg.fill ins(%c0 : i64) outs(%ie : tensor<6xi64>) -> tensor<6xi64>
+  %count = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%mask : tensor<6xi64>) outs(%zeros : tensor<6xi64>) {
+  ^bb0(%k: i64, %sum: i64):
+    %b = arith.cmpi ne, %k, %c0 : i64
+    %one = arith.extui %b : i1 to i64
+    %r = arith.addi %sum, %one : i64
+    linalg.yield %r : i64
+  } -> tensor<6xi64>
+  %r2 = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%count : tensor<6xi64>) outs(%e : tensor<6xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %i = arith.index_cast %k : i64 to index
+    %v = tensor.extract %w[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  // The position of the largest score.
+  %lows = linalg.fill ins(%low : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>
+  %best:2 = linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%scores : tensor<6x8xf32>) outs(%lows, %zeros : tensor<6xf32>, tensor<6xi64>) {
+  ^bb0(%v: f32, %b: f32, %bi: i64):
+    %k = linalg.index 1 : index
+    %ki = arith.index_cast %k : index to i64
+    %mx = arith.maximumf %v, %b : f32
+    %g = arith.cmpf ogt, %v, %b : f32
+    %s = arith.select %g, %ki, %bi : i64
+    linalg.yield %mx, %s : f32, i64
+  } -> (tensor<6xf32>, tensor<6xi64>)
+  %r3 = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%best#1 : tensor<6xi64>) outs(%e : tensor<6xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %i = arith.index_cast %k : i64 to index
+    %v = tensor.extract %w[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  return %r0, %r1, %r2, %r3 : tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+}
+
+// -----
+
+// One step more than the table has rows, the same position in an op of its own: a count of 9 ids in a table of 8.
+// CHECK-LABEL: func.func @too_many(
+// CHECK-SAME: -> (tensor<1xf32>, tensor<i64> {fsdp.lookup = {extent = 9 : i64,
+func.func @too_many(%w: tensor<9xf32>, %mask: tensor<9xi64>) -> tensor<1xf32> {
+  %c0 = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<1xf32>
+  %ie = tensor.empty() : tensor<1xi64>
+  %zeros = linalg.fill ins(%c0 : i64) outs(%ie : tensor<1xi64>) -> tensor<1xi64>
+  %count = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%mask : tensor<9xi64>) outs(%zeros : tensor<1xi64>) {
+  ^bb0(%k: i64, %sum: i64):
+    %b = arith.cmpi ne, %k, %c0 : i64
+    %one = arith.extui %b : i1 to i64
+    %r = arith.addi %sum, %one : i64
+    linalg.yield %r : i64
+  } -> tensor<1xi64>
+  %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%count : tensor<1xi64>) outs(%e : tensor<1xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %i = arith.index_cast %k : i64 to index
+    // expected-remark @+1 {{not known to be in [0, 9)}}
+    %v = tensor.extract %w[%i] : tensor<9xf32>
+    linalg.yield %v : f32
+  } -> tensor<1xf32>
+  return %r : tensor<1xf32>
 }

@@ -52,6 +52,8 @@ def FSDP_Dialect : Dialect {
     | `fsdp.rows = @u` | result (after Differentiate) | what rows that were looked up add to the gradient of the unit |
     | `fsdp.rows = @u` | collective (after Update) | it moves ids, or rows at them, of the table that the unit is |
     | `fsdp.gradient = I` | result (after Differentiate) | the gradient of parameter I of a function without units |
+    | `fsdp.lookup = {...}` | result (from Import to Update) | 0, or an index of a lookup that is out of range: `location`, `extent`, `what` |
+    | `fsdp.lookups = [...]` | module (after Update) | the lookups that are checked in each step |
     | `fsdp.recompute` | op (after Differentiate) | a forward op computed again in the backward: kept apart from its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |

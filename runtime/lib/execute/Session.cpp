@@ -251,10 +251,10 @@ void Session::checkLookups(const World &world, uint32_t first) {
   if (numRanks > 1)
     who += format(" (and %u more)", numRanks - 1);
   if (earliest.number < 1 || earliest.number > lookups.size())
-    failed("%s: %s: a lookup is out of range; no parameter was changed", artifact.getFile().c_str(), world.where().c_str());
+    failed("%s: %s: a lookup is out of range", artifact.getFile().c_str(), world.where().c_str());
   const fb::Lookup &lookup = *lookups.Get(static_cast<uint32_t>(earliest.number - 1));
-  failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; no parameter was changed; correct the "
-         "batch, or what the model computes the index from",
+  failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; this run of the program changed no "
+         "parameter; correct the batch, or what the model computes the index from",
          world.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(), (long long)earliest.index,
          (ull)lookup.extent(), printable(lookup.what()->str()).c_str());
 }
