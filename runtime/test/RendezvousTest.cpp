@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <random>
 #include <set>
+#include <sys/resource.h>
 #include <thread>
 
 using namespace fsdprt;
@@ -148,6 +149,95 @@ TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
                  },
                  FSDPRT_BAD_INPUT),
              {"rank 1: no?thanks"});
+}
+
+/// A process of another job changes nothing, whatever it says; it is told which jobs there are.
+TEST(Rendezvous, TurnsAwayOtherJobs) {
+  for (uint32_t kind : {uint32_t(Frame::hello), uint32_t(Frame::refusal)}) {
+    uint32_t port = freePort();
+    auto ours = [&](uint32_t rank) {
+      LaunchPlace place = placeOf(rank, 2, port);
+      place.job = "'ours'";
+      return place;
+    };
+    RendezvousHost host(ours(0), 30);
+    std::vector<RendezvousHost::Member> members;
+    std::thread hosting([&] { members = host.gather(); });
+    Descriptor other = connectTo(port);
+    Frame hello = Frame::make(static_cast<Frame::Kind>(kind));
+    hello.rank = 1;
+    hello.ranks = 2;
+    hello.status = FSDPRT_BAD_INPUT;
+    hello.secondsLeft = 0.001; // nobody's patience but its own
+    std::strcpy(hello.job, "'theirs'");
+    std::strcpy(hello.host, "nodeB");
+    EXPECT_TRUE(sendFrame(other.get(), hello));
+    FrameReader reader;
+    FrameReader::State state = FrameReader::State::partial;
+    for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit && state == FrameReader::State::partial; usleep(1000))
+      state = reader.read(other.get());
+    ASSERT_EQ(state, FrameReader::State::complete);
+    EXPECT_EQ(reader.get().kind, uint32_t(Frame::refusal));
+    EXPECT_NE(reader.get().words().find("rank 1 (process 0 on nodeB) is of job 'theirs', and ranks of job 'ours' meet here"),
+              std::string::npos)
+        << reader.get().words();
+    std::thread first([&] { close(attendRendezvous(ours(0), 30)); });
+    close(attendRendezvous(ours(1), 30));
+    first.join();
+    hosting.join();
+    EXPECT_EQ(members.size(), 2u);
+  }
+}
+
+/// What a rank says after its hello is read and ignored, so that the host sleeps while it waits.
+TEST(Rendezvous, IgnoresWhatFollowsAHello) {
+  uint32_t port = freePort();
+  RendezvousHost host(placeOf(0, 2, port), 2);
+  rusage before = {}, after = {};
+  std::thread hosting([&] {
+    getrusage(RUSAGE_THREAD, &before);
+    EXPECT_THROW(host.gather(), Error);
+    getrusage(RUSAGE_THREAD, &after);
+  });
+  Descriptor rank = connectTo(port);
+  Frame hello = Frame::make(Frame::hello);
+  hello.rank = 1;
+  hello.ranks = 2;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(sendFrame(rank.get(), hello));
+  hosting.join();
+  auto seconds = [](const rusage &usage) {
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  EXPECT_LT(seconds(after) - seconds(before), 0.5);
+}
+
+/// Whatever status a listener in rank 0's place gives, a rank does not end as if it had trained.
+TEST(Rendezvous, NoRefusalIsASuccess) {
+  for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
+    uint32_t port;
+    Descriptor listening = listenSomewhere(port);
+    std::thread answering([&] {
+      Descriptor guest(accept(listening.get(), nullptr, nullptr));
+      Frame frame = Frame::make(Frame::refusal);
+      frame.status = status;
+      std::strcpy(frame.text, "no thanks");
+      FrameReader reader;
+      for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit && reader.read(guest.get()) == FrameReader::State::partial;)
+        usleep(1000);
+      sendFrame(guest.get(), frame);
+      usleep(200000);
+    });
+    try {
+      attendRendezvous(placeOf(1, 2, port), 20);
+      ADD_FAILURE() << status;
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, status >= 1 && status <= 4 ? status : FSDPRT_FAILED);
+      EXPECT_STREQ(error.what(), "no thanks");
+    }
+    answering.join();
+  }
 }
 
 /// Names with control characters do not get into messages, and nothing has to end in a 0.

@@ -83,7 +83,7 @@ Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   if (got == Channel::Received::message && message.kind == kind)
     return message;
   if (got == Channel::Received::message && message.kind == Message::refusal)
-    throw Error(static_cast<fsdprt_status>(message.status), message.text);
+    throw Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED : failureStatus(message.status), message.text);
   throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks %s", firstRank(),
                                   got == Channel::Received::nothing ? "does not answer" : "is gone"));
 }

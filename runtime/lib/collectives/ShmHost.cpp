@@ -67,7 +67,8 @@ void ShmHost::take(uint32_t rank, const Message &message, int attached) {
     break;
   case Message::failure:
     if (!member.failure)
-      member.failure = Error(static_cast<fsdprt_status>(message.status), message.text);
+      member.failure =
+          Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED : failureStatus(message.status), message.text);
     if (verdict)
       member.channel.send(*verdict);
     break;

@@ -26,6 +26,13 @@ public:
   std::string message;
 };
 
+/// Returns the status of a failure that another process reports: one of those that a process ends with, and
+/// FSDPRT_FAILED for anything else. So no message of another process makes this one end as if it had succeeded.
+inline fsdprt_status failureStatus(int32_t reported) {
+  bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
+  return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
+}
+
 /// printf into a string.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -69,6 +70,48 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
+/// The folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json; empty where ranks may be of
+/// several torchruns.
+static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
+  std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
+  for (int level = 0; level < 2; ++level)
+    folder.erase(std::min(folder.rfind('/'), folder.size()));
+  return place.localRanks == place.ranks ? folder : "";
+}
+
+/// Cuts the middle out of a long text.
+static std::string shortened(const std::string &text) {
+  constexpr size_t most = 100;
+  return text.size() <= most ? text : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
+}
+
+static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
+  auto named = [&](const std::string &id, const char *source) {
+    return "'" + shortened(id) + "' (" + source + ")";
+  };
+  if (std::string id = textOf(variable, "FSDP_RUN_JOB_ID"); !id.empty())
+    return named(id, "FSDP_RUN_JOB_ID");
+  std::string torchrun = textOf(variable, "TORCHELASTIC_RUN_ID"), folder = attemptFolder(variable, place);
+  std::string attempt = textOf(variable, "TORCHELASTIC_RESTART_COUNT");
+  if (!torchrun.empty() && (torchrun != "none" || !folder.empty()))
+    return named(torchrun != "none" ? torchrun : folder, "torchrun") +
+           (attempt.empty() || attempt == "0" ? "" : " restarted " + shortened(attempt) + " times");
+  for (const char *name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
+    if (std::string id = textOf(variable, name); !id.empty())
+      return named(id, name);
+  std::string slurm = textOf(variable, "SLURM_JOB_ID");
+  if (slurm.empty())
+    return "";
+  bool isStep = place.source == "Slurm's environment";
+  return named(slurm + (isStep ? "." + textOf(variable, "SLURM_STEP_ID") : ""), "Slurm");
+}
+
+static std::string sessionOf() {
+  char processes[64] = "";
+  [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/pid", processes, sizeof processes - 1);
+  return std::to_string(getsid(0)) + (*processes ? " of " : "") + processes;
+}
+
 static void check(const Launcher &launcher, const LaunchPlace &place) {
   if (place.ranks == 0)
     badInput("%s: expected %s of at least 1, found 0", place.source.c_str(), launcher.ranks);
@@ -103,6 +146,9 @@ std::optional<LaunchPlace> fsdprt::findLaunchPlace(const Variables &given) {
     place.hasMpi = launcher.hasMpi;
     findMeetingPoint(variable, place);
     check(launcher, place);
+    place.job = jobOf(variable, place);
+    if (!given)
+      place.session = sessionOf();
     return place;
   }
   return std::nullopt;

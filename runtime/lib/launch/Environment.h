@@ -16,6 +16,15 @@
 // store of its own (TORCHELASTIC_USE_AGENT_STORE), and a step of Slurm on one machine needs no port. Ranks then meet at a
 // Unix socket, whose name is made of what the launcher calls the run.
 //
+// Which job a process is of, so that two jobs at one address are kept apart, is the first of these that is there:
+//
+//     FSDP_RUN_JOB_ID                           given by the user
+//     TORCHELASTIC_RUN_ID, _RESTART_COUNT       torchrun; its default, "none", with the folder of TORCHELASTIC_ERROR_FILE,
+//                                               which each torchrun makes for itself
+//     PMIX_NAMESPACE, OMPI_MCA_ess_base_jobid   mpirun, srun --mpi=pmix
+//     SLURM_JOB_ID, SLURM_STEP_ID               the step only where Slurm numbers the ranks
+//     the session of the process (getsid)       nothing names the job: ranks of one session count as one job
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_LAUNCH_ENVIRONMENT_H
@@ -35,6 +44,8 @@ struct LaunchPlace {
   bool hasMpi = false;                           ///< the launcher is an MPI's
   std::string address;                           ///< where ranks meet; empty: nothing was said
   uint32_t port = 0;
+  std::string job;     ///< "'7' (FSDP_RUN_JOB_ID)"; empty: nothing names it
+  std::string session; ///< of the process, and its process namespace; empty: not asked for
   std::string meetingName; ///< where ranks of one machine meet instead: the abstract name of a Unix socket
 
   bool saysWhere() const { return !address.empty() || !meetingName.empty(); }
@@ -43,7 +54,7 @@ struct LaunchPlace {
   std::string text() const;
 };
 
-/// Null gives the variables of the process. Throws Error when they contradict themselves. Nothing: no launcher.
+/// Null gives the variables, and the session, of the process. Throws Error when they contradict themselves. Nothing: no launcher.
 std::optional<LaunchPlace> findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 
 } // namespace fsdprt

@@ -23,7 +23,7 @@
 
 using namespace fsdprt;
 
-static constexpr double retrySeconds = 0.1, connectSeconds = 5;
+static constexpr double retrySeconds = 0.1, connectSeconds = 5, askSeconds = 2;
 
 Descriptor::~Descriptor() {
   if (file >= 0)
@@ -38,6 +38,16 @@ Frame Frame::make(Kind kind) {
   frame.kind = kind;
   frame.interface = fsdprt_abi_version();
   return frame;
+}
+
+void Frame::introduce(const LaunchPlace &place) {
+  rank = place.rank;
+  ranks = place.ranks;
+  process = static_cast<uint32_t>(getpid());
+  std::strncpy(machine, machineIdentity().c_str(), sizeof machine - 1);
+  std::strncpy(host, machineName().c_str(), sizeof host - 1);
+  std::strncpy(job, place.job.c_str(), sizeof job - 1);
+  std::strncpy(session, place.session.c_str(), sizeof session - 1);
 }
 
 bool Frame::isOurs() const { return std::memcmp(magic, expected, sizeof expected) == 0; }
@@ -58,8 +68,8 @@ FrameReader::State FrameReader::read(int file) {
     return State::foreign;
   if (got < sizeof frame)
     return State::partial;
-  for (char *text :
-       {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host, frame.text + sizeof frame.text})
+  for (char *text : {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host, frame.job + sizeof frame.job,
+                     frame.session + sizeof frame.session, frame.text + sizeof frame.text})
     text[-1] = '\0';
   return State::complete;
 }
@@ -150,18 +160,20 @@ public:
       : place(place), seconds(seconds), limit(monotonicSeconds() + seconds) {}
   int attend();
   void refuse(const Error &reason);
+  Descriptor connectTo(const MeetingAddress &address);
+  std::optional<Frame> askOn(int connection);
+  bool wasAnswered() const { return answered; }
 
 private:
   double left() const { return limit - monotonicSeconds(); }
-  Descriptor connectTo(const MeetingAddress &address);
   Descriptor connectToAny();
-  std::optional<Frame> askOn(int connection);
   int join(const Frame &welcome);
   [[noreturn]] void giveUp() const;
 
   const LaunchPlace &place;
   double seconds, limit;
   std::string where, problem = "nothing was tried", missing;
+  bool answered = false; ///< by a frame, on the last connection
 };
 } // namespace
 
@@ -221,13 +233,9 @@ Descriptor Attempt::connectToAny() {
 /// Says hello and listens until there is a welcome. Nothing when the other end went before it had said anything.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
-  hello.rank = place.rank;
-  hello.ranks = place.ranks;
-  hello.process = static_cast<uint32_t>(getpid());
+  hello.introduce(place);
   hello.secondsLeft = left();
-  std::strncpy(hello.machine, machineIdentity().c_str(), sizeof hello.machine - 1);
-  std::strncpy(hello.host, machineName().c_str(), sizeof hello.host - 1);
-  bool answered = false;
+  answered = false;
   problem = "something listens there, and does not answer";
   FrameReader reader;
   // A little longer than its limit: the host's own list of who is missing is the better one.
@@ -251,7 +259,11 @@ std::optional<Frame> Attempt::askOn(int connection) {
     reader.clear();
     answered = true;
     if (frame.kind == Frame::refusal)
-      throw Error(static_cast<fsdprt_status>(frame.status), frame.words());
+      throw Error(failureStatus(frame.status), frame.words());
+    if (frame.kind == Frame::welcome && place.job != frame.job)
+      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0 of job %s, found a process of "
+               "job %s",
+               where.c_str(), printable(place.job).c_str(), printable(frame.job).c_str());
     if (frame.kind == Frame::welcome)
       return frame;
     missing = frame.words();
@@ -295,8 +307,7 @@ int Attempt::attend() {
 
 void Attempt::refuse(const Error &reason) {
   Frame frame = Frame::make(Frame::refusal);
-  frame.rank = place.rank;
-  frame.ranks = place.ranks;
+  frame.introduce(place);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
   for (; left() > 0; usleep(static_cast<useconds_t>(retrySeconds * 1e6))) {
@@ -309,10 +320,22 @@ void Attempt::refuse(const Error &reason) {
   }
 }
 
+std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPlace &place) {
+  Attempt attempt(place, askSeconds);
+  try {
+    Descriptor connection = attempt.connectTo(address);
+    if (connection.isOpen())
+      attempt.askOn(connection.get());
+  } catch (const Error &error) { // a refusal, in words
+    return attempt.wasAnswered() ? error.what() : "";
+  }
+  return "";
+}
+
 void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds) {
   try {
     if (place.rank == 0)
-      RendezvousHost(place, seconds).refuse(reason, /*told=*/1);
+      RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
   } catch (const Error &) { // nobody is met there

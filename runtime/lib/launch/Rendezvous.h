@@ -9,14 +9,15 @@
 //
 //     rank                                        host, of the machine where rank 0 is
 //     connect, until somebody listens
-//     hello (rank, ranks, machine)         -->    is it one that is missing?
+//     hello (rank, ranks, job, machine)    -->    is it one of this job that is missing?
 //                                          <--    missing (which ranks), every half second
 //                                                 all there, all of one machine?
 //                                          <--    welcome (name of a Unix socket),  or refusal
 //     connect to that, say the rank        -->    the same user? then this is the rank's channel
 //
 // Frames are of a fixed size and begin with a magic number, so that something else at the other end is told from it.
-// Unix sockets have abstract names: nothing is left in the file system. What is refused, all ranks are told.
+// Unix sockets have abstract names: nothing is left in the file system. What is refused, all ranks are told. A process
+// of another job is turned away alone, and changes nothing for the ranks of this one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,7 @@
 #include "core/Error.h"
 #include "launch/Environment.h"
 #include <memory>
+#include <set>
 #include <sys/socket.h>
 #include <vector>
 
@@ -53,16 +55,19 @@ private:
 /// What the two sides say to each other until each rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt1"; // the digit is the version of the frames
+  static constexpr char expected[] = "fsdpmt2"; // the digit is the version of the frames
 
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
   double secondsLeft = 0;                // of the rank's patience
   char machine[128] = {}, host[64] = {}; // host is for people
+  char job[160] = {}, session[64] = {};  // Environment.h
   char text[1024] = {};
 
   static Frame make(Kind kind);
+  /// Says who this process is, at a place.
+  void introduce(const LaunchPlace &place);
   bool isOurs() const;
   /// The text in full, but no control characters.
   std::string words() const;
@@ -99,6 +104,9 @@ struct MeetingAddress {
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
+/// Asks whoever listens at an address who that is, as rank 0 of a place would. Empty: no process of fsdp-run answers.
+std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
+
 /// This machine: what may share memory has the same. For people: its name.
 std::string machineIdentity();
 std::string machineName();
@@ -115,8 +123,9 @@ void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seco
 /// What the host does.
 class RendezvousHost {
 public:
-  /// Listens. Throws Error when that cannot be.
-  RendezvousHost(const LaunchPlace &place, double seconds);
+  /// Listens. Throws Error when that cannot be. `asks`: when another process listens there, asks it who it is, and
+  /// thereby tells it that there are two ranks 0.
+  RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
   struct Member {
@@ -125,8 +134,8 @@ public:
   };
   /// Brings all ranks together: one member for each, in order. Throws Error, which those that came have been told.
   std::vector<Member> gather();
-  /// Tells those that have come, and those that come soon, that there will be no meeting; `told` need not be.
-  void refuse(const Error &reason, uint32_t told = 0);
+  /// Tells those that have come, and those that come soon, that there will be no meeting; the ranks `told` need not be.
+  void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
   struct Guest {
@@ -139,6 +148,8 @@ private:
   void await(int extra, double until);
   void acceptAll();
   void readAll();
+  std::string otherJob(const Frame &hello) const;
+  bool turnAway(const Guest &guest);
   void admit(Guest &guest);
   [[noreturn]] void takeRefusal(Guest &guest);
   void checkMachines() const;
@@ -149,6 +160,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
+  std::string turnedAway; ///< the last process of another job
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

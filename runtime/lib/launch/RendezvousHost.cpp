@@ -7,6 +7,7 @@
 // One loop over all connections. One that says nothing, or something else, is none of a rank: it is left alone or
 // closed, and changes nothing for the others. A rank that goes before all have met ends the rendezvous, as a
 // contradiction does; all that have come are told why, and for some seconds those that come later with a contradiction.
+// A process of another job is told so, and left out: it cannot end this job's rendezvous.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +38,14 @@ static Descriptor listenAt(const MeetingAddress &address, int type) {
   return file;
 }
 
-RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds)
+RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
     : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
   std::string where;
   for (double patience = std::min(limit, monotonicSeconds() + occupiedSeconds); !listening.isOpen();) {
     int problem = EAGAIN;
     std::string unknown;
-    for (const MeetingAddress &address : MeetingAddress::of(place, unknown)) {
+    std::vector<MeetingAddress> addresses = MeetingAddress::of(place, unknown);
+    for (const MeetingAddress &address : addresses) {
       where = address.text;
       listening = listenAt(address, SOCK_STREAM);
       problem = errno;
@@ -57,10 +59,12 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds)
                where.c_str(), machineName().c_str());
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(), strerror(problem));
-    if (monotonicSeconds() > patience && problem == EADDRINUSE)
+    if (monotonicSeconds() > patience && problem == EADDRINUSE) {
+      std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): it is in use by another process; choose another "
-               "MASTER_PORT",
-               where.c_str());
+               "MASTER_PORT%s%s",
+               where.c_str(), answer.empty() ? "" : "; that process says: ", answer.c_str());
+    }
     if (monotonicSeconds() > limit)
       badInput("MASTER_ADDR: the name '%s' could not be looked up within %g s: %s", printable(place.address).c_str(),
                seconds, unknown.c_str());
@@ -90,6 +94,8 @@ std::string RendezvousHost::missing() const {
   if (count > 16)
     names += format(" and %u more", count - 16);
   std::string text = format("rank%s %s of %u", count == 1 ? "" : "s", names.c_str(), place.ranks);
+  if (!turnedAway.empty())
+    text += " (" + turnedAway + " was turned away)";
   if (size_t strangers = guests.size() - numKnown())
     text += format(" (%zu connection%s did not say which)", strangers, strangers == 1 ? "" : "s");
   return text;
@@ -116,6 +122,9 @@ void RendezvousHost::acceptAll() {
   }
 }
 
+/// Whether a frame may be the first of a rank: it comes, or says why it does not.
+static bool isHello(const Frame &frame) { return frame.kind == Frame::hello || frame.kind == Frame::refusal; }
+
 void RendezvousHost::readAll() {
   for (size_t i = 0; i < guests.size();) {
     Guest &guest = *guests[i];
@@ -124,11 +133,13 @@ void RendezvousHost::readAll() {
       throw Error(FSDPRT_LOST,
                   format("rank %u (process %u on %s) was lost before all ranks had met", guest.hello.rank,
                          guest.hello.process, printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
-    if (state == FrameReader::State::complete && guest.reader.get().kind == Frame::refusal && !guest.isKnown)
-      takeRefusal(guest);
-    if (state == FrameReader::State::complete && guest.reader.get().kind != Frame::hello)
+    if (state == FrameReader::State::complete && guest.isKnown)
+      guest.reader.clear(); // it has said who it is, and nothing more is asked
+    else if (state == FrameReader::State::complete && (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
-    if (state == FrameReader::State::complete && !guest.isKnown)
+    else if (state == FrameReader::State::complete && guest.reader.get().kind == Frame::refusal)
+      takeRefusal(guest);
+    else if (state == FrameReader::State::complete)
       admit(guest);
     if (state == FrameReader::State::end || state == FrameReader::State::foreign)
       guests.erase(guests.begin() + static_cast<ptrdiff_t>(i));
@@ -141,12 +152,45 @@ void RendezvousHost::readAll() {
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
-  fsdprt_status status = static_cast<fsdprt_status>(std::clamp<int>(guest.hello.status, FSDPRT_FAILED, FSDPRT_HUNG));
-  throw Error(status, guest.hello.words());
+  throw Error(failureStatus(guest.hello.status), guest.hello.words());
 }
 
 static std::string nameOf(const Frame &hello) {
   return format("process %u on %s", hello.process, printable(hello.host, strlen(hello.host)).c_str());
+}
+
+static std::string jobWords(const std::string &job) {
+  return job.empty() ? "a job that nothing names" : "job " + printable(job);
+}
+
+/// Says why a process is of another job; empty: it may be of this one. Sessions count where nothing names either job,
+/// and on one machine only: ranks of several machines are refused later, for that reason.
+std::string RendezvousHost::otherJob(const Frame &hello) const {
+  std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
+  if (job != place.job)
+    return format("%s is of %s, and ranks of %s meet here; choose another MASTER_PORT for one of the jobs", who.c_str(),
+                  jobWords(job).c_str(), jobWords(place.job).c_str());
+  if (!job.empty() || place.session == hello.session || machineIdentity() != hello.machine)
+    return "";
+  return format("%s was started in session %s, and rank 0 in session %s; nothing says whether they are of one job; set "
+                "FSDP_RUN_JOB_ID to one text for all ranks of a job, or choose another MASTER_PORT for one of the jobs",
+                who.c_str(), printable(hello.session).c_str(), printable(place.session).c_str());
+}
+
+/// Tells a process of another job that it is, and returns true; else returns false.
+bool RendezvousHost::turnAway(const Guest &guest) {
+  const Frame &hello = guest.reader.get();
+  std::string reason = otherJob(hello);
+  if (reason.empty())
+    return false;
+  Frame frame = Frame::make(Frame::refusal);
+  frame.status = FSDPRT_BAD_INPUT;
+  std::strncpy(frame.text, ("MASTER_ADDR, MASTER_PORT: " + reason).c_str(), sizeof frame.text - 1);
+  sendFrame(guest.connection.get(), frame);
+  bool bySession = place.job.empty() && !*hello.job;
+  turnedAway = format("rank %u, %s, of %s,", hello.rank, nameOf(hello).c_str(),
+                      bySession ? "another session" : jobWords(hello.job).c_str());
+  return true;
 }
 
 /// Throws Error when it contradicts those that came before. It counts as having come then, and so is told.
@@ -165,7 +209,8 @@ void RendezvousHost::admit(Guest &guest) {
     badInput("ranks do not agree: the number of ranks (WORLD_SIZE) is %u on rank 0 and %u on rank %u (%s)", place.ranks,
              hello.ranks, hello.rank, nameOf(hello).c_str());
   if (twin)
-    badInput("two processes say that they are rank %u of %u: %s, and %s; each needs a RANK of its own", hello.rank,
+    badInput("two processes say that they are rank %u of %u: %s, and %s; each needs a RANK of its own, "
+             "and each job a MASTER_PORT or FSDP_RUN_JOB_ID of its own", hello.rank,
              hello.ranks, nameOf(twin->hello).c_str(), nameOf(hello).c_str());
   if (hello.rank >= place.ranks)
     badInput("%s says that it is rank %u of %u", nameOf(hello).c_str(), hello.rank, hello.ranks);
@@ -211,6 +256,7 @@ static std::string secretName() {
 
 void RendezvousHost::welcome(std::vector<Member> &members) {
   Frame frame = Frame::make(Frame::welcome);
+  frame.introduce(place);
   std::strncpy(frame.text, secretName().c_str(), sizeof frame.text - 1);
   MeetingAddress address = MeetingAddress::abstract(frame.text);
   Descriptor door = listenAt(address, SOCK_SEQPACKET);
@@ -244,7 +290,7 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
 
 /// Tells those that have come, and those that come in the next seconds when they would be refused as well. Otherwise whoever
 /// comes next may belong to another attempt, and finds the address free.
-void RendezvousHost::refuse(const Error &reason, uint32_t told) {
+void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
@@ -253,13 +299,15 @@ void RendezvousHost::refuse(const Error &reason, uint32_t told) {
     for (auto guest = guests.begin(); guest != guests.end();) {
       Guest &each = **guest;
       FrameReader::State state = each.isKnown ? FrameReader::State::complete : each.reader.read(each.connection.get());
-      if (state == FrameReader::State::complete) {
+      const Frame &said = each.isKnown ? each.hello : each.reader.get();
+      if (state == FrameReader::State::complete && (each.isKnown || (isHello(said) && !turnAway(each)))) {
         sendFrame(each.connection.get(), frame);
-        ++told;
+        if (said.rank < place.ranks)
+          told.insert(said.rank);
       }
       guest = state == FrameReader::State::partial ? guest + 1 : guests.erase(guest);
     }
-    if (told == place.ranks || !staysTrue)
+    if (told.size() >= place.ranks || !staysTrue)
       return;
     await(-1, until);
     acceptAll();

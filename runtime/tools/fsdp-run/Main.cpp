@@ -91,7 +91,7 @@ static int report(const Options &options, int channel, fsdprt_status status, con
     tellLauncher(channel, status, message);
   else
     std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(), message);
-  return status;
+  return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
 /// Ranks beside this one would wait for it.

@@ -174,7 +174,7 @@ int fsdprt::reportToHost(const Options &options, int channel, fsdprt_status stat
   }
   if (verdict.kind == Message::refusal) {
     text = verdict.text;
-    status = static_cast<fsdprt_status>(verdict.status);
+    status = failureStatus(verdict.status);
   } else if (!told && status == FSDPRT_ABANDONED) {
     text = "the process that watches over the ranks, which rank 0 starts, is gone";
     status = FSDPRT_LOST;
@@ -182,5 +182,5 @@ int fsdprt::reportToHost(const Options &options, int channel, fsdprt_status stat
   if (text.compare(0, self.size(), self) != 0)
     text = self + text;
   std::fprintf(stderr, "fsdp-run: error: %s\n", text.c_str());
-  return status;
+  return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
