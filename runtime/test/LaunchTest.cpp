@@ -11,7 +11,7 @@
 #include "MpiFixture.h"
 #include "collectives/Agreement.h"
 #include "core/Error.h"
-#include "launch/Environment.h"
+#include "launch/Rendezvous.h"
 #include <map>
 
 using namespace fsdprt;
@@ -141,6 +141,45 @@ TEST(Agreement, NamesValuesAndRanks) {
   EXPECT_NE(told.find("--steps is '3' on rank 0 and '4' on rank 2"), std::string::npos) << told;
   told = differences({textOf("3"), textOf("3", "--new")});
   EXPECT_NE(told.find("--new is nothing on rank 0 and '1' on rank 1"), std::string::npos) << told;
+}
+
+TEST(Agreement, ComparesNoDetails) {
+  auto textOf = [](const char *content, const std::string &path) {
+    Agreement agreement;
+    agreement.add("the content of --text", content, path);
+    return agreement.text();
+  };
+  compareAgreements({textOf("abc", "a.txt"), textOf("abc", "b\tc\nd.txt")});
+  try {
+    compareAgreements({textOf("abc", "a.txt"), textOf("abd", "b\tc\nd" + std::string(200, 'x') + ".txt")});
+    ADD_FAILURE() << "two contents were taken for one";
+  } catch (const Error &error) {
+    std::string told = error.what();
+    EXPECT_NE(told.find("the content of --text is 'abc' (a.txt) on rank 0 and 'abd' (...xxx"), std::string::npos) << told;
+    EXPECT_NE(told.find("xxx.txt) on rank 1"), std::string::npos) << told;
+  }
+}
+
+TEST(Launch, NamesTheJob) {
+  auto jobOf = [](std::map<std::string, std::string> more) {
+    more.insert({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
+    return placeIn(more)->job;
+  };
+  EXPECT_EQ(jobOf({}), "");
+  EXPECT_EQ(jobOf({{"SLURM_JOB_ID", "12"}, {"SLURM_STEP_ID", "3"}}), "'12' (Slurm)");
+  EXPECT_EQ(jobOf({{"SLURM_JOB_ID", "12"}, {"PMIX_NAMESPACE", "n7"}}), "'n7' (PMIX_NAMESPACE)");
+  EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "0"}}), "'x' (torchrun)");
+  EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}), "'x' (torchrun) restarted 2 times");
+  // torchrun's default names nothing; the folder that it makes for itself does.
+  EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
+  std::map<std::string, std::string> none = {{"TORCHELASTIC_RUN_ID", "none"}, {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
+  EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
+  none["LOCAL_WORLD_SIZE"] = "1"; // there may be several torchruns, each with a folder
+  EXPECT_EQ(jobOf(none), "");
+  none["FSDP_RUN_JOB_ID"] = "mine";
+  EXPECT_EQ(jobOf(none), "'mine' (FSDP_RUN_JOB_ID)");
+  EXPECT_LT(jobOf({{"FSDP_RUN_JOB_ID", std::string(1000, 'x')}}).size(), sizeof Frame::job);
+  EXPECT_EQ(placeIn({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "12"}, {"SLURM_STEP_ID", "3"}})->job, "'12.3' (Slurm)");
 }
 
 namespace {

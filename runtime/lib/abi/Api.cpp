@@ -13,7 +13,7 @@
 #include "abi/Structs.h"
 #include "artifact/Arenas.h"
 #include "artifact/Dump.h"
-#include <cerrno>
+#include "io/OutputFile.h"
 #include <cstdio>
 
 using namespace fsdprt;
@@ -199,10 +199,9 @@ fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, c
     Communicator &communicator = handle->session->getRanks().getCommunicator();
     std::string text = communicator.getWatch().record(
         reason, [&](uint32_t collective) { return communicator.describe(collective); });
-    std::FILE *file = std::fopen(path, "we");
-    bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if ((file && std::fclose(file) != 0) || !written)
-      failed("%s: cannot write: %s", path, strerror(errno));
+    OutputFile file(path, /*atomic=*/true);
+    file.write(text.data(), text.size());
+    file.commit();
   });
 }
 

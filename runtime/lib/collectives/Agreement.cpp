@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compared line by line, by name: ranks with other versions of the runtime may have other lines.
+// Values are compared line by line, by name: ranks with other versions of the runtime may have other lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,21 @@
 
 using namespace fsdprt;
 
-void Agreement::add(const std::string &name, const std::string &value) {
-  std::string line = name + "=" + value;
-  std::replace(line.begin(), line.end(), '\n', ' ');
+static constexpr size_t longestDetail = 100;
+
+/// Replaces the characters that separate lines and their parts.
+static std::string plain(std::string text) {
+  for (char &c : text)
+    c = c == '\n' || c == '\t' ? ' ' : c;
+  return text;
+}
+
+void Agreement::add(const std::string &name, const std::string &value, const std::string &detail) {
+  std::string line = plain(name + "=" + value);
+  if (detail.size() > longestDetail)
+    line += "\t..." + plain(detail.substr(detail.size() - longestDetail));
+  else if (!detail.empty())
+    line += "\t" + plain(detail);
   if (lines.size() + line.size() + 1 > limit)
     failed("what ranks have to agree on is too long: expected at most %zu bytes, found more, at '%s'", limit,
            printable(name).c_str());
@@ -26,7 +38,7 @@ void Agreement::add(const std::string &name, const std::string &value) {
 
 namespace {
 struct Line {
-  std::string name, value;
+  std::string name, value, detail;
 };
 } // namespace
 
@@ -34,17 +46,24 @@ static std::vector<Line> linesOf(const std::string &text) {
   std::vector<Line> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
-    size_t equals = std::min(line.find('='), line.size());
-    lines.push_back({line.substr(0, equals), equals < line.size() ? line.substr(equals + 1) : ""});
+    size_t tab = std::min(line.find('\t'), line.size()), equals = std::min(line.find('='), tab);
+    lines.push_back({line.substr(0, equals), equals < tab ? line.substr(equals + 1, tab - equals - 1) : "",
+                     tab < line.size() ? line.substr(tab + 1) : ""});
   }
   return lines;
 }
 
-static std::string valueOf(const std::vector<Line> &lines, const std::string &name) {
+static Line find(const std::vector<Line> &lines, const std::string &name) {
   for (const Line &line : lines)
     if (line.name == name)
-      return line.value.empty() ? "nothing" : "'" + printable(line.value) + "'";
-  return "nothing";
+      return line;
+  return {};
+}
+
+/// "'64 bytes' (a.txt)".
+static std::string textOf(const Line &line) {
+  return (line.value.empty() ? "nothing" : "'" + printable(line.value) + "'") +
+         (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");
 }
 
 void fsdprt::compareAgreements(const std::vector<std::string> &texts) {
@@ -55,9 +74,9 @@ void fsdprt::compareAgreements(const std::vector<std::string> &texts) {
     std::vector<Line> other = linesOf(texts[rank]);
     for (const std::vector<Line> *names : {&first, &other})
       for (const Line &line : *names)
-        if (std::string a = valueOf(first, line.name), b = valueOf(other, line.name); a != b)
-          badInput("ranks do not agree: %s is %s on rank 0 and %s on rank %zu; start all of them with the same program, "
-                   "model and options",
-                   printable(line.name).c_str(), a.c_str(), b.c_str(), rank);
+        if (Line a = find(first, line.name), b = find(other, line.name); a.value != b.value)
+          badInput("ranks do not agree: %s is %s on rank 0 and %s on rank %zu; start all ranks of a job with the same "
+                   "program, model, options and inputs, and each job at an address of its own",
+                   printable(line.name).c_str(), textOf(a).c_str(), textOf(b).c_str(), rank);
   }
 }

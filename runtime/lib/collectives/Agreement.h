@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lines of "name=value", exchanged when ranks meet, before they take memory: artifact, versions, mesh, processor, and
-// the options that have to be the same.
+// Lines of "name=value", with a tab and a detail after some, exchanged when ranks meet, before they take memory:
+// artifact, versions, mesh, processor, and the options and contents of files that have to be the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@ public:
   /// The most bytes that an agreement's text may have.
   static constexpr size_t limit = 6000;
 
-  void add(const std::string &name, const std::string &value);
+  /// `detail` is for the message and not compared: the path of a file, say. Of a long one the end is kept.
+  void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 
 private:

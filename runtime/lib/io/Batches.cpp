@@ -62,11 +62,17 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
   if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // not a number included
     badInput("expected a part of the tokens for validation, at least 0 and below 1, found %g",
              options.validationFraction);
+  window.resize(windowLength);
   uint64_t validation = static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
   trainSize = tokens->size() - (validation > windowLength ? validation : 0);
   if (trainSize < windowLength + 1)
     badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to train on",
              (ull)windowLength + 1, (ull)windowLength, (ull)trainSize);
+}
+
+void Batches::expectUnchanged() const {
+  if (tokens)
+    tokens->expectUnchanged();
 }
 
 uint64_t Batches::validationBatches() const {
@@ -83,8 +89,9 @@ uint64_t Batches::sampleKey(uint64_t step, uint64_t sample) const {
 void Batches::fillWindow(Plan &plan, uint64_t i, uint64_t start) {
   uint64_t size = sizeOf(static_cast<DType>(plan.info.dtype)), shift = plan.info.role == FSDPRT_TARGETS;
   std::byte *to = plan.buffer.data() + i * plan.each * size;
+  tokens->read(start + shift, plan.each, window.data());
   for (uint64_t j = 0; j < plan.each; ++j, to += size)
-    storeId(plan.info.dtype, (*tokens)[start + shift + j], to);
+    storeId(plan.info.dtype, window[j], to);
 }
 
 void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {

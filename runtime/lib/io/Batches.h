@@ -42,10 +42,15 @@ public:
   /// Batches (over all ranks) that cover the validation part once; 0 when it is too short for a window.
   uint64_t validationBatches() const;
 
-  /// The values of one rank's micro-batch of input i. Allocates nothing.
+  /// The values of one rank's micro-batch of input i. Throws InputChanged. Allocates nothing unless it throws.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }
+  /// Throws InputChanged when a file that batches are read from is not what it was when it was opened. Allocates nothing
+  /// unless it throws.
+  void expectUnchanged() const;
+  /// Whether values come from a file.
+  bool readFiles() const { return tokens != nullptr; }
 
 private:
   struct Plan {
@@ -60,6 +65,7 @@ private:
   const void *fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i, bool validating);
 
   std::vector<Plan> plans;
+  std::vector<uint32_t> window; // ids of the sample that is being filled in
   const TokenFile *tokens;
   uint64_t trainSize = 0, windowLength = 0, samplesPerBatch = 0;
   BatchOptions options;

@@ -4,7 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The directory is flushed too, so that the new name survives a power cut.
+// The directory is flushed too, so that the new name survives a power cut. A temporary file is locked as long as its
+// process lives. One of this machine that nobody locks was left by a process that died, and is removed by the next one
+// that writes the same FILE.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +15,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace fsdprt;
 
@@ -40,11 +47,88 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
       badInput("%s: cannot write: %s", path.c_str(), S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
-  if (access(path.c_str(), F_OK) == 0 || !atomic)
+  bool exists = access(path.c_str(), F_OK) == 0;
+  if (!exists && errno != ENOENT) // a name that is too long, say
+    badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+  if (exists || !atomic)
     tryToOpen(path);
-  if (atomic)
-    tryToOpen(path + ".tmp");
+  if (atomic) { // removed again when it goes out of scope
+    OutputFile probe;
+    probe.path = path;
+    probe.openTemporary();
+  }
 }
+
+//===- Temporary names ----------------------------------------------------===//
+
+static constexpr size_t longestBase = 200; // of a name, so that there is room for the digits
+
+/// Eight digits that are the same for all processes of a machine.
+static std::string machineDigits() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  uint32_t hash = 0x811c9dc5;
+  for (const char *c = name; *c; ++c)
+    hash = (hash ^ static_cast<unsigned char>(*c)) * 0x01000193;
+  return format("%08x", hash);
+}
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+/// What the names of the temporary files of `path` on this machine begin with.
+static std::string temporaryPrefix(const std::string &path) {
+  size_t slash = path.rfind('/');
+  std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  return base.substr(0, longestBase) + "." + machineDigits();
+}
+
+/// Removes temporary files of processes that are gone.
+static void removeAbandoned(const std::string &folder, const std::string &prefix) {
+  constexpr const char end[] = ".tmp";
+  size_t length = prefix.size() + 8 + sizeof end - 1;
+  std::unique_ptr<DIR, int (*)(DIR *)> names(opendir(folder.c_str()), closedir);
+  for (dirent *entry; names && (entry = readdir(names.get()));) {
+    std::string name = entry->d_name;
+    if (name.size() != length || name.compare(0, prefix.size(), prefix) != 0 ||
+        name.compare(length - (sizeof end - 1), sizeof end - 1, end) != 0)
+      continue;
+    int file = ::openat(dirfd(names.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
+      ::unlinkat(dirfd(names.get()), name.c_str(), 0);
+    if (file >= 0)
+      ::close(file);
+  }
+}
+
+void OutputFile::openTemporary() {
+  std::string folder = folderOf(path), prefix = temporaryPrefix(path);
+  removeAbandoned(folder, prefix);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    uint32_t digits = 0;
+    if (getrandom(&digits, sizeof digits, 0) != static_cast<ssize_t>(sizeof digits))
+      failed("cannot draw random numbers: %s", strerror(errno));
+    std::string name = folder + prefix + format("%08x", digits) + ".tmp";
+    fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST)
+      badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+    // Another process may take it for abandoned before it is locked.
+    bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+    struct stat status;
+    if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))
+      ::close(std::exchange(fd, -1));
+    if (fd < 0)
+      continue;
+    temporary = name;
+    regular = true;
+    return;
+  }
+  failed("%s: cannot make a temporary file beside it: all names are taken", path.c_str());
+}
+
+//===- Opening ------------------------------------------------------------===//
 
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;
@@ -59,8 +143,13 @@ void OutputFile::open(const std::string &newPath, bool atomic) {
   path = newPath;
   // A device or pipe cannot be replaced by a name: write to it.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
-    temporary = path + ".tmp";
-  openName(temporary.empty() ? path : temporary, O_TRUNC);
+    return openTemporary();
+  openName(path, O_TRUNC);
+}
+
+void OutputFile::openNew(const std::string &newPath) {
+  path = newPath;
+  openName(path, O_EXCL | O_NOFOLLOW);
 }
 
 void OutputFile::openBehind(const std::string &newPath, uint64_t bytes) {
@@ -114,9 +203,7 @@ void OutputFile::commit() {
     errno = reason;
     fail("cannot rename its temporary file");
   }
-  size_t slash = path.rfind('/');
-  int directory =
-      ::open(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int directory = ::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
     fsync(directory); // some file systems refuse; the name is there all the same
     ::close(directory);

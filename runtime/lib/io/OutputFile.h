@@ -5,8 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // write(2) on a descriptor, every result looked at, fsync before close: a full disk
-// is an error and not a shorter file. With 'atomic', bytes go to FILE.tmp, which
-// takes the name in the end.
+// is an error and not a shorter file. With 'atomic', bytes go to a new file beside it,
+//
+//     FILE.<16 hexadecimal digits>.tmp     8 of the machine's name, 8 random
+//
+// which takes the name in the end. Two processes that write one FILE so have a temporary
+// file each, and the one that ends last leaves its own, whole. No symbolic link is followed:
+// neither one with the temporary name, nor, since rename(2) replaces it, one with the name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,6 +38,8 @@ public:
 
   /// Throws Error.
   void open(const std::string &path, bool atomic);
+  /// Makes a file that is not there yet. Throws Error when anything, a symbolic link included, has the name.
+  void openNew(const std::string &path);
   /// The same without 'atomic', keeping the first `bytes` of a file that is there.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
@@ -44,6 +51,7 @@ public:
 private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
+  void openTemporary();
   std::string path, temporary; // temporary: empty when not atomic
   int fd = -1;
   bool regular = false;

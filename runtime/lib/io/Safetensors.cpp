@@ -166,23 +166,24 @@ private:
 };
 } // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string &path) : path(path), file(path, "the weights") {
+SafetensorsFile::SafetensorsFile(InputFile opened) : path(opened.getPath()), file(std::move(opened)) {
   uint64_t length;
   if (file.size() < sizeof length)
     badInput("%s: expected a safetensors file, found %llu bytes", path.c_str(), (ull)file.size());
-  std::memcpy(&length, file.data(), sizeof length);
+  file.read(0, &length, sizeof length);
   if (length > maxHeader)
     badInput("%s: expected a safetensors file, which begins with the length of its header, at most %llu; found %llu",
              path.c_str(), (ull)maxHeader, (ull)length);
   if (length > file.size() - sizeof length)
     badInput("%s: its header says it has %llu bytes, but %llu follow: not a safetensors file, or one that is cut short",
              path.c_str(), (ull)length, (ull)(file.size() - sizeof length));
-  const char *text = reinterpret_cast<const char *>(file.data()) + sizeof length;
+  std::string text(length, '\0');
+  file.read(sizeof length, text.data(), length);
   if (length == 0 || text[0] != '{')
     badInput("%s: expected a safetensors header, which begins with '{'", path.c_str());
   dataBegin = sizeof length + length;
   HeaderHandler handler(path, tensors);
-  nlohmann::json::sax_parse(text, text + length, &handler);
+  nlohmann::json::sax_parse(text, &handler);
   checkTiling();
 }
 
@@ -204,9 +205,8 @@ void SafetensorsFile::checkTiling() const {
 }
 
 std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
-  MappedFile file(path, "the index of weights");
-  const char *text = reinterpret_cast<const char *>(file.data());
-  auto index = nlohmann::json::parse(text, text + file.size(), nullptr, /*allow_exceptions=*/false);
+  std::string text = InputFile(path, "the index of weights").readAll();
+  auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     badInput("%s: expected a JSON object with a weight_map from names to files", path.c_str());
   std::set<std::string> names;

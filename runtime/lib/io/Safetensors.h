@@ -17,7 +17,7 @@
 #ifndef FSDPRT_IO_SAFETENSORS_H
 #define FSDPRT_IO_SAFETENSORS_H
 
-#include "io/MappedFile.h"
+#include "io/InputFile.h"
 #include "io/OutputFile.h"
 #include <map>
 #include <string>
@@ -36,17 +36,24 @@ uint32_t safetensorsSize(const std::string &dtype);
 
 class SafetensorsFile {
 public:
-  explicit SafetensorsFile(const std::string &path);
+  explicit SafetensorsFile(const std::string &path) : SafetensorsFile(InputFile(path, "the weights")) {}
+  explicit SafetensorsFile(InputFile opened);
 
   const std::string &getPath() const { return path; }
   const std::map<std::string, Tensor> &getTensors() const { return tensors; }
-  const std::byte *data(const Tensor &tensor) const { return file.data() + dataBegin + tensor.begin; }
+  const InputFile &getFile() const { return file; }
+  /// Returns the offset of the tensor's first byte in the file.
+  uint64_t offsetOf(const Tensor &tensor) const { return dataBegin + tensor.begin; }
+  /// Copies `bytes` bytes of the tensor from its byte `offset` on. Throws InputChanged.
+  void read(const Tensor &tensor, uint64_t offset, void *into, size_t bytes) const {
+    file.read(offsetOf(tensor) + offset, into, bytes);
+  }
 
 private:
   void checkTiling() const;
 
   std::string path;
-  MappedFile file;
+  InputFile file;
   uint64_t dataBegin = 0;
   std::map<std::string, Tensor> tensors;
 };

@@ -89,10 +89,14 @@ static FoundSave readLatest(const std::string &path) {
   return {path + "/" + name, hash.substr(0, 64)};
 }
 
-FoundSave fsdprt::findSave(const std::string &given) {
-  std::string path = given;
+static std::string withoutSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
+  return path;
+}
+
+FoundSave fsdprt::findSave(const std::string &given) {
+  std::string path = withoutSlash(given);
   std::error_code error;
   if (!fs::is_directory(path, error))
     badInput("%s: expected a folder of saves, or a save: %s", path.c_str(),
@@ -105,6 +109,27 @@ FoundSave fsdprt::findSave(const std::string &given) {
   if (names.empty())
     badInput("%s: has no save", path.c_str());
   return {path + "/" + names.back(), ""};
+}
+
+bool fsdprt::hasSaves(const std::string &folder) { return !namesIn(folder, isSaveName).empty(); }
+
+SaveChoice fsdprt::findSaves(const std::string &given) {
+  SaveChoice choice;
+  std::string path = withoutSlash(given);
+  std::vector<std::string> names = namesIn(path, isSaveName);
+  try {
+    choice.saves = {findSave(path)};
+    choice.isFolder = choice.saves[0].folder != path;
+  } catch (const Error &error) {
+    if (names.empty())
+      throw;
+    choice.problem = error.what();
+    choice.isFolder = true;
+  }
+  for (auto name = names.rbegin(); choice.isFolder && name != names.rend(); ++name)
+    if (choice.saves.empty() || choice.saves[0].folder != path + "/" + *name)
+      choice.saves.push_back({path + "/" + *name, ""});
+  return choice;
 }
 
 std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
@@ -135,13 +160,20 @@ static void rename(const std::string &from, const std::string &to) {
     failed("%s: cannot rename to %s: %s", from.c_str(), to.c_str(), strerror(errno));
 }
 
-void SaveFolder::open(const std::string &newPath, const std::string &resumed) {
-  path = newPath;
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
+/// Whether `resumed` is a save of the folder `path`.
+static bool isIn(const std::string &path, const std::string &resumed) {
+  std::error_code error;
+  fs::path save = fs::path(withoutSlash(resumed)).lexically_normal();
+  return fs::equivalent(path, save.has_parent_path() ? save.parent_path() : fs::path("."), error);
+}
+
+void SaveFolder::open(const std::string &newPath, const std::string &resumed, bool fellBack) {
+  path = withoutSlash(newPath);
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot make the folder for saves: %s", path.c_str(), strerror(errno));
+  if (made) // the name of the folder has to survive a power cut, as those in it do
+    flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0 || access(path.c_str(), W_OK | X_OK) != 0)
     badInput("%s: cannot save there: %s", path.c_str(), strerror(errno));
@@ -149,7 +181,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed) {
     badInput("%s: another process saves there", path.c_str());
   std::error_code error;
   if (fs::exists(path + "/latest", error) || !namesIn(path, isSaveName).empty()) {
-    std::string latest = findSave(path).folder;
+    std::string latest = fellBack && isIn(path, resumed) ? resumed : findSave(path).folder;
     if (resumed.empty())
       badInput("%s: has saves of another run; go on from the last with --resume=%s, or save elsewhere", path.c_str(),
                path.c_str());

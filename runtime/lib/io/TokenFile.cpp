@@ -10,9 +10,9 @@
 
 #include "io/TokenFile.h"
 #include "core/Error.h"
-#include "io/SaveIndex.h"
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -24,7 +24,7 @@ void TokenFile::readHeader(const std::string &path) {
   int32_t words[3];
   if (file.size() < headerBytes)
     return;
-  std::memcpy(words, file.data(), sizeof words);
+  file.read(0, words, sizeof words);
   if (words[0] != 20240520 && words[0] != 20240801)
     return;
   bool narrow = words[0] == 20240520;
@@ -42,20 +42,20 @@ void TokenFile::readHeader(const std::string &path) {
 
 template <typename Id>
 void TokenFile::checkIds(const std::string &path, uint64_t limit) const {
-  const auto *ids = reinterpret_cast<const Id *>(file.data() + begin);
   if (limit == 0 || limit > static_cast<Id>(~Id(0)))
     return;
   Id most = static_cast<Id>(limit - 1);
-  constexpr uint64_t block = 1 << 16;
-  for (uint64_t first = 0; first < count; first += block) {
-    uint64_t last = std::min(count, first + block);
+  std::vector<Id> ids(std::min<uint64_t>(count, 1 << 18));
+  for (uint64_t first = 0; first < count; first += ids.size()) {
+    uint64_t part = std::min<uint64_t>(count - first, ids.size());
     Id largest = 0;
-    for (uint64_t i = first; i < last; ++i)
+    file.read(begin + first * sizeof(Id), ids.data(), part * sizeof(Id));
+    for (uint64_t i = 0; i < part; ++i)
       largest = std::max(largest, ids[i]);
-    for (uint64_t i = first; largest > most && i < last; ++i)
+    for (uint64_t i = 0; largest > most && i < part; ++i)
       if (ids[i] > most)
-        badInput("%s: token %llu (byte offset %llu): expected an id in [0, %llu), found %llu", path.c_str(), (ull)i,
-                 (ull)(begin + i * sizeof(Id)), (ull)limit, (ull)ids[i]);
+        badInput("%s: token %llu (byte offset %llu): expected an id in [0, %llu), found %llu", path.c_str(),
+                 (ull)(first + i), (ull)(begin + (first + i) * sizeof(Id)), (ull)limit, (ull)ids[i]);
   }
 }
 
@@ -79,13 +79,28 @@ TokenFile::TokenFile(const std::string &path, TokenType type, uint64_t limit) : 
     checkIds<uint16_t>(path, limit);
   else
     checkIds<uint32_t>(path, limit);
+  content = file.comparison();
+}
+
+std::string TokenFile::sha256() const {
+  return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
+}
+
+/// Narrow ids are read into the end of the memory, and widened from its beginning on: the i-th wide id ends before the
+/// (i + 1)-th narrow one begins.
+void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
+  auto *bytes = reinterpret_cast<std::byte *>(ids);
+  const std::byte *from = bytes + number * (sizeof(uint32_t) - width);
+  file.read(begin + first * width, bytes + (from - bytes), number * width);
+  for (uint64_t i = 0; i < number && width < sizeof(uint32_t); ++i) {
+    uint32_t id = 0; // little-endian, as the machines that this runs on
+    std::memcpy(&id, from + i * width, width);
+    std::memcpy(bytes + i * sizeof id, &id, sizeof id);
+  }
 }
 
 uint32_t TokenFile::operator[](uint64_t index) const {
-  const std::byte *from = file.data() + begin + index * width;
-  uint32_t id = 0; // little-endian, as the machines that this runs on
-  std::memcpy(&id, from, width);
+  uint32_t id;
+  read(index, 1, &id);
   return id;
 }
-
-std::string TokenFile::sha256() const { return sha256Text(file.data(), file.size()); }

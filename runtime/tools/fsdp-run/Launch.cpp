@@ -94,11 +94,14 @@ void fsdprt::checkPlaceOf(const Options &options, uint64_t ranks) {
              options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s", options.place->text().c_str());
 }
 
-std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore) {
+std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore,
+                                const std::vector<Content> &contents) {
   Agreement agreement;
   auto add = [&](const char *name, const std::string &value) { agreement.add(name, value); };
   auto number = [](auto value) { return std::to_string(value); };
   add("--backend", options.backend);
+  add("--device", options.device);
+  add("--gemm", options.gemm);
   add("--steps", number(options.steps));
   add("the number of tokens", number(tokens));
   add("the step to go on from", number(stepsBefore));
@@ -108,6 +111,7 @@ std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t toke
   add("--lr-decay-steps", number(options.decaySteps));
   add("--seed", options.seed ? number(*options.seed) : "");
   add("--overfit", number(options.overfit));
+  add("--random-extra-ids", format("%.17g", options.extraIds));
   add("--on-nonfinite", options.nonfiniteSteps ? number(*options.nonfiniteSteps) : "");
   add("--val-every", number(options.validateEvery));
   add("--val-batches", options.validationBatches ? number(*options.validationBatches) : "");
@@ -120,5 +124,7 @@ std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t toke
   add("--check-against", options.check ? "unsharded" : "");
   add("--only-kinds", options.onlyKinds);
   add("--mpi-reduce", options.mpiReduce);
+  for (const Content &content : contents)
+    agreement.add("the content of " + content.name, content.comparison, content.path);
   return agreement.text();
 }

@@ -22,8 +22,16 @@ void placeProcess(Options &options);
 /// Throws Error unless there are as many processes as the artifact has ranks, where a launcher started them.
 void checkPlaceOf(const Options &options, uint64_t ranksOfArtifact);
 
-/// What all ranks have to have been asked alike, as text: see collectives/Agreement.h.
-std::string agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore);
+/// A file whose content has to be the same on all ranks.
+struct Content {
+  std::string name;       ///< "--text"
+  std::string comparison; ///< of the content: size and hash
+  std::string path;       ///< for messages: it may differ between ranks
+};
+
+/// Returns what all ranks have to have been asked alike, as text: see collectives/Agreement.h.
+std::string agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore,
+                        const std::vector<Content> &contents);
 
 } // namespace fsdprt
 

@@ -166,15 +166,8 @@ int Launcher::run() {
   return WEXITSTATUS(children[0].status);
 }
 
-/// The folder of saves, when there is one to go on from.
-static std::string lastSave(const Options &options) {
-  try {
-    findSave(options.save);
-    return options.save;
-  } catch (const Error &) {
-    return "";
-  }
-}
+/// The folder of saves, when there is one to go on from. Ranks take the newest one that is whole.
+static std::string lastSave(const Options &options) { return hasSaves(options.save) ? options.save : ""; }
 
 int fsdprt::launch(const Options &options, char **argv) {
   catchInterrupts(Interrupts::said);

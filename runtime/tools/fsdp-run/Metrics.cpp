@@ -10,7 +10,7 @@
 
 #include "Metrics.h"
 #include "core/Error.h"
-#include "io/MappedFile.h"
+#include "io/InputFile.h"
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -49,8 +49,7 @@ void Metrics::open(const std::string &path, const std::string &folder, uint64_t 
   bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   if (stepsBefore == 0 || !there)
     return lines.open(path, false);
-  MappedFile file(path, "the metrics of the run before");
-  std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
+  std::string text = InputFile(path, "the metrics of the run before").readAll();
   lines.openBehind(path, bytesUpToStep(path, text, stepsBefore));
 }
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <sys/random.h>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -391,7 +392,10 @@ std::string fsdprt::flightRecordPath(const Options &options) {
   if (!options.flightRecord.empty())
     return options.flightRecord;
   const char *folder = std::getenv("TMPDIR");
-  return std::string(folder && *folder ? folder : "/tmp") + "/fsdp-run-" + std::to_string(getpid()) + ".flight.json";
+  uint64_t digits = 0; // others write into that folder too: a name that they could not have taken
+  [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
+  return format("%s/fsdp-run-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp", static_cast<int>(getpid()),
+                static_cast<unsigned long long>(digits));
 }
 
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {

@@ -36,12 +36,11 @@ struct NamedPath {
 };
 } // namespace
 
-void fsdprt::checkOutputs(const Options &options) {
+std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
   std::vector<NamedPath> outputs, inputs = {{"the artifact", options.artifact}};
   if (!options.exportTo.empty()) {
     OutputFile::expectWritable(options.exportTo, true);
     outputs.push_back({"--export", options.exportTo});
-    outputs.push_back({"the temporary file of --export", options.exportTo + ".tmp"});
   }
   if (!options.trace.empty()) {
     OutputFile::expectWritable(options.trace, true);
@@ -76,4 +75,9 @@ void fsdprt::checkOutputs(const Options &options) {
     for (size_t j = i + 1; j < outputs.size(); ++j)
       if (isSameFile(outputs[i].path, outputs[j].path))
         badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option, outputs[j].option);
+  std::vector<OutputClaim> claims;
+  for (const NamedPath &output : outputs)
+    if (output.path != options.flightRecord) // one may stand for several runs: it is written whole, and once
+      claims.emplace_back(output.path, output.option);
+  return claims;
 }

@@ -12,11 +12,14 @@
 #define FSDP_RUN_OUTPUTPATHS_H
 
 #include "Options.h"
+#include "io/OutputClaim.h"
+#include <vector>
 
 namespace fsdprt {
 
-/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would destroy an input or each other.
-void checkOutputs(const Options &options);
+/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would destroy an input or each other, or
+/// are those of another process. The files are this process's as long as the claims live.
+[[nodiscard]] std::vector<OutputClaim> checkOutputs(const Options &options);
 
 } // namespace fsdprt
 

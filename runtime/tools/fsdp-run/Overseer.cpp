@@ -11,6 +11,7 @@
 
 #include "Overseer.h"
 #include "device/Futex.h"
+#include "io/OutputFile.h"
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -106,10 +107,13 @@ std::string Overseer::writeFlightRecord() {
   std::string text = watch->record(reason->message, [&](uint32_t collective) {
     return collective < board.collectives() ? std::string(board.name(collective)) : std::string();
   });
-  std::FILE *file = std::fopen(path.c_str(), "we");
-  bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if ((file && std::fclose(file) != 0) || !written)
-    return format("; %s: cannot write the last collectives of all ranks: %s", path.c_str(), strerror(errno));
+  try {
+    OutputFile file(path, /*atomic=*/true);
+    file.write(text.data(), text.size());
+    file.commit();
+  } catch (const Error &error) {
+    return format("; cannot write the last collectives of all ranks: %s", error.what());
+  }
   return "; the last collectives of all ranks are in " + path;
 }
 

@@ -4,22 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The index of the save is read; seed, rates and validation part come from it where the user
-//     gave none.
+//  1. The save is found, and its files are checked, before memory is taken; seed, rates and validation part come from
+//     it where the user gave none.
 //  2. The tokens have to be those of the save.
-//  3. Its files are checked, all before memory is taken.
-//  4. 'init' runs; states and step blocks are replaced; steps go on behind the save's.
+//  3. 'init' runs; states and step blocks are replaced; steps go on behind the save's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Trainer.h"
 #include "device/Futex.h"
+#include <cstdio>
 
 using namespace fsdprt;
 using ull = unsigned long long;
 
 void Trainer::takeFromSave() {
-  resumed.open(options.resume, options.artifact, artifact);
+  resumed.open(options.resume, options.artifact, artifact, options.launchedRank);
+  if (isRoot && !resumed.fallback().empty())
+    std::fprintf(stderr, "fsdp-run: warning: %s; going on from %s, the newest save that is whole\n",
+                 resumed.fallback().c_str(), resumed.getFolder().c_str());
   const RunState &saved = resumed.state();
   stepsBefore = stepsDone = stepSaved = saved.step;
   strikes = saved.strikes;

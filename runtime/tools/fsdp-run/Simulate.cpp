@@ -44,7 +44,7 @@ static void addCollective(void *to, const fsdprt_simulated_collective *row) {
 }
 
 void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer) {
-  checkOutputs(options);
+  std::vector<OutputClaim> claims = checkOutputs(options);
   Found found;
   fsdprt_simulation_visitor visitor = {};
   visitor.struct_size = sizeof visitor;

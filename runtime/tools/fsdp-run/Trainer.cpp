@@ -12,7 +12,6 @@
 #include "Trainer.h"
 #include "AllocationHook.h"
 #include "Interrupt.h"
-#include "Launch.h"
 #include "OutputPaths.h"
 #include "ProfileTable.h"
 #include "TraceFile.h"
@@ -58,11 +57,12 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
   if (resumed.isOpen())
     checkDataOfSave();
   if (isRoot)
-    checkOutputs(options);
-  if (resumed.isOpen())
-    resumed.verify(options.launchedRank);
+    claims = checkOutputs(options);
+  if (!options.init.empty() && !resumed.isOpen())
+    initial.open(options.init);
   if (!options.save.empty())
-    saver.open(options.save, resumed.getFolder(), options.keep, artifact, options.launchedRank);
+    saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep, artifact,
+               options.launchedRank);
   createSession();
 }
 
@@ -136,7 +136,9 @@ void Trainer::createSession() {
   wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
   wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
-  std::string agreement = agreementOf(options, rate.lr, tokens ? tokens->size() : 0, stepsBefore);
+  std::string agreement =
+      agreementOf(options, rate.lr, tokens ? tokens->size() : 0, stepsBefore,
+                  options.launchedRank ? contents() : std::vector<Content>());
   wanted.agreement = agreement.c_str();
   wanted.meeting_seconds = options.rendezvousSeconds;
   wanted.own_sums = options.mpiReduce == "library";
@@ -216,6 +218,7 @@ void Trainer::announce() {
     printer.line("note: there will be no validation: %s", whyNothingToValidate().c_str());
   if (!tokens)
     printer.line("inputs: random%s", options.overfit ? ", the same at every step" : "");
+  announceSamples();
 }
 
 void Trainer::initialise() {
@@ -225,7 +228,7 @@ void Trainer::initialise() {
   if (resumed.isOpen())
     return loadSave();
   WeightSources sources = options.init.empty() ? modelWeights(artifact)
-                                               : importWeights(options.init, artifact, session.get());
+                                               : importWeights(initial, artifact, session.get());
   announceWeights(sources);
 }
 
@@ -246,7 +249,7 @@ void Trainer::announceWeights(const WeightSources &sources) {
     printer.line("weights: %s", list.c_str());
 }
 
-void Trainer::writeInputs(uint64_t number, bool validating) {
+void Trainer::copyInputs(uint64_t number, bool validating) {
   bool whole = options.check && isRoot && !validating; // the reference sees the batches of all ranks
   for (uint32_t rank = whole ? 0 : firstRank; rank < (whole ? ranks : lastRank); ++rank)
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -275,8 +278,10 @@ static void allocateSomething() {
   std::free(memory);
 }
 
-void Trainer::step(uint64_t number) {
-  writeInputs(number - 1, false);
+/// Returns false when the run has to end before this step, because its inputs are not those of the start any more.
+bool Trainer::step(uint64_t number) {
+  if (!writeInputs(number - 1, false))
+    return false;
   float lr = static_cast<float>(rate.at(number));
   for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     setRate(rank, lr);
@@ -293,6 +298,7 @@ void Trainer::step(uint64_t number) {
     allocateSomething();
   call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), firstRank,
        static_cast<float *>(lastBlock));
+  return true;
 }
 
 /// The mean loss over the validation batches. The step blocks are as before it.
@@ -303,7 +309,8 @@ double Trainer::validate() {
   double sum = 0;
   for (uint64_t batch = 0; batch < validationBatches && !isToEnd(); ++batch) {
     float block[FSDPRT_BLOCK_SIZE];
-    writeInputs(batch, true);
+    if (!writeInputs(batch, true))
+      break;
     call(fsdprt_session_run, session.get(), "eval");
     call(fsdprt_session_read_block, reading, firstRank, static_cast<float *>(block));
     agree();
@@ -346,7 +353,7 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
 /// Tells the other processes whether this one is to end, and hears whether they are; so that all end behind the
 /// same step. All processes call it at the same places.
 void Trainer::agree(double cpu) {
-  Word mine = {interruptSignal(), printer.isUnread(), differs, cpu};
+  Word mine = {interruptSignal(), printer.isUnread(), differs, *spoiled != 0, cpu};
   call(fsdprt_session_exchange, session.get(), static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
   agreed.cpu = 0;
@@ -354,6 +361,7 @@ void Trainer::agree(double cpu) {
     agreed.signal = agreed.signal ? agreed.signal : word.signal;
     agreed.unread |= word.unread;
     agreed.differs |= word.differs;
+    agreed.spoiled |= word.spoiled;
     agreed.cpu += word.cpu;
   }
 }
@@ -361,7 +369,7 @@ void Trainer::agree(double cpu) {
 bool Trainer::isToEnd() {
   if (processes == 1)
     agree(agreed.cpu);
-  return agreed.signal != 0 || agreed.unread;
+  return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
 /// Counts steps that changed nothing because loss or norm was not finite; says so, and
@@ -400,7 +408,8 @@ void Trainer::train() {
     before.struct_size = behind.struct_size = sizeof before;
     fsdprt_session_get_info(session.get(), &before);
     double start = monotonicSeconds(), startCpu = cpuSeconds();
-    step(number);
+    if (!step(number))
+      break;
     double seconds = std::max(monotonicSeconds() - start, 1e-9), cpu = cpuSeconds() - startCpu;
     trainingSeconds += seconds;
     stepsDone = number;
@@ -564,6 +573,8 @@ int Trainer::runSteps() {
     exportWeights(options.exportTo, artifact, session.get(), isRoot);
     printer.line("weights: written to %s", options.exportTo.c_str());
   }
+  if (agreed.spoiled)
+    failSpoiled();
   bool interrupted = agreed.signal && stepsDone < options.steps;
   int code = agreed.differs ? FSDPRT_FAILED : interrupted ? 128 + agreed.signal : judgeAllocations();
   call(fsdprt_session_leave, session.get());

@@ -15,6 +15,7 @@
 #define FSDP_RUN_TRAINER_H
 
 #include "Handles.h"
+#include "Launch.h"
 #include "Metrics.h"
 #include "Options.h"
 #include "Printer.h"
@@ -23,6 +24,7 @@
 #include "execute/RankFault.h"
 #include "io/Batches.h"
 #include "io/LearningRate.h"
+#include "io/OutputClaim.h"
 #include <vector>
 
 namespace fsdprt {
@@ -46,8 +48,8 @@ private:
   void train();
   void agree(double cpu = 0);
   bool isToEnd();
-  void step(uint64_t number);
-  void writeInputs(uint64_t number, bool validating);
+  bool step(uint64_t number);
+  void copyInputs(uint64_t number, bool validating);
   void setRate(uint32_t rank, float lr);
   double validate();
   void writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validationLoss);
@@ -56,6 +58,12 @@ private:
   bool judgeFinite(uint64_t number, const float *block);
   int judgeAllocations();
   [[noreturn]] void failNonfinite();
+
+  // RunInputs.cpp
+  std::vector<Content> contents() const;
+  void announceSamples();
+  bool writeInputs(uint64_t number, bool validating);
+  [[noreturn]] void failSpoiled();
 
   // Resume.cpp
   void takeFromSave();
@@ -84,6 +92,8 @@ private:
   SessionHandle session;
   Metrics metrics;
   SavedRun resumed;
+  InitialWeights initial;
+  std::vector<OutputClaim> claims;
   Saver saver;
   RunState state; ///< for the next save
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
@@ -93,7 +103,7 @@ private:
   /// What processes tell each other between steps.
   struct Word {
     int32_t signal = 0;
-    uint8_t unread = 0, differs = 0;
+    uint8_t unread = 0, differs = 0, spoiled = 0;
     double cpu = 0;
   };
   std::vector<Word> words;
@@ -102,6 +112,7 @@ private:
   bool differs = false;
   uint64_t strikes = 0;    ///< steps in a row that were not finite
   char nonfinite[64] = ""; ///< why the run ends early
+  char spoiled[512] = "";  ///< why inputs of this process cannot be used any more
   RankFault rankFault;
   uint32_t faultRank = 0;
   uint64_t faultParam = 0;

@@ -16,7 +16,7 @@
 #include "Weights.h"
 #include "Handles.h"
 #include "core/DType.h"
-#include "io/Safetensors.h"
+#include "io/SaveIndex.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -74,8 +74,24 @@ static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-static bool isBoolean(const std::byte *data, uint64_t count) {
-  return std::all_of(data, data + count, [](std::byte b) { return b == std::byte{0} || b == std::byte{1}; });
+/// Runs each(first, count, data) over the tensor's elements of `width` bytes, in parts that fit into the cache.
+template <typename Each>
+static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
+  uint64_t elements = (tensor.end - tensor.begin) / width;
+  std::vector<std::byte> part(std::min(elements, chunkElements) * width);
+  for (uint64_t first = 0, count; first < elements; first += count) {
+    count = std::min(elements - first, chunkElements);
+    file.read(tensor, first * width, part.data(), count * width);
+    each(first, count, part.data());
+  }
+}
+
+static bool isBoolean(const SafetensorsFile &file, const Tensor &tensor) {
+  bool all = true;
+  forParts(file, tensor, 1, [&](uint64_t, uint64_t count, const std::byte *data) {
+    all &= std::all_of(data, data + count, [](std::byte b) { return b == std::byte{0} || b == std::byte{1}; });
+  });
+  return all;
 }
 
 static std::string shapeText(const std::vector<uint64_t> &shape) {
@@ -105,6 +121,28 @@ static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdp
   return "";
 }
 
+/// The same for a tensor of a file.
+static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor, fsdprt_dtype from,
+                                  fsdprt_dtype to) {
+  std::string problem;
+  forParts(file, tensor, safetensorsSize(tensor.dtype), [&](uint64_t first, uint64_t count, const std::byte *data) {
+    if (problem.empty())
+      problem = firstNotFinite(data, from, to, count, first);
+  });
+  return problem;
+}
+
+static bool isSame(const SafetensorsFile &file, const Tensor &tensor, const SafetensorsFile &other,
+                   const Tensor &otherTensor) {
+  bool same = true;
+  std::vector<std::byte> beside(chunkElements);
+  forParts(file, tensor, 1, [&](uint64_t first, uint64_t count, const std::byte *data) {
+    other.read(otherTensor, first, beside.data(), count);
+    same &= std::memcmp(data, beside.data(), count) == 0;
+  });
+  return same;
+}
+
 namespace {
 struct Source {
   const SafetensorsFile *file;
@@ -115,8 +153,8 @@ struct Source {
 /// The parameters of an artifact beside the tensors of some files.
 class Import {
 public:
-  Import(const std::string &path, const fsdprt_artifact *artifact) : path(path), artifact(artifact) {}
-  void open();
+  Import(const InitialWeights &weights, const fsdprt_artifact *artifact) : weights(weights), artifact(artifact) {}
+  void list();
   void match();
   WeightSources load(fsdprt_session *session) const;
 
@@ -128,9 +166,8 @@ private:
   void matchOne(const fsdprt_param_info &param);
   bool repeatsTiedEmbedding(const std::string &name, const Source &source) const;
 
-  const std::string &path;
+  const InitialWeights &weights;
   const fsdprt_artifact *artifact;
-  std::vector<std::unique_ptr<SafetensorsFile>> files;
   std::map<std::string, Source> sources;
   std::vector<const Source *> chosen; // by parameter; null: it stays at the artifact's values
   std::string report;
@@ -138,16 +175,31 @@ private:
 };
 } // namespace
 
-void Import::open() {
+void InitialWeights::open(const std::string &given) {
+  path = given;
   std::vector<std::string> paths = {path};
   if (endsWith(path, ".json"))
     paths = readSafetensorsIndex(path);
-  for (const std::string &name : paths) {
+  for (const std::string &name : paths)
     files.push_back(std::make_unique<SafetensorsFile>(name));
-    for (const auto &[tensorName, tensor] : files.back()->getTensors())
-      if (!sources.emplace(tensorName, Source{files.back().get(), &tensor}).second)
-        badInput("%s: tensor '%s' is in another file too", name.c_str(), printable(tensorName).c_str());
+}
+
+std::string InitialWeights::comparison() const {
+  if (files.size() == 1)
+    return files[0]->getFile().comparison();
+  std::string all;
+  for (const auto &file : files) {
+    std::string name = file->getPath();
+    all += name.substr(name.rfind('/') + 1) + ": " + file->getFile().comparison() + "\n";
   }
+  return format("%zu files with hash ", files.size()) + sha256Text(all.data(), all.size());
+}
+
+void Import::list() {
+  for (const auto &file : weights.getFiles())
+    for (const auto &[tensorName, tensor] : file->getTensors())
+      if (!sources.emplace(tensorName, Source{file.get(), &tensor}).second)
+        badInput("%s: tensor '%s' is in another file too", file->getPath().c_str(), printable(tensorName).c_str());
 }
 
 void Import::matchOne(const fsdprt_param_info &param) {
@@ -175,10 +227,10 @@ void Import::matchOne(const fsdprt_param_info &param) {
     addProblem("'" + printable(name) + "': expected " +
                (isFloat(static_cast<DType>(param.dtype)) ? "F64, F32, F16 or BF16" : safetensorsName(param.dtype)) +
                ", found " + tensor.dtype);
-  else if (param.dtype == FSDPRT_I1 && !isBoolean(found->second.file->data(tensor), param.elements))
+  else if (param.dtype == FSDPRT_I1 && !isBoolean(*found->second.file, tensor))
     addProblem("'" + printable(name) + "': expected a byte of 0 or 1 for each boolean");
   else if (std::string problem =
-               firstNotFinite(found->second.file->data(tensor), dtype, param.dtype, param.elements);
+               firstNotFinite(*found->second.file, tensor, dtype, param.dtype);
            !problem.empty())
     addProblem("'" + printable(name) + "': expected finite values; " + problem);
   chosen.push_back(&found->second);
@@ -190,8 +242,7 @@ bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source)
     return false;
   for (const Source *other : chosen)
     if (other && other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
-        std::memcmp(other->file->data(*other->tensor), source.file->data(*source.tensor),
-                    source.tensor->end - source.tensor->begin) == 0)
+        isSame(*other->file, *other->tensor, *source.file, *source.tensor))
       return true;
   return false;
 }
@@ -207,7 +258,7 @@ void Import::match() {
   if (problems > 10)
     report += format("\n  and %llu more", (ull)(problems - 10));
   if (problems)
-    badInput("%s: the weights do not match the model:%s", path.c_str(), report.c_str());
+    badInput("%s: the weights do not match the model:%s", weights.getPath().c_str(), report.c_str());
 }
 
 WeightSources Import::load(fsdprt_session *session) const {
@@ -219,10 +270,14 @@ WeightSources Import::load(fsdprt_session *session) const {
     fsdprt_dtype dtype = FSDPRT_F32;
     const Tensor &tensor = *chosen[i]->tensor;
     dtypeOf(tensor.dtype, dtype);
-    uint64_t elements = (tensor.end - tensor.begin) / safetensorsSize(tensor.dtype);
-    const void *data = chosen[i]->file->data(tensor);
-    call(fsdprt_session_write_param, session, i, FSDPRT_PARAMETER, uint64_t(0), elements, data, dtype);
+    forParts(*chosen[i]->file, tensor, safetensorsSize(tensor.dtype),
+             [&](uint64_t first, uint64_t count, const std::byte *data) {
+               call(fsdprt_session_write_param, session, i, FSDPRT_PARAMETER, first, count,
+                    static_cast<const void *>(data), dtype);
+             });
   }
+  for (const auto &file : weights.getFiles())
+    file->getFile().expectUnchanged(/*strictly=*/true);
   return sources;
 }
 
@@ -235,10 +290,10 @@ WeightSources fsdprt::modelWeights(const fsdprt_artifact *artifact) {
   return sources;
 }
 
-WeightSources fsdprt::importWeights(const std::string &path, const fsdprt_artifact *artifact,
+WeightSources fsdprt::importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                                     fsdprt_session *session) {
-  Import import(path, artifact);
-  import.open();
+  Import import(weights, artifact);
+  import.list();
   import.match();
   return import.load(session);
 }

@@ -12,7 +12,10 @@
 #define FSDP_RUN_WEIGHTS_H
 
 #include "fsdprt/fsdprt.h"
+#include "io/Safetensors.h"
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace fsdprt {
 
@@ -24,10 +27,25 @@ struct WeightSources {
 /// Without a weights file.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
-/// Sets parameters, in the ranks and the reference, from a .safetensors file or the .index.json of several. Those
-/// with values in the artifact may be missing and stay as they are. Throws Error before the first is set when
-/// names or shapes do not match.
-WeightSources importWeights(const std::string &path, const fsdprt_artifact *artifact, fsdprt_session *session);
+/// The files of --init: one .safetensors file, or those that an .index.json names. They are opened once; what ranks
+/// compare and what they load is read from the same descriptors.
+class InitialWeights {
+public:
+  /// Throws Error when a file cannot be opened, or is not one of weights.
+  void open(const std::string &path);
+  const std::string &getPath() const { return path; }
+  const std::vector<std::unique_ptr<SafetensorsFile>> &getFiles() const { return files; }
+  /// Returns what processes compare to know that they start from the same weights.
+  std::string comparison() const;
+
+private:
+  std::string path;
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+};
+
+/// Sets parameters, in the ranks and the reference. Those with values in the artifact may be missing and stay as they
+/// are. Throws Error before the first is set when names or shapes do not match, and when a file has changed meanwhile.
+WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact, fsdprt_session *session);
 
 /// Writes all parameters, from their masters where there are any. All processes call it; that of rank 0 writes.
 void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session,
