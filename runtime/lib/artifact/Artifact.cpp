@@ -44,7 +44,8 @@ struct Descriptor {
 } // namespace
 
 std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
-  Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK a named pipe would wait for somebody who writes.
+  Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
   if (descriptor.fd < 0 || fstat(descriptor.fd, &status) != 0)
     badInput("%s: cannot open the artifact: %s", path.c_str(), strerror(errno));

@@ -13,6 +13,7 @@
 #include "core/JsonText.h"
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -215,6 +216,9 @@ Cluster ClusterReader::read(const json &root) {
 }
 
 Cluster fsdprt::readCluster(const std::string &path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    badInput("%s: expected a cluster, found something that is not a file", path.c_str()); // a named pipe would wait
   std::ifstream file(path);
   std::stringstream content;
   if (!file || !(content << file.rdbuf()))
