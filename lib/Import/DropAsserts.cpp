@@ -52,19 +52,79 @@ struct DropAssertsPass : public fsdp::impl::DropAssertsPassBase<DropAssertsPass>
 
 private:
   bool inferLimit(tensor::ExtractOp extract, unsigned dim);
-  bool lowerLimits(Value index, int64_t extent, ArrayRef<BlockArgument> arguments, bool always);
+  bool lowerLimits(tensor::ExtractOp extract, unsigned dim, ArrayRef<BlockArgument> arguments);
+  bool isProven(tensor::ExtractOp extract, unsigned dim);
   LogicalResult check(tensor::ExtractOp extract, unsigned dim);
+  Value addAsserts(tensor::ExtractOp extract, Value index, int64_t extent, OpBuilder &b);
   void foldDecided();
   void dropAsserts();
 
   IdRanges ranges;
   ExtraIds extra;
+  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that a check of a lookup repeats
 };
 } // namespace
 
-/// Looks for limits of the arguments that keep an index in [0, extent), and sets those that are lower than before.
-/// `always`: it is in range without them.
-bool DropAssertsPass::lowerLimits(Value index, int64_t extent, ArrayRef<BlockArgument> arguments, bool always) {
+/// Behind casts between integer types.
+static Value withoutCasts(Value value) {
+  while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// The values of a body that an index is computed from, and itself.
+static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
+  llvm::SmallPtrSet<void *, 16> slice;
+  SmallVector<Value> work{index};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!slice.insert(value.getAsOpaquePointer()).second)
+      continue;
+    if (Operation *op = value.getDefiningOp(); op && op->getBlock() == body)
+      work.append(op->operand_begin(), op->operand_end());
+  }
+  return slice;
+}
+
+/// An assert in front of a lookup that compares what its index is computed from with something.
+struct IndexAssert {
+  cf::AssertOp op;
+  Value tested; ///< what the index is computed from
+};
+
+static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value index) {
+  SmallVector<IndexAssert> found;
+  auto asserts = extract->getBlock()->getOps<cf::AssertOp>();
+  if (asserts.empty())
+    return found;
+  llvm::SmallPtrSet<void *, 16> slice = collectSlice(index, extract->getBlock());
+  for (cf::AssertOp op : asserts) {
+    auto cmp = op.getArg().getDefiningOp<arith::CmpIOp>();
+    if (!cmp || !op->isBeforeInBlock(extract) || cmp.getLhs().getType().isInteger(1))
+      continue;
+    for (Value tested : cmp->getOperands())
+      if (!matchPattern(tested, m_Constant()) && slice.contains(withoutCasts(tested).getAsOpaquePointer())) {
+        found.push_back({op, tested});
+        break;
+      }
+  }
+  return found;
+}
+
+/// Returns true if index `dim` of a lookup is in range, and asserts in front of it about the same ids hold.
+bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
+  Value index = extract.getIndices()[dim];
+  int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
+  return ranges.get(index).within(0, extent - 1) && llvm::all_of(findAsserts(extract, index), [&](IndexAssert check) {
+           return ranges.get(check.op.getArg()).within(1, 1);
+         });
+}
+
+/// Looks for limits of the arguments that keep an index in range, and sets those that are lower than before.
+bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim, ArrayRef<BlockArgument> arguments) {
+  Value index = extract.getIndices()[dim];
+  int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
+  bool always = isProven(extract, dim);
   func::FuncOp func = getOperation();
   auto givenLimit = [&](BlockArgument arg) {
     return func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
@@ -83,13 +143,38 @@ bool DropAssertsPass::lowerLimits(Value index, int64_t extent, ArrayRef<BlockArg
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);
   }
-  bool proven = range.within(0, extent - 1), lowers = proven && (!always || ranges.followsArgument(index));
+  bool proven = isProven(extract, dim), lowers = proven && (!always || ranges.followsArgument(index));
   for (auto [arg, limit] : llvm::zip_equal(arguments, limits)) {
     ranges.forget(arg);
     if (IntegerAttr given = givenLimit(arg); lowers && (!given || limit < given.getInt()))
       func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
   }
   return proven || always;
+}
+
+/// An index that is out of range where an assert of the body about the same ids fails, too. torch-mlir wraps negative
+/// ids into the table, and asserts that there are none.
+///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
+Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent, OpBuilder &b) {
+  Location loc = extract.getLoc();
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantIntOp::create(b, loc, value, 64); };
+  auto widen = [&](Value value) -> Value {
+    if (value.getType().isIndex())
+      return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    return value.getType().isInteger(64) ? value : arith::ExtSIOp::create(b, loc, b.getI64Type(), value).getResult();
+  };
+  Value guarded;
+  for (auto [check, tested] : findAsserts(extract, index)) {
+    if (ranges.get(check.getArg()).within(1, 1))
+      continue;
+    // An id in range that the assert refuses all the same has no number to report: the lowest stands for it.
+    Value id = widen(tested);
+    Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id, constant(extent));
+    Value bad = arith::SelectOp::create(b, loc, isIn, constant(std::numeric_limits<int64_t>::min()), id);
+    guarded = arith::SelectOp::create(b, loc, check.getArg(), guarded ? guarded : widen(index), bad);
+    covered.insert(check);
+  }
+  return guarded ? arith::IndexCastOp::create(b, loc, b.getIndexType(), guarded).getResult() : index;
 }
 
 /// Makes the lookup read clamped indices, and checks them when it runs.
@@ -106,7 +191,8 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   if (generic && affineIndex(index)) {
     advice = "the index is a position of the loops; correct the model";
   } else if (generic) {
-    ids = findPositions(generic, index, b);
+    b.setInsertionPoint(extract);
+    ids = findPositions(generic, addAsserts(extract, index, extent, b), b);
     advice = "the index depends on what the same body sums up; compute the index in an op of its own";
   }
   if (succeeded(ids) && isConstantIds(ids->tensor)) {
@@ -142,8 +228,7 @@ bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(index, seen, arguments);
-  bool always = ranges.get(index).within(0, extent - 1);
-  return lowerLimits(index, extent, arguments, always);
+  return lowerLimits(extract, dim, arguments);
 }
 
 /// `x == -100` where x are ids: asks whether a target is to be ignored.
@@ -193,7 +278,7 @@ void DropAssertsPass::dropAsserts() {
   SmallVector<cf::AssertOp> asserts;
   getOperation().walk([&](cf::AssertOp op) { asserts.push_back(op); });
   for (cf::AssertOp op : asserts) {
-    if (!matchPattern(op.getArg(), m_One()))
+    if (!matchPattern(op.getArg(), m_One()) && !covered.contains(op))
       op.emitRemark("dropped the check '") << op.getMsg() << "'; nothing in the step repeats it";
     op.erase();
     ++numAsserts;

@@ -13,8 +13,8 @@
 //
 //  1. Padding, concatenation and select: the union of what goes in.
 //  2. A branch of a select keeps those values with which its condition holds, if the
-//     condition compares the same element with a constant. The comparison may be in
-//     another body: Points.h.
+//     condition compares the same element with a constant, or that element before a
+//     constant was added. The comparison may be in another body: Points.h.
 //
 // At most 4 intervals; more are merged at the smallest gap. O(1) per value.
 //
@@ -23,6 +23,7 @@
 #include "IdRanges.h"
 #include "Points.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -134,8 +135,53 @@ static Point withoutCasts(Point point) {
   return point;
 }
 
-/// The values of `branch` with which a condition is `holds`; all where the condition says nothing about it.
-static IdSet valuesUnder(const Point &condition, bool holds, const Point &branch, IdRanges &ranges, unsigned depth = 0) {
+/// x + offset for each x, as far as an i64 holds it; ends that mean "nothing is known" stay.
+static IdSet shift(IdSet set, int64_t offset) {
+  auto move = [&](int64_t x) {
+    int64_t moved;
+    if (x == lowest || x == highest)
+      return x;
+    return llvm::AddOverflow(x, offset, moved) ? (offset < 0 ? lowest : highest) : moved;
+  };
+  for (Interval &x : set)
+    x = {move(x.lo), move(x.hi)};
+  return normalise(std::move(set));
+}
+
+namespace {
+/// An element plus a constant.
+struct Sum {
+  Point base;
+  int64_t offset = 0;
+};
+} // namespace
+
+/// Takes constants off an element, as long as the sum cannot wrap.
+static Sum decompose(const Point &point, IdRanges &ranges) {
+  Sum sum{withoutCasts(point)};
+  for (unsigned steps = 0; steps < 4; ++steps) {
+    auto add = sum.base.op<arith::AddIOp>();
+    if (!add && !sum.base.op<arith::SubIOp>())
+      return sum;
+    unsigned side = add && ranges.get(settle(operandOf(sum.base, 0)).value).isSingle() ? 1 : 0;
+    Interval constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
+    Point base = withoutCasts(operandOf(sum.base, side));
+    Interval range = ranges.get(base.value), moved;
+    int64_t offset = add ? constant.lo : -constant.hi, total;
+    Type type = getElementTypeOrSelf(sum.base.value.getType());
+    int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64 ? 0 : int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
+    bool isKnown = constant.isSingle() && constant.lo != lowest && !llvm::AddOverflow(range.lo, offset, moved.lo) &&
+                   !llvm::AddOverflow(range.hi, offset, moved.hi) && (!half || moved.within(-half, half - 1)) &&
+                   !llvm::AddOverflow(sum.offset, offset, total);
+    if (!isKnown)
+      return sum;
+    sum = {base, total};
+  }
+  return sum;
+}
+
+/// The values of `x` with which a condition is `holds`; all where the condition says nothing about it.
+static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges, unsigned depth = 0) {
   IdSet all{{lowest, highest}};
   Point p = settle(condition);
   if (depth > 8 || p.isTensor())
@@ -143,20 +189,29 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &branch
   if (auto cmp = p.op<arith::CmpIOp>()) {
     for (unsigned side : {0, 1}) {
       Interval other = ranges.get(settle(operandOf(p, 1 - side)).value);
-      if (!other.isSingle() || !equal(withoutCasts(operandOf(p, side)), branch))
+      if (!other.isSingle() || cmp.getLhs().getType().isInteger(1))
+        continue;
+      Sum compared = decompose(operandOf(p, side), ranges);
+      if (!equal(compared.base, x) || compared.offset == lowest)
         continue;
       auto predicate = side == 0 ? cmp.getPredicate() : swapSides(cmp.getPredicate());
-      IdSet with = valuesWith(predicate, other.lo);
-      return holds ? with : valuesWith(arith::invertPredicate(predicate), other.lo);
+      return shift(valuesWith(holds ? predicate : arith::invertPredicate(predicate), other.lo), -compared.offset);
     }
     return all;
   }
   if (holds ? static_cast<bool>(p.op<arith::AndIOp>()) : static_cast<bool>(p.op<arith::OrIOp>()))
-    return intersect(valuesUnder(operandOf(p, 0), holds, branch, ranges, depth + 1),
-                     valuesUnder(operandOf(p, 1), holds, branch, ranges, depth + 1));
-  if (p.op<arith::XOrIOp>() && ranges.get(settle(operandOf(p, 1)).value).within(1, 1))
-    return valuesUnder(operandOf(p, 0), !holds, branch, ranges, depth + 1);
+    return intersect(valuesUnder(operandOf(p, 0), holds, x, ranges, depth + 1),
+                     valuesUnder(operandOf(p, 1), holds, x, ranges, depth + 1));
+  if (p.op<arith::XOrIOp>() && p.value.getType().isInteger(1) && ranges.get(settle(operandOf(p, 1)).value).within(1, 1))
+    return valuesUnder(operandOf(p, 0), !holds, x, ranges, depth + 1);
   return all;
+}
+
+/// The values of a branch of a select, an element plus a constant, with which the condition is `holds`.
+static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch, IdRanges &ranges) {
+  Sum sum = decompose(branch, ranges);
+  IdSet under = intersect(ranges.getSet(sum.base.value), valuesUnder(condition, holds, sum.base, ranges));
+  return intersect(set, shift(std::move(under), sum.offset));
 }
 
 IdSet IdRanges::computeSelect(arith::SelectOp op) {
@@ -171,7 +226,7 @@ IdSet IdRanges::computeSelect(arith::SelectOp op) {
     IdSet set = getSet(value);
     if (!generic || !isa<IntegerType, IndexType>(value.getType()))
       return set;
-    return intersect(set, valuesUnder(here, holds, withoutCasts({value, here.at}), *this));
+    return refine(std::move(set), here, holds, {value, here.at}, *this);
   };
   return unite(branch(op.getTrueValue(), true), branch(op.getFalseValue(), false));
 }

@@ -245,3 +245,47 @@ func.func @too_many(%w: tensor<9xf32>, %mask: tensor<9xi64>) -> tensor<1xf32> {
   } -> tensor<1xf32>
   return %r : tensor<1xf32>
 }
+
+// -----
+
+// What torch-mlir writes of an index that nothing bounds: negative ids are wrapped, and asserts refuse them. The check
+// repeats the asserts, which are about the same ids; the last one is about something else.
+// CHECK-LABEL: func.func @wrapped(
+// CHECK-SAME: -> (tensor<3xf32>, tensor<i64> {fsdp.lookup = {extent = 7 : i64,
+// CHECK: %[[AT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<3xi64>)
+// CHECK-NEXT: ^bb0(%[[K:.*]]: i64, %{{.*}}: i64):
+// CHECK: %[[ID:.*]] = arith.muli %[[K]], %[[K]] : i64
+// CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[ID]], %{{.*}} : i64
+// CHECK: %[[NOT_NEGATIVE:.*]] = arith.cmpi sge, %[[ID]], %{{.*}} : i64
+// CHECK: %[[WRAPPED:.*]] = arith.select
+// CHECK: arith.cmpi ult, %[[ID]], %{{.*}} : i64
+// CHECK: %[[BAD1:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ID]] : i64
+// CHECK: %[[FIRST:.*]] = arith.select %[[BELOW]], %{{.*}}, %[[BAD1]] : i64
+// CHECK: %[[BAD2:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ID]] : i64
+// CHECK: arith.select %[[NOT_NEGATIVE]], %[[FIRST]], %[[BAD2]] : i64
+// CHECK: arith.maxui
+// CHECK-NOT: cf.assert
+func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%ids, %other : tensor<3xi64>, tensor<3xi64>) outs(%e : tensor<3xf32>) {
+  ^bb0(%k: i64, %x: i64, %o: f32):
+    %seven = arith.constant 7 : i64
+    %zero = arith.constant 0 : i64
+    %id = arith.muli %k, %k : i64
+    %below = arith.cmpi slt, %id, %seven : i64
+    cf.assert %below, "index must be smaller than dim size"
+    %positive = arith.cmpi sge, %id, %zero : i64
+    cf.assert %positive, "index must be larger or equal to 0"
+    %small = arith.cmpi slt, %x, %seven : i64
+    // expected-remark @+1 {{dropped the check 'something else'; nothing in the step repeats it}}
+    cf.assert %small, "something else"
+    %negative = arith.cmpi slt, %id, %zero : i64
+    %up = arith.addi %id, %seven : i64
+    %at = arith.select %negative, %up, %id : i64
+    %i = arith.index_cast %at : i64 to index
+    // expected-remark @+1 {{not known to be in [0, 7)}}
+    %v = tensor.extract %w[%i] : tensor<7xf32>
+    linalg.yield %v : f32
+  } -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}

@@ -13,6 +13,8 @@
 #include "IdRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "gtest/gtest.h"
 
@@ -231,6 +233,102 @@ TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
       EXPECT_EQ(text(subject.find({{1, 1}, a, b})), text(a));
       EXPECT_EQ(text(subject.find({{0, 0}, a, b})), text(b));
     }
+}
+
+/// A select of x + c or x + d by a comparison of x + e with f: all values of x, of 4 bits, in all intervals. What
+/// the select gives lies in the union of intervals found, whatever wraps.
+TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
+  int numTighter = 0;
+  for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i)
+    for (int64_t c : {0, 3, -2})
+      for (int64_t e : {0, 2, -3})
+        for (int64_t f : {-8, -3, 0, 2, 7}) {
+          auto build = [&](OpBuilder &b, Location loc, Value x, Value &condition) -> Value {
+            auto add = [&](int64_t by) -> Value {
+              Value constant = arith::ConstantOp::create(b, loc, b.getIntegerAttr(x.getType(), by));
+              return arith::AddIOp::create(b, loc, x, constant);
+            };
+            Value bound = arith::ConstantOp::create(b, loc, b.getIntegerAttr(x.getType(), f));
+            condition = arith::CmpIOp::create(b, loc, static_cast<arith::CmpIPredicate>(i), add(e), bound);
+            return arith::SelectOp::create(b, loc, condition, add(c), x);
+          };
+          MLIRContext context;
+          context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect>();
+          OpBuilder b(&context);
+          Location loc = UnknownLoc::get(&context);
+          OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+          b.setInsertionPointToStart(module->getBody());
+          Type tensor = RankedTensorType::get({2}, b.getIntegerType(4));
+          auto function = func::FuncOp::create(b, loc, "f", b.getFunctionType({tensor}, {}));
+          Block *block = function.addEntryBlock();
+          b.setInsertionPointToStart(block);
+          Value result, condition;
+          SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(1));
+          Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{2}, b.getIntegerType(4));
+          linalg::GenericOp::create(b, loc, TypeRange(tensor), block->getArgument(0), empty, maps, utils::IteratorType::parallel,
+                                    [&](OpBuilder &inner, Location at, ValueRange args) {
+                                      result = build(inner, at, args[0], condition);
+                                      linalg::YieldOp::create(inner, at, result);
+                                    });
+          auto wrap = [](int64_t x) { return ((x + 8) & 15) - 8; };
+          for (Interval a : allIntervals()) {
+            IdRanges ranges;
+            ranges.assume(block->getArgument(0), a);
+            IdSet set = ranges.getSet(result);
+            for (int64_t x = a.lo; x <= a.hi; ++x) {
+              bool holds = arith::applyCmpPredicate(static_cast<arith::CmpIPredicate>(i), APInt(4, wrap(x + e), true),
+                                                    APInt(4, f, true));
+              int64_t value = holds ? wrap(x + c) : x;
+              ASSERT_TRUE(llvm::any_of(set, [&](Interval part) { return Interval::of(value).within(part.lo, part.hi); }))
+                  << "predicate " << i << ", x = " << x << " of " << text(a) << ", c = " << c << ", e = " << e << ", f = " << f;
+            }
+            numTighter += set.front().lo > a.lo || set.back().hi < a.hi || set.size() > 1;
+          }
+        }
+  EXPECT_GT(numTighter, 1000) << "conditions are used";
+}
+
+/// A reduction's interval holds what the body gives, step by step: a count, and the last or largest value met.
+TEST(IdRanges, AReductionHoldsAllValues) {
+  auto check = [](int64_t steps, llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build, Interval term, Interval expected) {
+    MLIRContext context;
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect>();
+    OpBuilder b(&context);
+    Location loc = UnknownLoc::get(&context);
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    b.setInsertionPointToStart(module->getBody());
+    Type scalar = RankedTensorType::get({}, b.getI64Type());
+    auto function = func::FuncOp::create(b, loc, "f", b.getFunctionType({RankedTensorType::get({steps}, b.getI64Type())}, {}));
+    Block *block = function.addEntryBlock();
+    b.setInsertionPointToStart(block);
+    Value zero = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
+    Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getI64Type());
+    Value start = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
+    SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(1), AffineMap::get(1, 0, &context)};
+    auto op = linalg::GenericOp::create(b, loc, TypeRange(scalar), block->getArgument(0), start, maps, utils::IteratorType::reduction,
+                                        [&](OpBuilder &inner, Location at, ValueRange args) {
+                                          linalg::YieldOp::create(inner, at, build(inner, at, args[0], args[1]));
+                                        });
+    IdRanges ranges;
+    ranges.assume(block->getArgument(0), term);
+    Interval found = ranges.get(op.getResult(0));
+    EXPECT_EQ(text(found), text(expected));
+    EXPECT_EQ(text(ranges.get(op.getResult(0))), text(expected)) << "the second time";
+  };
+  auto sum = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::AddIOp::create(b, loc, acc, x); };
+  auto largest = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::MaxSIOp::create(b, loc, acc, x); };
+  auto twice = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::AddIOp::create(b, loc, acc, acc); };
+  auto product = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::MulIOp::create(b, loc, acc, x); };
+  auto grows = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
+    return arith::AddIOp::create(b, loc, acc, arith::AddIOp::create(b, loc, acc, x));
+  };
+  check(5, sum, {0, 1}, {0, 5});
+  check(5, sum, {-2, 3}, {-10, 15});
+  check(5, largest, {2, 9}, {0, 9});
+  check(5, twice, {2, 9}, {0, 0});
+  check(5, product, {2, 9}, {0, 0});
+  check(5, grows, {0, 1}, Interval()); // 2 s + x: not a count
+  check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, Interval());
 }
 
 /// Values whose sum, difference, product or negation no integer of 64 bits holds.

@@ -103,10 +103,29 @@ forms = {
     %y = arith.select %g, %c7, %x : i64"""), [min(max(token * token - 7, 0), 7)] * 4),
     "argmax": (argmax, [1, 0, 2, 1]),
     "count": (count, [1, 2, 3, 4] if token else [0] * 4),
+    # Negative ids are in range once they are wrapped, but refused by an assert.
+    "wrapped": (map_ids("ids", "at", """    %c1 = arith.constant 1 : i64
+    %c8 = arith.constant 8 : i64
+    %id = arith.subi %a, %c1 : i64
+    %negative = arith.cmpi slt, %id, %c0 : i64
+    %up = arith.addi %id, %c8 : i64
+    %y = arith.select %negative, %up, %id : i64"""), [(token - 1) % 8] * 4),
+    "asserted": (map_ids("ids", "at", """    %c1 = arith.constant 1 : i64
+    %y = arith.subi %a, %c1 : i64"""), [token - 1] * 4),
     # Nothing bounds this one.
     "checked": (map_ids("ids", "at", "    %m = arith.muli %a, %a : i64\n    %y = arith.subi %m, %a : i64"), [token * token - token] * 4),
 }
 for name, (index, rows) in forms.items():
+    text = MODEL.format(index=index.rstrip("\n"))
+    if name == "asserted":
+        text = text.replace("    %i = arith.index_cast %id : i64 to index\n", """    %positive = arith.cmpi sge, %id, %c0 : i64
+    cf.assert %positive, "index must be larger or equal to 0"
+    %negative = arith.cmpi slt, %id, %c0 : i64
+    %c8 = arith.constant 8 : i64
+    %up = arith.addi %id, %c8 : i64
+    %p = arith.select %negative, %up, %id : i64
+    %i = arith.index_cast %p : i64 to index
+""")
     with open(f"{folder}/{name}.mlir", "w") as file:
-        file.write(MODEL.format(index=index.rstrip("\n")))
+        file.write(text)
     print(name, sum(2 * 2 * (row + 1) ** 2 for row in rows))
