@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Meshes, sums, worker pools. The collectives themselves: ConformanceTest.cpp.
+// Meshes, sums, worker pools, the flight recorder. The collectives themselves: ConformanceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "collectives/Mesh.h"
 #include "collectives/Reduce.h"
+#include "collectives/Watch.h"
 #include "device/WorkerPool.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -43,6 +44,43 @@ TEST(Mesh, NeighboursOnAnAxis) {
   EXPECT_EQ(mesh.pieceOf(4, 19), 0u);
   EXPECT_EQ(mesh.pieceOf(5, 19), 1u);
   EXPECT_EQ(mesh.solo().pieces(4), 1u);
+}
+
+TEST(Watch, EndsTheLatestCollectiveOfANumber) {
+  Watch watch(1, 1);
+  const Flight *flights = watch.lifeOf(0).recorder;
+  for (uint32_t collective : {5u, 6u, 5u})
+    watch.beginCollective(0, collective);
+  watch.endCollective(0, 5); // the second of them
+  EXPECT_EQ(flights[0].end, 0u);
+  EXPECT_EQ(flights[1].end, 0u);
+  EXPECT_NE(flights[2].end, 0u);
+  uint64_t end = flights[2].end;
+  watch.beginCollective(0, 5);
+  watch.endCollective(0, 5);
+  watch.endCollective(0, 6);
+  EXPECT_EQ(flights[2].end, end);
+  EXPECT_NE(flights[3].end, 0u);
+  EXPECT_NE(flights[1].end, 0u);
+}
+
+TEST(Watch, RecordsTheLastCollectivesInOrder) {
+  Watch watch(1, 1);
+  watch.beginRun(0, "step", 3);
+  for (uint32_t i = 0; i < Life::recorded + 6; ++i) {
+    watch.beginCollective(0, i);
+    watch.endCollective(0, i);
+  }
+  std::vector<uint32_t> described;
+  std::string text = watch.record("why", [&](uint32_t collective) {
+    described.push_back(collective);
+    return "c" + std::to_string(collective);
+  });
+  ASSERT_EQ(described.size(), Life::recorded);
+  for (uint32_t i = 0; i < described.size(); ++i)
+    EXPECT_EQ(described[i], i + 6);
+  EXPECT_EQ(text.find("\"c5\""), std::string::npos);
+  EXPECT_NE(text.find("\"run\": \"step 3\""), std::string::npos);
 }
 
 TEST(Reduce, NegativeZerosMakePlusZero) {

@@ -161,6 +161,17 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
+// The whole machine pauses, and the launcher is the first to go on: for the time of the pause nobody is to blame.
+TEST_F(Faults, APauseOfAllIsNobodysSilence) {
+  EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") + " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
+                 "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                 "ranks=$(pgrep -P $run); kill -STOP $run $ranks; sleep 4; kill -CONT $run; sleep 0.5; kill -CONT $ranks\n"
+                 "sleep 0.2; kill -TERM $run; wait $run"),
+            128 + SIGTERM)
+      << text("log");
+  EXPECT_EQ(text("log").find("no sign of life"), std::string::npos) << text("log");
+}
+
 TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
   for (std::string how : {"", " --processes"}) {
     std::string fault = how.empty() ? "hang:0:start:0" : "stop:0:start:0";

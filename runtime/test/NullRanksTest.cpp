@@ -54,6 +54,21 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
       << text;
 }
 
+/// Each number of a collective that members must have in common, changed on one rank.
+TEST(Null, MembersAgreeOnAllOfACollective) {
+  auto text = [](void (*change)(fb::CollectiveT &)) {
+    HandMade other = soundStep();
+    change(*other.step()[3]->body.AsCollective());
+    return findingsWithPeers(soundStep(), {1}, other);
+  };
+  const char *words = "expected the same collective, as of members of one group";
+  EXPECT_EQ(text([](fb::CollectiveT &) {}), "");
+  for (auto change : {+[](fb::CollectiveT &c) { c.reduction = c.reduction == fb::Reduction::avg ? fb::Reduction::sum : fb::Reduction::avg; },
+                      +[](fb::CollectiveT &c) { c.kind = Kind::all_reduce; }, +[](fb::CollectiveT &c) { c.root = 1; },
+                      +[](fb::CollectiveT &c) { c.unit = -1; }, +[](fb::CollectiveT &c) { c.id = 9; }})
+    EXPECT_TRUE(contains(text(change), words)) << text(change);
+}
+
 TEST(Null, GroupsThatWaitForEachOtherAreInACircle) {
   EXPECT_EQ(twoAxes(false).findings(), "");
   EXPECT_EQ(twoAxes(true).findings(), "");

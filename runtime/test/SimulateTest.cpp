@@ -112,6 +112,15 @@ TEST(Links, ACollectiveThatEndsLaterThanItsLastChunkBeginsHoldsItsChannel) {
   EXPECT_NEAR(links.finish(next), 2, 1e-9);
 }
 
+// Also where the two are on different levels, so that the links themselves are free.
+TEST(Links, AChannelIsHeldWhateverTheLevel) {
+  Links links(2);
+  size_t first = links.start({"", 0, 1, {1, 0}, 0}, 1, 0, 0), next = links.start({"", 0, 1, {0, 1}, 0}, 1, 0.5, 0);
+  EXPECT_NEAR(links.finish(next), 2, 1e-9);
+  EXPECT_NEAR(links.flight(first).end, 1, 1e-9);
+  EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
+}
+
 // The slow level leaves the other one two thirds of the time.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);

@@ -146,6 +146,8 @@ const Rule rules[] = {
      [](auto &m) { m.units[0]->dtype = fb::DType::i32; }},
     {"V2DTypeNumber", "expected a dtype, found number 200", [](auto &m) { m.units[0]->dtype = static_cast<fb::DType>(200); }},
     {"V3Unit", "expected one of 1 units, found number 7", [](auto &m) { m.params[0]->unit = 7; }},
+    {"V3DType", "expected a dtype and a kind of initial values", [](auto &m) { m.params[1]->dtype = static_cast<fb::DType>(99); }},
+    {"V3Name", "parameter 1: expected a name", [](auto &m) { m.params[1]->name = ""; }},
     {"V3Bounds", "within the 128 of unit 'root'", [](auto &m) { m.params[1]->offset = 120; }},
     {"V3Overflow", "within the 128 of unit 'root'",
      [](auto &m) { m.params[1]->shape = {uint64_t(1) << 33, uint64_t(1) << 33}; }},
@@ -184,6 +186,7 @@ const Rule rules[] = {
     {"V4Phases", "expected 1 to 64 phases", [](auto &m) { m.kernels[0]->phases.clear(); }},
     {"V4Tile", "expected an extent and a tile", [](auto &m) { m.kernels[0]->phases[0]->tile = 0; }},
     {"V4Writes", "expected 'writes' for each", [](auto &m) { m.kernels[0]->writes.pop_back(); }},
+    {"V4Reads", "expected 'reads' for each", [](auto &m) { m.kernels[0]->reads.push_back(true); }},
     {"V4Symbol", "expected function 'nothing'", [](auto &m) { m.kernels[0]->phases[0]->symbol = "nothing"; }},
     {"V19Grid", "expected a launch on a GPU, found a function of a CPU", [](auto &m) { makeGpu(m), m.kernels[0]->phases[0]->grid.reset(); }},
     {"V19NoGpu", "expected a function of a CPU, found a launch on a GPU", [](auto &m) { makeGpu(m), m.gpu.reset(); }},
@@ -246,6 +249,29 @@ const Rule rules[] = {
     {"V21Result", "expected the factors alone to be transposed", [](auto &m) { makeProduct(m).result->transposed = true; }},
     {"V21Activation", "expected an activation, found number 9", [](auto &m) { makeProduct(m).activation = static_cast<fb::Activation>(9); }},
     {"V21Slope", "aux: expected one, found none", [](auto &m) { makeProduct(m).activation = fb::Activation::gelu_gradient; }},
+    {"V21Aux", "expected an auxiliary matrix with an activation only",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.aux = std::make_unique<fb::MatrixT>(*product.result);
+     }},
+    {"V21AuxRows", "aux: expected rows a multiple of 8 elements apart",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.activation = fb::Activation::gelu;
+       product.aux = std::make_unique<fb::MatrixT>(*product.result);
+     }},
+    {"V21SlopeAddend", "expected nothing added where there is the derivative of GELU",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.activation = fb::Activation::gelu_gradient;
+       product.addend = std::make_unique<fb::MatrixT>(*product.result);
+     }},
+    {"V21AddendPlace", "addend: expected the result's own elements in the result's binding",
+     [](auto &m) {
+       fb::ProductT &product = makeProduct(m);
+       product.addend = std::make_unique<fb::MatrixT>(*product.result);
+       product.addend->offset = 2;
+     }},
     {"V21Batches", "expected a bias or an activation for one batch only",
      [](auto &m) {
        makeProduct(m).activation = fb::Activation::gelu;
@@ -277,9 +303,12 @@ const Rule rules[] = {
     {"V7Integers", "nothing but the parameter for one of integers", [](auto &m) { makeIntegers(m); }},
     {"V7Role", "a role and a dtype",
      [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
+    {"V7Split", "expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number 3",
+     [](auto &m) { m.layouts[0]->states[0]->split = fb::Split::replicate; }},
     {"V7Elements", "expected the 64 elements", [](auto &m) { m.layouts[0]->states[0]->elements = 128; }},
     {"V7Twice", "has another state of this role",
      [](auto &m) { m.layouts[0]->states[1]->role = fb::StateRole::parameter; }},
+    {"V8Role", "expected a role and a dtype, found numbers 9", [](auto &m) { m.layouts[0]->inputs[0]->role = static_cast<fb::InputRole>(9); }},
     {"V8Bytes", "expected the bytes of its shape", [](auto &m) { m.layouts[0]->inputs[0]->bytes = 32; }},
     {"V8Micro", "leading dimension of its 3", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 3; }},
     {"V8NoMicro", "leading dimension of its 0", [](auto &m) { m.layouts[0]->inputs[0]->micro_batches = 0; }},
@@ -290,7 +319,19 @@ const Rule rules[] = {
     {"V8ExtraMany", "at most 64 extra ids", [](auto &m) { m.layouts[0]->inputs[1]->extra_ids.assign(65, -1); }},
     {"V9Workers", "expected 1 to 4096 workers", [](auto &m) { m.layouts[0]->workers = 0; }},
     {"V9Scratch", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = 1 << 20; }},
+    {"V9Unit", "scratch in multiples of 64 bytes", [](auto &m) { m.layouts[0]->worker_bytes = 32; }},
+    {"V9Overlap", "overlap in the arena",
+     [](auto &m) { *m.layouts[0]->workspace = moved(*m.layouts[0]->workspace, m.layouts[0]->states[0]->offset); }},
     {"V9Overflow", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = huge; }},
+    {"V9RankBytes", "rank block: expected at least 32 bytes",
+     [](auto &m) { *m.layouts[0]->rank = sized(*m.layouts[0]->rank, 16); }},
+    {"V9RankFile", "rank block: expected to be on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->rank); }},
+    {"V9Buffer", "buffer 0: expected a category and a range within the arena",
+     [](auto &m) {
+       m.layouts[0]->buffers.push_back(std::make_unique<fb::BufferT>());
+       m.layouts[0]->buffers[0]->offset = m.layouts[0]->arena_bytes;
+       m.layouts[0]->buffers[0]->bytes = 64;
+     }},
     {"V9Piece", "the rank block and the workspace to be no pieces",
      [](auto &m) {
        fb::Slice &s = *m.layouts[0]->workspace;
@@ -306,6 +347,11 @@ const Rule rules[] = {
     {"V11Layout", "expected one of 2 layouts", [](auto &m) { program(m, "step").layout = 9; }},
     {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},
     {"V11Shared", "as of the others which run on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
+    {"V11Whole", "expected whole states, found a piece in state 0",
+     [](auto &m) {
+       m.layouts[1]->states[0]->split = fb::Split::shard;
+       m.layouts[1]->states[0]->elements /= 2;
+     }},
     {"V11None", "at least one program", [](auto &m) { m.programs.clear(); }},
     {"V6Host", "expected a host's arena of at most 2^48 bytes", [](auto &m) { m.layouts[0]->host_bytes = huge; }},
     {"V6HostBounds", "within the arena's",
@@ -377,6 +423,7 @@ const Rule rules[] = {
     {"V13Kernel", "kernels, found number 99", [](auto &m) { launch(m, 2).kernel = 99; }},
     {"V13Count", "expected the 4 bindings of kernel 'gradient', found 3",
      [](auto &m) { launch(m, 2).bindings.pop_back(); }},
+    {"V13None", "expected a command, found none", [](auto &m) { command(m, "step", 2).body.Reset(); }},
     {"V13Align", "multiples of 64", [](auto &m) { launch(m, 2).bindings[0] = moved(launch(m, 2).bindings[0], 8); }},
     {"V13Bytes", "expected at least 512 bytes, found 508",
      [](auto &m) { launch(m, 2).bindings[0] = sized(launch(m, 2).bindings[0], 508); }},
@@ -450,10 +497,30 @@ const Rule rules[] = {
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // the source of the second shard's ranks
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
+    {"V14OverlapOfPieces", "its source and its target overlap", // each rank's own piece, but the whole advances and it does not
+     [](auto &m) {
+       fb::CollectiveT gather = collective(m, 0);
+       gather.channel = 0;
+       gather.source = std::make_unique<fb::Slice>(1024, 256, 0, 256, 1);
+       gather.target = std::make_unique<fb::Slice>(1024, 512, 512, 0, 0);
+       fb::LoopT loop;
+       loop.count = 2;
+       loop.body.push_back(std::make_unique<fb::CommandT>());
+       loop.body[0]->body.Set(std::move(gather));
+       auto &step = program(m, "step").commands;
+       step[0]->body.Set(std::move(loop));
+       step.erase(step.begin() + 1);
+     }},
     {"V16NoSource", "expected a source", [](auto &m) { command(m, "init", 2).body.Set(fb::CopyT()); }},
     {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
     {"V17Role", "expected a state that holds parameters",
      [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
+    {"V17Unit", "its state and its parameter are of different units",
+     [](auto &m) {
+       m.units.push_back(std::make_unique<fb::UnitT>(*m.units[0]));
+       m.units[1]->name = "other";
+       m.params[1]->unit = 1;
+     }},
     {"V18Count", "expected 1 to 1048576 iterations", [](auto &m) { loop(m).count = 0; }},
     {"V18Nested", "a loop in a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
     {"V18WaitOutside", "waits in a loop for copy 500, which was started outside",

@@ -2,11 +2,13 @@
 // RUN: fsdp-kernel-test %s | FileCheck %s
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_80 2>&1 | FileCheck %s --check-prefix=GPU
 // CHECK-COUNT-3: ok
+// CHECK: @short: phases 700/64, {{.*}} ok
 // One launch, without scratch; nothing is said.
 // GPU: @norm_grad: launches 37x128+0, scratch 0, {{.*}} ok
 // GPU-NEXT: @two_maps: launches 3x256+0, scratch 0, {{.*}} ok
 // The first row is read by all: plain loops, with a copy.
 // GPU-NEXT: @shift: launches {{.*}} ok
+// GPU-NEXT: @short: launches {{.*}} ok
 
 #r   = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
@@ -62,4 +64,22 @@ func.func private @shift(%x: tensor<300x8xf32> {fsdp.inout = 0}) -> tensor<300x8
       %0 = arith.subf %p, %q : f32
       linalg.yield %0 : f32 } -> tensor<300x8xf32>
   return %y : tensor<300x8xf32>
+}
+
+// Short rows, many side by side: all are read before they are written over, so that they need no copy.
+func.func private @short(%x: tensor<700x4xf32> {fsdp.inout = 0}) -> tensor<700x4xf32> attributes {fsdp.kernel} {
+  %z = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<700xf32>
+  %f1 = linalg.fill ins(%z : f32) outs(%e1 : tensor<700xf32>) -> tensor<700xf32>
+  %t = linalg.generic {indexing_maps = [#r, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<700x4xf32>) outs(%f1 : tensor<700xf32>) {
+    ^bb0(%p: f32, %o: f32):
+      %1 = arith.addf %o, %p : f32
+      linalg.yield %1 : f32 } -> tensor<700xf32>
+  %e = tensor.empty() : tensor<700x4xf32>
+  %old = linalg.generic {indexing_maps = [#r, #row, #r], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<700x4xf32>, tensor<700xf32>) outs(%e : tensor<700x4xf32>) {
+    ^bb0(%p: f32, %s: f32, %o: f32):
+      %0 = arith.mulf %p, %s : f32
+      linalg.yield %0 : f32 } -> tensor<700x4xf32>
+  return %old : tensor<700x4xf32>
 }

@@ -50,3 +50,26 @@ func.func private @guarded(%x: tensor<133xf32>, %y: tensor<133xf32> {fsdp.out = 
   } -> tensor<133xf32>
   return %0 : tensor<133xf32>
 }
+
+// The loop alone does not keep the index inside of a smaller table. An emulator notices the read outside of it.
+// RUN: fsdp-kernel-test %s --only=smaller_table --device=emulate --target=sm_80 | FileCheck %s --check-prefix=GPU
+// GPU: @smaller_table: {{.*}} ok
+// CHECK: @smaller_table: {{.*}} ok
+func.func private @smaller_table(%t: tensor<40xf32>, %y: tensor<133xf32> {fsdp.out = 0}) -> tensor<133xf32> attributes {fsdp.kernel} {
+  %e = tensor.empty() : tensor<133xf32>
+  %z = arith.constant 0.0 : f32
+  %c40 = arith.constant 40 : index
+  %0 = linalg.generic {indexing_maps = [#v], iterator_types = ["parallel"]} outs(%e : tensor<133xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %inside = arith.cmpi ult, %i, %c40 : index
+    %s = scf.if %inside -> f32 {
+      %v = tensor.extract %t[%i] : tensor<40xf32>
+      scf.yield %v : f32
+    } else {
+      scf.yield %z : f32
+    }
+    linalg.yield %s : f32
+  } -> tensor<133xf32>
+  return %0 : tensor<133xf32>
+}

@@ -221,3 +221,18 @@ func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attribut
     }
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Each step changes the sign of what there is so far: no sum of terms.
+func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  // expected-error @below {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme}}
+  %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    (%in: f32, %out: f32) {
+      // expected-note @below {{it is combined by 'arith.subf' here}}
+      %s = arith.subf %in, %out : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
+}

@@ -133,3 +133,49 @@ func.func @read_through_a_view(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
   } -> tensor<32x32xf32>
   return %t : tensor<32x32xf32>
 }
+
+// Columns of rows are no range of bytes, with a dimension of 1 between them either: they are read inside.
+// CHECK-LABEL: func @columns
+// CHECK-NOT: tensor.extract_slice
+// CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
+// CHECK: tensor.extract_slice
+func.func @columns(%p: tensor<4x1x32xf32>) -> tensor<4x1x16xf32> {
+  %s = tensor.extract_slice %p[0, 0, 16] [4, 1, 16] [1, 1, 1] : tensor<4x1x32xf32> to tensor<4x1x16xf32>
+  %e = tensor.empty() : tensor<4x1x16xf32>
+  %q = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s : tensor<4x1x16xf32>) outs(%e : tensor<4x1x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x1x16xf32>
+  return %q : tensor<4x1x16xf32>
+}
+
+// What a loop carries is written over by what it carries on, and by nothing else.
+// CHECK-LABEL: func @carried
+// CHECK: scf.for {{.*}} iter_args(%[[S:.*]] = %{{.*}})
+// CHECK: %[[A:.*]] = fsdp.dispatch(%[[S]]) inplace [-1]
+// CHECK: fsdp.dispatch(%{{.*}}, %[[A]]) inplace [-1]
+// CHECK: scf.yield
+func.func @carried(%x: tensor<32x32xf32>, %init: tensor<32xf32>) -> tensor<32xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() : tensor<32xf32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %init) -> tensor<32xf32> {
+    %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%s : tensor<32xf32>) outs(%e : tensor<32xf32>) {
+    ^bb0(%v: f32, %o: f32):
+      %1 = math.exp %v : f32
+      linalg.yield %1 : f32
+    } -> tensor<32xf32>
+    %b = linalg.contract indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>]
+      ins(%x, %a : tensor<32x32xf32>, tensor<32xf32>) outs(%e : tensor<32xf32>) -> tensor<32xf32>
+    %c = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%b : tensor<32xf32>) outs(%e : tensor<32xf32>) {
+    ^bb0(%v: f32, %o: f32):
+      %1 = math.exp %v : f32
+      linalg.yield %1 : f32
+    } -> tensor<32xf32>
+    scf.yield %c : tensor<32xf32>
+  }
+  return %r : tensor<32xf32>
+}

@@ -98,11 +98,13 @@ func.func @element(%x: tensor<20x8xf32>, %w: tensor<128x8xf32>, %t: tensor<20xi6
   return %y, %max : tensor<20xf32>, tensor<20xf32>
 }
 
-// Returned whole; read in another order; waiting for a sum over all rows; a sum kept in bf16; only rounded: left as it is.
+// Returned whole; read in another order, or written over in another order; waiting for a sum over all rows; a sum kept in bf16; only rounded: left as it is.
 
 // CHECK-LABEL: func.func @whole(
 // CHECK-NOT:     extract_slice
 // CHECK-LABEL: func.func @transposed(
+// CHECK-NOT:     extract_slice
+// CHECK-LABEL: func.func @onto_transposed(
 // CHECK-NOT:     extract_slice
 // CHECK-LABEL: func.func @waits(
 // CHECK-NOT:     extract_slice
@@ -122,6 +124,21 @@ func.func @transposed(%x: tensor<64x8xf32>, %w: tensor<64x8xf32>, %init: tensor<
     %v = arith.addf %a, %b : f32
     %w2 = arith.addf %v, %out : f32
     linalg.yield %w2 : f32
+  } -> tensor<64xf32>
+  return %s : tensor<64xf32>
+}
+
+func.func @onto_transposed(%x: tensor<64x8xf32>, %w: tensor<64x8xf32>, %init: tensor<64x64xf32>, %rows: tensor<64xf32>) -> tensor<64xf32> {
+  %z = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x8xf32>, tensor<64x8xf32>) outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %t = linalg.generic {indexing_maps = [#rc, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%z : tensor<64x64xf32>) outs(%z : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, #r], iterator_types = ["parallel", "reduction"]} ins(%t : tensor<64x64xf32>) outs(%rows : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %out : f32
+    linalg.yield %v : f32
   } -> tensor<64xf32>
   return %s : tensor<64xf32>
 }

@@ -289,3 +289,37 @@ func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>
   } -> tensor<3xf32>
   return %r : tensor<3xf32>
 }
+
+// -----
+
+// Of two intervals that overlap neither id is always the larger one, though one has the larger bounds.
+// CHECK-LABEL: func.func @larger(
+// CHECK: arith.maxsi
+// CHECK-LABEL: func.func @always_larger(
+// CHECK-NOT: arith.maxsi
+func.func @larger(%w: tensor<12x4xf32>, %s: tensor<3xi64> {fsdp.limit = 7 : i64}, %t: tensor<3xi64> {fsdp.limit = 6 : i64}) -> tensor<3x4xf32> {
+  %c3 = arith.constant 3 : i64
+  %e = tensor.empty() : tensor<3x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n)>, affine_map<(n, c) -> (n)>, affine_map<(n, c) -> (n, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%s, %t : tensor<3xi64>, tensor<3xi64>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%k: i64, %l: i64, %o: f32):
+    %a = arith.addi %k, %c3 : i64
+    %m = arith.maxsi %a, %l : i64
+    %f = arith.sitofp %m : i64 to f32
+    linalg.yield %f : f32
+  } -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @always_larger(%w: tensor<12x4xf32>, %s: tensor<3xi64> {fsdp.limit = 7 : i64}, %t: tensor<3xi64> {fsdp.limit = 4 : i64}) -> tensor<3x4xf32> {
+  %c3 = arith.constant 3 : i64
+  %e = tensor.empty() : tensor<3x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n)>, affine_map<(n, c) -> (n)>, affine_map<(n, c) -> (n, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%s, %t : tensor<3xi64>, tensor<3xi64>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%k: i64, %l: i64, %o: f32):
+    %a = arith.addi %k, %c3 : i64
+    %m = arith.maxsi %a, %l : i64
+    %f = arith.sitofp %m : i64 to f32
+    linalg.yield %f : f32
+  } -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}

@@ -251,3 +251,33 @@ func.func @step(%p: tensor<16xf32> {fsdp.unit = @table, fsdp.state = "parameter"
   %q = fsdp.kernel_call @step_sgd(%p, %g, %o) inplace [0] : (tensor<16xf32>, tensor<16xf32>, tensor<5x4xf32>) -> tensor<16xf32>
   return %q : tensor<16xf32>
 }
+
+// -----
+
+// A value from before the loop is read again by the next iteration: it is copied before it is written over.
+func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
+    attributes {fsdp.kernel}
+func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
+func.func private @join(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32>
+    attributes {fsdp.kernel}
+// CHECK-LABEL: fsdp.program @step layout @arena {
+// CHECK: fsdp.launch @make (@input.0[0, 64], @step.[[A:[0-9]+]][0, 64])
+// CHECK: fsdp.loop 3 {
+// CHECK-NEXT: fsdp.copy @step.[[A]][0, 64] -> @step.[[B:[0-9]+]][0, 64] "value that is read again"
+// CHECK-NEXT: fsdp.launch @over (@step.[[B]][0, 64])
+// CHECK-NEXT: fsdp.launch @join (@step.[[B]][0, 64],
+func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.batch = "x"})
+    -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %a = fsdp.kernel_call @make(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
+  %z = fsdp.kernel_call @make(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %z) -> tensor<16xf32> {
+    %b = fsdp.kernel_call @over(%a) inplace [0] : (tensor<16xf32>) -> tensor<16xf32>
+    %t = fsdp.kernel_call @join(%b, %s) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    scf.yield %t : tensor<16xf32>
+  }
+  %d = fsdp.kernel_call @join(%r, %block) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %d : tensor<16xf32>
+}

@@ -180,7 +180,30 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
   EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
-  // Other lanes of the writing block read in between.
+  // The writing block reads twice.
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
+}
+
+/// Threads 0 and 1 of one warp and thread 32 read in turns, without an order between them; thread 1 then writes behind the
+/// reads of thread 32 alone. The read of thread 0 is still known, though one of its warp came later.
+TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
+  auto body = [](const std::string &store, const std::string &load) {
+    auto awaitTurn = [](const std::string &label, const std::string &load, int turn) {
+      return label + ": " + load + ".shared.b32 %r5, [tile+2048]; setp.lt.u32 %p5, %r5, " + std::to_string(turn) + "; @%p5 bra " + label + ";\n";
+    };
+    std::string relaxed = "ld.relaxed.cta";
+    return std::string(outElement) + R"(
+      setp.ne.u32 %p1, %r0, 0; @%p1 bra start; st.shared.b32 [tile], 5; st.shared.b32 [tile+2048], 0; st.shared.b32 [tile+2052], 0;
+    start: bar.sync 0; setp.eq.u32 %p2, %r0, 1; @%p2 bra second; setp.eq.u32 %p3, %r0, 32; @%p3 bra third; @%p1 bra done;
+      ld.shared.b32 %r6, [tile]; )" + store + R"(.cta.shared.b32 [tile+2048], 1; bra done;
+    third: )" + awaitTurn("one", load, 1) + R"(ld.shared.b32 %r6, [tile]; st.relaxed.cta.shared.b32 [tile+2048], 2;
+      )" + awaitTurn("three", relaxed, 3) + R"(ld.shared.b32 %r6, [tile]; st.release.cta.shared.b32 [tile+2052], 1; bra done;
+    second: )" + awaitTurn("two", relaxed, 2) + R"(ld.shared.b32 %r6, [tile]; st.relaxed.cta.shared.b32 [tile+2048], 3;
+    four: ld.acquire.cta.shared.b32 %r7, [tile+2052]; setp.eq.u32 %p4, %r7, 0; @%p4 bra four; st.shared.b32 [tile], 7;
+    done:)";
+  };
+  EXPECT_EQ(errorOfBlock(body("st.release", "ld.acquire.cta"), 64, tile), "");
+  EXPECT_TRUE(says(errorOfBlock(body("st.relaxed", "ld.relaxed.cta"), 64, tile),
+                   "data race: writes 4 bytes at shared memory + 0x0, which lane 0 of the same warp has read"));
 }

@@ -227,3 +227,42 @@ func.func @broadcast_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf1
   } -> tensor<4x6xbf16>
   return %y : tensor<4x6xbf16>
 }
+// The same where the cotangent in f32 is a sum of one that exists: the broadcast value is added to another one.
+func.func @added_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>) {
+  %e1 = tensor.empty() : tensor<6xbf16>
+  %e = tensor.empty() : tensor<4x6xbf16>
+  %x = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%q : tensor<6xbf16>) outs(%e1 : tensor<6xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.tanh %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<6xbf16>
+  %y = linalg.generic {indexing_maps = [#id2, #c2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %x : tensor<4x6xbf16>, tensor<6xbf16>) outs(%e : tensor<4x6xbf16>) {
+  ^bb0(%a: bf16, %b: bf16, %o: bf16):
+    %0 = arith.addf %a, %b : bf16
+    %1 = math.exp %0 : bf16
+    linalg.yield %1 : bf16
+  } -> tensor<4x6xbf16>
+  %w = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<6xbf16>) outs(%e1 : tensor<6xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.exp %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<6xbf16>
+  return %y, %w : tensor<4x6xbf16>, tensor<6xbf16>
+}
+// And where it is a scatter of rows.
+func.func @gathered_and_elementwise_bf16(%t: tensor<5x8xbf16>, %ids: tensor<12xi64> {fsdp.limit = 5 : i64}) -> (tensor<12x8xbf16>, tensor<5x8xbf16>) {
+  %e = tensor.empty() : tensor<5x8xbf16>
+  %x = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%t : tensor<5x8xbf16>) outs(%e : tensor<5x8xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.tanh %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<5x8xbf16>
+  %y = fsdp.gather_rows %x[%ids] : tensor<5x8xbf16>, tensor<12xi64> -> tensor<12x8xbf16>
+  %w = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x8xbf16>) outs(%e : tensor<5x8xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %0 = math.exp %a : bf16
+    linalg.yield %0 : bf16
+  } -> tensor<5x8xbf16>
+  return %y, %w : tensor<12x8xbf16>, tensor<5x8xbf16>
+}

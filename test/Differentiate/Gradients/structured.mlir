@@ -310,3 +310,14 @@ func.func @shared_gradient(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x
   %t = math.sin %b : tensor<6xf64>
   return %y, %s, %t : tensor<4x6xf64>, tensor<4x6xf64>, tensor<6xf64>
 }
+// Added at two places: the cotangent of what is read transposed is the transposed one.
+func.func @transposed_residual(%x: tensor<4x4xf64>, %y: tensor<4x4xf64>) -> tensor<4x4xf64> {
+  %e = tensor.empty() : tensor<4x4xf64>
+  %z = linalg.generic {indexing_maps = [#id2, #t2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : tensor<4x4xf64>, tensor<4x4xf64>) outs(%e : tensor<4x4xf64>) {
+  ^bb0(%a: f64, %b: f64, %o: f64):
+    %0 = arith.addf %a, %b : f64
+    linalg.yield %0 : f64
+  } -> tensor<4x4xf64>
+  return %z : tensor<4x4xf64>
+}
