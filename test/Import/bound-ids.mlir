@@ -156,3 +156,21 @@ func.func @negative_remainder(%w: tensor<9x4xf32>,
   %d = fsdp.gather_rows %w[%p] : tensor<9x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
   return
 }
+
+// -----
+
+// An index that is made of an i1 is -1 for true: only false is a row.
+// CHECK-LABEL: func.func @truth(
+// CHECK-SAME: tensor<3xi1> {fsdp.batch = "flags", fsdp.limit = 1 : i64}
+func.func @truth(%w: tensor<2x4xf32>, %flags: tensor<3xi1> {fsdp.batch = "flags"}) {
+  %e = tensor.empty() : tensor<3xi64>
+  %p = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%flags : tensor<3xi1>) outs(%e : tensor<3xi64>) {
+  ^bb0(%i: i1, %o: i64):
+    %j = arith.index_cast %i : i1 to index
+    %k = arith.index_cast %j : index to i64
+    linalg.yield %k : i64
+  } -> tensor<3xi64>
+  %d = fsdp.gather_rows %w[%p] : tensor<2x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
+  return
+}
