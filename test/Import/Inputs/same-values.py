@@ -349,7 +349,7 @@ def main():
                          resources])
     lowered = run(OPT + ["--pass-pipeline=" + LOWER], program)
     libs = run(["llvm-config", "--libdir"], "").strip()
-    printed = run(["mlir-runner", "-e", "main", "-O1", "-entry-point-result=void",
+    printed = run(["mlir-runner", "-e", "main", "-O0", "-entry-point-result=void",
                    f"-shared-libs={libs}/libmlir_runner_utils.so,{libs}/libmlir_c_runner_utils.so"], lowered)
     new, old = map(float, printed.split())
     error = abs(new - old) / max(abs(old), 1e-30)
