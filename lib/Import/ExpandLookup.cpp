@@ -11,7 +11,8 @@
 //     tensor.extract %logp[index 0, %t] }      ->          { sum over v of select(v == %t, %logp[d0, v], 0) }
 //
 // Differentiable like any structured op, without a scatter; costs the whole
-// dimension per lookup. What became of it in a loss: RaiseCrossEntropy.cpp.
+// dimension per lookup. What became of it in a loss: RaiseCrossEntropy.cpp. Tables of
+// integers (a mask read at positions) and positions that run backwards (a flip) are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,19 +37,17 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// The lookup's positions as functions of the loops, `v` standing for the one
-/// that depends on data; fails when there is not exactly one such position.
+/// The lookup's positions as functions of the loops, `v` standing for the one that depends on data, or on a loop in
+/// another way than being it; fails when there is not exactly one such position.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v, SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;
   for (auto [i, index] : llvm::enumerate(extract.getIndices())) {
     AffineExpr expr = affineIndex(index);
-    if (!expr && picked)
-      return failure();
-    if (!expr) {
+    if (!isa_and_nonnull<AffineDimExpr, AffineConstantExpr>(expr)) {
+      if (picked)
+        return failure();
       picked = i;
       expr = getAffineDimExpr(v, extract.getContext());
-    } else if (!isa<AffineDimExpr, AffineConstantExpr>(expr)) {
-      return failure();
     }
     exprs.push_back(expr);
   }
@@ -69,7 +68,7 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
 static LogicalResult expand(tensor::ExtractOp extract) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());
-  if (!generic || !type || !type.hasStaticShape() || !isa<FloatType>(type.getElementType()) ||
+  if (!generic || !type || !type.hasStaticShape() || !isa<FloatType, IntegerType>(type.getElementType()) ||
       generic.getRegion().isAncestor(extract.getTensor().getParentRegion()))
     return failure();
   OpBuilder b(generic);
@@ -113,12 +112,16 @@ static LogicalResult expand(tensor::ExtractOp extract) {
     Value v = linalg::IndexOp::create(b, loc, rank);
     Value hit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, v, id);
     Value term = arith::SelectOp::create(b, loc, hit, args[0], zero);
-    Value sum = arith::AddFOp::create(b, loc, args[2], term);
+    Value sum = isa<FloatType>(term.getType()) ? arith::AddFOp::create(b, loc, args[2], term).getResult()
+                                               : arith::OrIOp::create(b, loc, args[2], term).getResult();
     linalg::YieldOp::create(b, loc, sum);
   };
   Value picks = linalg::GenericOp::create(b, loc, TypeRange(init.getType()), ValueRange{extract.getTensor(), ids->tensor},
                                           ValueRange(init), maps, iterators, body)
                     .getResult(0);
+  if (affineIndex(extract.getIndices()[*picked]))
+    extract.emitRemark("this read at positions that follow from the loops is computed as a sum over the ")
+        << type.getDimSize(*picked) << " elements of its dimension";
   IRRewriter rewriter(b);
   addInput(generic, picks, AffineMap::get(numLoops, 0, readExprs, b.getContext()), extract.getResult(), rewriter);
   rewriter.eraseOp(extract);

@@ -112,6 +112,26 @@ forms = {
     %y = arith.select %negative, %up, %id : i64"""), [(token - 1) % 8] * 4),
     "asserted": (map_ids("ids", "at", """    %c1 = arith.constant 1 : i64
     %y = arith.subi %a, %c1 : i64"""), [token - 1] * 4),
+    # A table of integers, and one that is read backwards.
+    "integers": ("""  %places = arith.constant dense<[3, 1, 1, 0]> : tensor<4xi64>
+  %at = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #ij], iterator_types = ["parallel", "parallel"]} ins(%places : tensor<4xi64>) outs(%ie : tensor<2x4xi64>) {
+  ^bb0(%p: i64, %o: i64):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %p : i64 to index
+    %x = tensor.extract %steps[%i, %j] : tensor<2x4xi64>
+    linalg.yield %x : i64
+  } -> tensor<2x4xi64>
+""", [7, 3, 3, 1]),
+    "flip": ("""  %at = linalg.generic {indexing_maps = [#ij], iterator_types = ["parallel", "parallel"]} outs(%ie : tensor<2x4xi64>) {
+  ^bb0(%o: i64):
+    %c3 = arith.constant 3 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.subi %c3, %j : index
+    %x = tensor.extract %steps[%i, %k] : tensor<2x4xi64>
+    linalg.yield %x : i64
+  } -> tensor<2x4xi64>
+""", [7, 5, 3, 1]),
     # Nothing bounds this one.
     "checked": (map_ids("ids", "at", "    %m = arith.muli %a, %a : i64\n    %y = arith.subi %m, %a : i64"), [token * token - token] * 4),
 }
@@ -126,6 +146,14 @@ for name, (index, rows) in forms.items():
     %p = arith.select %negative, %up, %id : i64
     %i = arith.index_cast %p : i64 to index
 """)
+    if "%steps" in index:  # 1, 3, 5 and 7, with each token kept in the sum so that it is an input
+        text = text.replace("  %at =", map_ids("ids", "steps", """    %n = linalg.index 1 : index
+    %ni = arith.index_cast %n : index to i64
+    %two = arith.addi %ni, %ni : i64
+    %c1 = arith.constant 1 : i64
+    %odd = arith.addi %two, %c1 : i64
+    %k = arith.cmpi slt, %a, %c0 : i64
+    %y = arith.select %k, %c0, %odd : i64""") + "  %at =", 1)
     with open(f"{folder}/{name}.mlir", "w") as file:
         file.write(text)
     print(name, sum(2 * 2 * (row + 1) ** 2 for row in rows))
