@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Cotangents.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -29,6 +30,8 @@ void Cotangents::activateParameter(Value v) {
 
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
+    if (isa<StopGradientOp>(op))
+      continue; // its result is a constant to the gradient
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {
       llvm::SetVector<Value> captured;

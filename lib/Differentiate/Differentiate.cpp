@@ -19,6 +19,7 @@
 //     Rows that were looked up in a table in pieces: one reduce_rows per lookup.
 //  5. Return the gradients; those of rows behind the others, where there are both. Erase
 //     what nobody reads.           O(ops)
+//  6. Replace each fsdp.stop_gradient, whose result is not active, by its input.
 //
 // Not done here: gathering parameters again (RegatherParameters.cpp), recomputing
 // (CloneCheapForward.cpp).
@@ -32,6 +33,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -373,6 +375,14 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
+/// Replaces the result of each fsdp.stop_gradient by its input.
+static void dropStopGradients(ModuleOp module) {
+  module.walk([](StopGradientOp op) {
+    op.getResult().replaceAllUsesWith(op.getInput());
+    op.erase();
+  });
+}
+
 /// @loss of program "step" becomes @step, beside @eval.
 LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
@@ -440,4 +450,5 @@ void DifferentiatePass::runOnOperation() {
       func.emitRemark() << backward.numOps << " ops differentiated, " << backward.cotangents.numFree
                         << " cotangents at no cost, " << bytes << " bytes of the forward read by the backward";
   }
+  dropStopGradients(getOperation());
 }

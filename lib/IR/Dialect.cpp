@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,6 +31,10 @@ void FSDPDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "fsdp/IR/FSDPOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "fsdp/IR/FSDPGradientOps.cpp.inc"
       >();
 }
 

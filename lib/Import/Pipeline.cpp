@@ -24,6 +24,7 @@ static void addCleanUp(OpPassManager &pm) {
 /// Weights become arguments before anything may merge equal-looking constants.
 static void addInterface(OpPassManager &pm, const ImportOptions &options) {
   pm.addPass(createRefuseForeignPass());
+  pm.addPass(createReadStopMarkersPass());
   SelectEntryPassOptions entry;
   entry.entry = options.entry;
   pm.addPass(createSelectEntryPass(entry));

@@ -23,6 +23,7 @@
 #include "fsdp/Import/Passes.h"
 #include "Points.h"
 #include "Structured.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -63,13 +64,21 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   return std::nullopt;
 }
 
-/// The maximum behind what leaves it as it is: max(m, -inf).
+/// Returns the point before gradients that stop. Only for a row's maximum: a softmax does not depend on the shift.
+static Point settleThroughStops(const Point &from) {
+  Point point = settle(from);
+  while (auto stop = point.isTensor() ? point.value.getDefiningOp<StopGradientOp>() : StopGradientOp())
+    point = settle({stop.getInput(), point.at});
+  return point;
+}
+
+/// Matches the maximum of a row, also as max(m, -inf) and where its gradient stops.
 static std::optional<Reduction> matchRowMax(Point point) {
-  point = settle(point);
+  point = settleThroughStops(point);
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
     for (unsigned i : {0, 1})
       if (std::optional<double> bound = constantAt(operandOf(point, i)); bound && std::isinf(*bound) && *bound < 0)
-        point = settle(operandOf(point, 1 - i));
+        point = settleThroughStops(operandOf(point, 1 - i));
   return matchReduction(point, Reduction::Max);
 }
 
@@ -104,9 +113,11 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   auto max = matchRowMax(operandOf(shifted, 1));
   if (!max || max->symbols.size() != 1)
     return std::nullopt;
-  Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]);
+  Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]), whole = operandOf(shifted, 0);
+  if (!equal(maxed, whole)) // the maximum may be of what the gradient stops at
+    maxed = settleThroughStops(maxed);
   Point element = readElement(maxed);
-  if (!equal(maxed, operandOf(shifted, 0)) || !element.isTensor() || element.at != dims)
+  if (!equal(maxed, whole) || !element.isTensor() || element.at != dims)
     return std::nullopt;
   softmax.source = element.value;
   return softmax;

@@ -27,6 +27,7 @@
 #include "Structured.h"
 #include "Traps.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -288,7 +289,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
     return verifyLookup(*lookup);
   if (auto attention = dyn_cast<AttentionOp>(op); attention && AttentionTiles(attention).isFullyMasked())
     emitWarning(op->getLoc(), "the mask of this attention keeps no key in any row: the result is zero");
-  if (isa<linalg::SoftmaxOp, AttentionOp, RandomOp, func::ReturnOp>(op))
+  if (isa<linalg::SoftmaxOp, AttentionOp, RandomOp, StopGradientOp, func::ReturnOp>(op))
     return success();
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp, tensor::SplatOp,

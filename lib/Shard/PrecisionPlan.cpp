@@ -23,7 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrecisionPlan.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -35,7 +35,7 @@ bool fsdp::isFloat32Tensor(Value v) {
 }
 
 bool fsdp::isViewOfOperand(Operation *op) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp>(op);
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, StopGradientOp>(op);
 }
 
 /// The argument behind conversions, if `v` is one.

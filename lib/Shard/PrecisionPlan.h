@@ -19,7 +19,7 @@ bool isFloat32Tensor(Value v);
 /// f32. A product of scalars alone is none.
 bool isProduct(Operation *op);
 
-/// Reshapes and slices: the result has the elements of operand 0.
+/// Reshapes, slices and gradients that stop: the result has the elements of operand 0.
 bool isViewOfOperand(Operation *op);
 
 /// The nearest finite number of `type`.

@@ -13,12 +13,14 @@
 //
 // An error is relative to the largest of <g, u>, D(u) and 1e-3 of what the gradient
 // could give along u; what rounding does to the differences is allowed for. Along an
-// argument that has no gradient the differences must be zero. What is NaN or infinite
+// argument that has no gradient the differences must be zero. Results of fsdp.stop_gradient keep the
+// values that they have at x (HoldStopped.cpp). What is NaN or infinite
 // is not compared, but named.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Check.h"
+#include "HoldStopped.h"
 #include <cmath>
 
 using namespace mlir;
@@ -87,7 +89,7 @@ void Checker::fill(std::vector<Buffer> &arguments) {
   }
 }
 
-/// The same numbers in f64; the loss there.
+/// The same numbers in f64, then the values that differences hold constant; the loss there.
 LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
@@ -95,6 +97,12 @@ LogicalResult Checker::start(std::vector<Buffer> &arguments) {
     Buffer &copy = wide.emplace_back(isFloat ? cast<RankedTensorType>(buffer.getType().clone(f64)) : buffer.getType());
     for (int64_t i = 0; i < buffer.size(); ++i)
       copy.set(i, buffer.get(i));
+  }
+  if (!function.held.empty()) {
+    std::vector<Buffer> held(function.held.begin(), function.held.end());
+    if (failed(forward.call(getHeldName(function.name), wide, held)))
+      return failure();
+    wide.insert(wide.end(), held.begin(), held.end());
   }
   loss.emplace_back(RankedTensorType::get({}, f64));
   if (failed(forward.call(function.name, wide, loss)))

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Subject.h"
+#include "HoldStopped.h"
 #include "fsdp/Differentiate/Pipeline.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Conversion/Passes.h"
@@ -250,6 +251,9 @@ FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef on
   }
   subject.forward = cast<ModuleOp>(module->clone());
   widenModule(*subject.forward);
+  for (Function &function : subject.functions)
+    if (failed(holdStopped(subject.forward->lookupSymbol<func::FuncOp>(function.name), function)))
+      return failure();
   PassManager pm(module->getContext());
   buildDifferentiatePipeline(pm, {});
   if (failed(pm.run(*module)))

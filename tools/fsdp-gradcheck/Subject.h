@@ -31,6 +31,7 @@ struct Function {
   std::vector<RankedTensorType> types; ///< of those gradients
   unsigned precision = 53;            ///< bits of the narrowest float in it
   unsigned numOps = 0;                ///< structured ops: roundings one behind the other
+  std::vector<RankedTensorType> held; ///< values that differences hold constant, the forward's last arguments
 };
 
 struct Subject {

@@ -98,9 +98,10 @@ static void print(const Row &row) {
                                static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Ids are drawn from their limits: no lookup may leave its table.
+/// Ids are drawn from their limits: no lookup may leave its table. Markers of gradients that stop become ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
+  pm.addPass(fsdp::createReadStopMarkersPass());
   pm.addNestedPass<func::FuncOp>(fsdp::createRefuseUnwrittenPass());
   pm.addNestedPass<func::FuncOp>(fsdp::createBoundIdsPass());
   return pm.run(module);

@@ -15,6 +15,18 @@ class ImportPass<string flag, string on> : Pass<flag, on> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp"> {
+  let summary = "Turn an exporter's markers into fsdp.stop_gradient";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: no call of a marker function `@fsdp.stop_gradient` and no attribute
+      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An attribute on an op that is no
+      marker, and a number of markers that is not the number the exporter wrote, are errors.
+    - Keeps: everything else.
+  }];
+  let statistics = [Statistic<"numMarkers", "num-markers", "Gradients that stop">];
+}
+
 def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
   let summary = "Say early what Import cannot take";
   let description = [{

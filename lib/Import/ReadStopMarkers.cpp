@@ -1,0 +1,157 @@
+//===- ReadStopMarkers.cpp - Markers become fsdp.stop_gradient --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %y = call @fsdp.stop_gradient(%x)          ->   %y = fsdp.stop_gradient %x
+//   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
+//
+//  1. A call of a function without a body whose name is `fsdp.stop_gradient` or begins with
+//     `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that carries the attribute `fsdp.stop_gradient`.
+//  2. A `linalg.generic` that yields its one input and carries the attribute `fsdp.stop_gradient`.
+//  3. The op itself, where the text has it.
+//
+// The attribute anywhere else is an error: a transformation has moved it. With `fsdp.num_stop_gradients = N` on the
+// module or on a function, the markers in it are counted, and another number than N is an error: a transformation
+// has dropped or copied one. Markers are counted before functions are inlined.             O(ops)
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/StopGradient.h"
+#include "fsdp/Import/Passes.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_READSTOPMARKERSPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct ReadStopMarkersPass : public fsdp::impl::ReadStopMarkersPassBase<ReadStopMarkersPass> {
+  using ReadStopMarkersPassBase::ReadStopMarkersPassBase;
+  void runOnOperation() override;
+
+private:
+  bool isMarker(Operation *op);
+  LogicalResult checkAttribute(Operation *op);
+  LogicalResult replace(Operation *op);
+  LogicalResult checkNumber(Operation *holder);
+
+  llvm::StringSet<> markerFunctions;
+};
+} // namespace
+
+static bool isMarkerName(StringRef name) {
+  return name.consume_front(stopGradientAttr) && (name.empty() || name.starts_with(".") || name.starts_with("_"));
+}
+
+/// Returns true if calls of `func` are markers.
+static bool isMarkerFunction(func::FuncOp func) {
+  return isMarkerName(func.getSymName()) || func->hasAttr(stopGradientAttr);
+}
+
+/// Returns true if `op` yields its one input unchanged, each element at its own place.
+static bool isIdentity(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 1 || op->getNumResults() != 1 || !llvm::hasSingleElement(op.getBody()->getOperations()))
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  return maps[0] == maps[1] && maps[0].isPermutation() && op.getNumReductionLoops() == 0 &&
+         op->getOperand(0).getType() == op->getResult(0).getType() &&
+         op.getBody()->getTerminator()->getOperand(0) == op.getBody()->getArgument(0);
+}
+
+bool ReadStopMarkersPass::isMarker(Operation *op) {
+  if (isa<StopGradientOp>(op))
+    return true;
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return markerFunctions.contains(call.getCallee());
+  return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
+}
+
+/// Refuses a marker function with a body, and the attribute where it means nothing.
+LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
+  if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
+    if (func.isExternal())
+      return success();
+    InFlightDiagnostic diag = mlir::emitError(func.getLoc()) << "expected '@" << func.getSymName()
+                                                             << "', a marker of gradients that stop, without a body";
+    diag.attachNote() << "declare it as 'func.func private @" << stopGradientAttr << "(tensor<..>) -> tensor<..>'";
+    return diag;
+  }
+  if (!op->hasAttr(stopGradientAttr) || isa<func::CallOp, StopGradientOp>(op))
+    return success();
+  if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && isIdentity(generic))
+    return success();
+  InFlightDiagnostic diag = op->emitError("expected '")
+                            << stopGradientAttr << "' on a 'linalg.generic' that yields its one input, found it on "
+                            << (isa<linalg::GenericOp>(op) ? "one that computes something" : "this op");
+  diag.attachNote() << "a transformation has moved or merged the marker; write a call of '@" << stopGradientAttr
+                    << "', which transformations leave alone";
+  return diag;
+}
+
+LogicalResult ReadStopMarkersPass::replace(Operation *op) {
+  if (isa<StopGradientOp>(op))
+    return success();
+  unsigned inputs = isa<linalg::GenericOp>(op) ? 1 : op->getNumOperands();
+  auto type = inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
+  if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
+    InFlightDiagnostic diag = op->emitError("a marker of gradients that stop expected one ranked tensor and a result of its type, found ");
+    diag << op->getOperandTypes() << " -> " << op->getResultTypes();
+    return diag;
+  }
+  OpBuilder b(op);
+  op->getResult(0).replaceAllUsesWith(StopGradientOp::create(b, op->getLoc(), op->getOperand(0)));
+  op->erase();
+  return success();
+}
+
+/// Compares the number of markers in `holder` with the number that the exporter wrote.
+LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
+  Attribute written = holder->removeDiscardableAttr(numStopGradientsAttr);
+  if (!written)
+    return success();
+  auto number = dyn_cast<IntegerAttr>(written);
+  if (!number || !number.getType().isSignlessInteger() || number.getValue().isNegative())
+    return mlir::emitError(holder->getLoc()) << "expected '" << numStopGradientsAttr
+                                             << "' to be an integer of at least 0, found " << written;
+  uint64_t found = 0;
+  holder->walk([&](Operation *op) { found += isMarker(op); });
+  if (number.getValue() == found)
+    return success();
+  InFlightDiagnostic diag = mlir::emitError(holder->getLoc())
+                            << "expected " << number.getValue().getZExtValue() << " markers of gradients that stop, as '"
+                            << numStopGradientsAttr << "' says, found " << found;
+  diag.attachNote() << "a transformation between the exporter and this compiler has dropped or copied markers; "
+                       "export without it";
+  return diag;
+}
+
+void ReadStopMarkersPass::runOnOperation() {
+  bool failedAny = false;
+  SmallVector<Operation *> markers;
+  for (auto func : getOperation().getOps<func::FuncOp>())
+    if (isMarkerFunction(func))
+      markerFunctions.insert(func.getSymName());
+  getOperation().walk([&](Operation *op) { failedAny |= failed(checkAttribute(op)); });
+  getOperation().walk([&](Operation *op) {
+    failedAny |= failed(checkNumber(op));
+    if (isMarker(op))
+      markers.push_back(op);
+  });
+  if (failedAny)
+    return signalPassFailure();
+  for (Operation *op : markers)
+    failedAny |= failed(replace(op));
+  if (failedAny)
+    return signalPassFailure();
+  numMarkers += markers.size();
+  // Nothing calls the declarations of markers now.
+  for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+    if (isMarkerFunction(func) && SymbolTable::symbolKnownUseEmpty(func, getOperation()))
+      func.erase();
+}

@@ -1,0 +1,65 @@
+//===- HoldStopped.cpp - Differences past stopped gradients -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Finite differences of x * x see both factors. The gradient of x * stop_gradient(x) is that of x * c with c = x:
+//
+//   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
+//
+//  1. f.held is a copy of f that returns the inputs of its stops, with each stop replaced by its input.
+//  2. In f, the result of each stop becomes an argument, after all others.
+//
+// The checker calls f.held once, at the point at which it takes the differences of f.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HoldStopped.h"
+#include "fsdp/IR/StopGradient.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gradcheck;
+
+std::string gradcheck::getHeldName(StringRef function) { return (function + ".held").str(); }
+
+static SmallVector<StopGradientOp> collectStops(func::FuncOp func) {
+  SmallVector<StopGradientOp> stops;
+  func.walk([&](StopGradientOp op) { stops.push_back(op); });
+  return stops;
+}
+
+/// Adds the function that returns the inputs of the stops of `func`.
+static void addHeldFunction(func::FuncOp func) {
+  auto held = func.clone();
+  held.setSymName(getHeldName(func.getSymName()));
+  func->getBlock()->getOperations().insertAfter(func->getIterator(), held);
+  SmallVector<Value> inputs;
+  for (StopGradientOp stop : collectStops(held)) {
+    stop.getResult().replaceAllUsesWith(stop.getInput());
+    inputs.push_back(stop.getInput());
+    stop.erase();
+  }
+  Operation *terminator = held.getBody().front().getTerminator();
+  terminator->setOperands(inputs);
+  held.removeResAttrsAttr();
+  held.setFunctionType(FunctionType::get(func.getContext(), held.getArgumentTypes(), terminator->getOperandTypes()));
+}
+
+LogicalResult gradcheck::holdStopped(func::FuncOp func, Function &function) {
+  SmallVector<StopGradientOp> stops = collectStops(func);
+  if (stops.empty())
+    return success();
+  addHeldFunction(func);
+  for (StopGradientOp stop : stops) {
+    auto type = cast<RankedTensorType>(stop.getType());
+    unsigned index = func.getNumArguments();
+    if (failed(func.insertArgument(index, type, {}, stop.getLoc())))
+      return failure();
+    stop.getResult().replaceAllUsesWith(func.getArgument(index));
+    stop.erase();
+    function.held.push_back(type);
+  }
+  return success();
+}

@@ -1,0 +1,24 @@
+//===- HoldStopped.h - Differences past stopped gradients -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_GRADCHECK_HOLDSTOPPED_H
+#define FSDP_GRADCHECK_HOLDSTOPPED_H
+
+#include "Subject.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::fsdp::gradcheck {
+
+/// Returns the name of the function that computes the held values of `function`.
+std::string getHeldName(StringRef function);
+
+/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds the function that computes these
+/// results beside it. Sets `function.held`. Does nothing where no gradient stops.
+LogicalResult holdStopped(func::FuncOp func, Function &function);
+
+} // namespace mlir::fsdp::gradcheck
+
+#endif // FSDP_GRADCHECK_HOLDSTOPPED_H
