@@ -246,12 +246,14 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    for (auto [i, result] : llvm::enumerate(op->getResults())) {
-      auto in = llvm::find_if(op.getDpsInputs(), isFloat);
-      if (isFloat(result) && in != op.getDpsInputs().end())
-        add(part, "reduction", arrow(getElementTypeOrSelf((*in).getType()), getElementTypeOrSelf(result.getType())),
+    SmallVector<Value> inputs = op.getDpsInputs(); // returned by value: an iterator needs this copy
+    auto in = llvm::find_if(inputs, isFloat);
+    if (in == inputs.end())
+      return;
+    for (Value result : op->getResults())
+      if (isFloat(result))
+        add(part, "reduction", arrow(getElementTypeOrSelf(in->getType()), getElementTypeOrSelf(result.getType())),
             result.getType(), turns);
-    }
     return;
   }
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
