@@ -15,7 +15,8 @@
 //  - what a wider value was rounded to stays apart from what reads it, so that backward
 //    keeps the bf16 of a sum, and not the sum in f32, which is twice as large;
 //  - a function like cos only where no outer loop would repeat it;
-//  - never into a contraction, which would recompute the value for each n.
+//  - never into a contraction, which would recompute the value for each n;
+//  - bodies of at most 512 ops: each fusion copies both bodies, which would take quadratic time for a long chain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,10 +72,16 @@ static bool isRounded(linalg::GenericOp producer) {
   });
 }
 
+/// Returns true if a fusion of the two bodies has at most 512 ops.
+static bool fitsOneBody(linalg::GenericOp producer, linalg::LinalgOp consumer) {
+  constexpr size_t most = 512;
+  return producer.getBody()->getOperations().size() + consumer.getBlock()->getOperations().size() <= most;
+}
+
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-  if (!producer || isContraction(consumer))
+  if (!producer || isContraction(consumer) || !fitsOneBody(producer, consumer))
     return false;
   if (isWidening(producer))
     return true;
