@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/KernelCache.h"
+#include "fsdp/Analysis/LocatedJson.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"
@@ -157,6 +158,8 @@ bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
   if (digits != getHash(rest))
     return false;
   auto [head, code] = rest.split('\n');
+  if (JsonProblem problem; !parseJson(head, problem)) // limits the depth, which LLVM's parser does not
+    return false;
   llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
   if (!launch) {
     llvm::consumeError(launch.takeError());

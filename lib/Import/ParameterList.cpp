@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ParameterList.h"
+#include "fsdp/Analysis/LocatedJson.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -89,6 +90,10 @@ static LogicalResult readSidecar(StringRef file, std::vector<SidecarEntry> &entr
   auto buffer = llvm::MemoryBuffer::getFile(file);
   if (!buffer)
     return emitError(loc) << "--params-file: cannot read '" << file << "': " << buffer.getError().message();
+  // LLVM's parser calls itself for each bracket, so the depth is limited first.
+  if (JsonProblem problem; !parseJson((*buffer)->getBuffer(), problem))
+    return emitError(FileLineColLoc::get(loc.getContext(), file, problem.line, problem.column))
+           << "--params-file: '" << file << "' is not JSON: " << problem.message;
   llvm::Expected<llvm::json::Value> json = llvm::json::parse((*buffer)->getBuffer());
   if (!json)
     return emitError(loc) << "--params-file: '" << file << "' is not JSON: " << llvm::toString(json.takeError());

@@ -6,12 +6,14 @@
 //
 // Files come from exporters built on other versions of MLIR, with dialects that
 // are not linked here. The parser's own errors stay; one more says what they mean.
-// The parser calls itself for each bracket: how deep they are nested is counted before.
+// The parser calls itself for each bracket and for each operator of an affine expression: both are counted before.
+// A crash of the parser on what is left ends with an error that names the file (ParserGuard).
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/Pipeline.h"
 #include "Advice.h"
+#include "fsdp/Analysis/ParserGuard.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -48,6 +50,47 @@ static const char *findTooDeep(StringRef text, unsigned most) {
   return nullptr;
 }
 
+/// Returns the operator at which an affine map or set has more than `most` of them; null when none has.
+static const char *findTooLong(StringRef text, unsigned most) {
+  size_t next = 0;
+  auto findBegin = [&] { return std::min(text.find("affine_map<", next), text.find("affine_set<", next)); };
+  for (size_t begin = findBegin(); begin != StringRef::npos; begin = findBegin()) {
+    unsigned depth = 0, operators = 0;
+    for (next = begin + StringLiteral("affine_map").size(); next < text.size(); ++next) {
+      char c = text[next];
+      bool isArrow = c == '>' && (text[next - 1] == '-' || (next + 1 < text.size() && text[next + 1] == '='));
+      depth += c == '<' && text.substr(next + 1, 1) != "=";
+      if (c == '>' && !isArrow && --depth == 0)
+        break;
+      operators += c == '+' || c == '-' || c == '*' || text.substr(next).starts_with("div ") ||
+                   text.substr(next).starts_with(" mod ");
+      if (operators > most)
+        return text.data() + next;
+      if (c == '\n' && depth == 0)
+        break;
+    }
+  }
+  return nullptr;
+}
+
+/// Returns true after an error if some part of the text would exhaust the parser's stack.
+static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr &sources, MLIRContext *context) {
+  constexpr unsigned deepest = 256, longest = 1024;
+  auto locate = [&](const char *at) {
+    auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(at));
+    return FileLineColLoc::get(context, name, line, column);
+  };
+  if (const char *bracket = findTooDeep(text, deepest)) {
+    emitError(locate(bracket)) << "expected brackets nested at most " << deepest << " deep";
+    return true;
+  }
+  if (const char *op = findTooLong(text, longest)) {
+    emitError(locate(op)) << "expected at most " << longest << " operators in an affine map or set";
+    return true;
+  }
+  return false;
+}
+
 /// An op of the same dialect that is spelt almost like this one; empty when there is none.
 static std::string findSimilar(StringRef op, MLIRContext *context) {
   std::string best;
@@ -82,7 +125,6 @@ static std::string explain(StringRef message, MLIRContext *context) {
 }
 
 OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
-  constexpr unsigned deepest = 256;
   std::string whyNot;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &whyNot);
   if (!file) {
@@ -94,12 +136,8 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
   std::string name = file->getBufferIdentifier().str();
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   constexpr StringLiteral bytecode = "ML\xefR";
-  if (const char *bracket = text.starts_with(bytecode) ? nullptr : findTooDeep(text, deepest)) {
-    auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(bracket));
-    emitError(FileLineColLoc::get(context, name, line, column))
-        << "expected brackets nested at most " << deepest << " deep";
+  if (!text.starts_with(bytecode) && refuseDeepText(text, name, sources, context))
     return nullptr;
-  }
   // Ops and attributes of unknown dialects in generic form get located errors later.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
@@ -114,6 +152,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
       }
       return failure(); // whoever listens outside shows it
     });
+    ParserGuard guard("", name);
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(context));
   }
   if (!module && !advice.empty())

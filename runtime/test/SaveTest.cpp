@@ -70,6 +70,16 @@ TEST(SaveIndex, ComesBackAsItWas) {
   EXPECT_FALSE(back.hasLayoutOf(index));
 }
 
+TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
+  // Each of these would be copied, compared or printed level by level, on the stack.
+  size_t levels = 200000;
+  std::string deep = std::string(levels, '[') + std::string(levels, ']');
+  for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
+    EXPECT_NE(refusal(text).find("expected JSON nested at most 64 deep"), std::string::npos);
+  // Brackets inside of strings do not count.
+  EXPECT_EQ(refusal("{\"a\": \"" + deep + "\"}").find("nested"), std::string::npos);
+}
+
 TEST(SaveIndex, IsRefusedWhenDamaged) {
   SaveIndex index = someIndex();
   std::string text = writeIndex(index);

@@ -27,6 +27,7 @@
 #include "Comparison.h"
 #include "Options.h"
 #include "SaveBundle.h"
+#include "fsdp/Analysis/ParserGuard.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
@@ -235,7 +236,10 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   llvm::SourceMgr sources; // shows lines
   SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module = parseSourceFile<ModuleOp>(options.inputFile, sources, &context);
+  auto module = [&] {
+    ParserGuard guard("fsdp-kernel-test", options.inputFile);
+    return parseSourceFile<ModuleOp>(options.inputFile, sources, &context);
+  }();
   if (!module)
     return 2;
   if (!hasKernels(*module))

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Analysis/ParserGuard.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/InitAllPasses.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 namespace cl = llvm::cl;
@@ -73,6 +75,29 @@ static int badUsage(const llvm::Twine &message) {
   return 2;
 }
 
+/// Does the work of mlir-opt. A crash of the parser, before the first pass, becomes an error.
+static LogicalResult process(StringRef input, StringRef output, const DialectRegistry &known) {
+  DialectRegistry registry;
+  known.appendTo(registry);
+  std::string why;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &why);
+  std::unique_ptr<llvm::ToolOutputFile> out = file ? openOutputFile(output, &why) : nullptr;
+  if (!out) {
+    llvm::errs() << why << "\n";
+    return failure();
+  }
+  fsdp::ParserGuard guard("fsdp-opt", file->getBufferIdentifier());
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions(), asked = config;
+  config.setPassPipelineSetupFn([&](PassManager &pm) {
+    guard.release();
+    return asked.setupPassPipeline(pm);
+  });
+  if (failed(MlirOptMain(out->os(), std::move(file), registry, config)))
+    return failure();
+  out->keep();
+  return success();
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   fsdp::startTool("fsdp-opt");
@@ -92,5 +117,8 @@ int main(int argc, char **argv) {
     return badUsage(why);
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
-  return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  return asMainReturnCode(process(input, output, registry));
 }

@@ -43,3 +43,24 @@ std::string fsdprt::whyNotJson(const std::string &text, const nlohmann::json::ex
   std::string number = error.id == outOfRange ? findLargeNumber(text) : "";
   return number.empty() ? printable(error.what()) : number + " is more than a double can hold";
 }
+
+void fsdprt::checkJsonDepth(const std::string &path, const char *text, size_t size) {
+  constexpr size_t deepest = 64;
+  size_t depth = 0, line = 1, lineBegin = 0;
+  for (size_t at = 0; at < size; ++at) {
+    char c = text[at];
+    if (c == '\n') {
+      ++line;
+      lineBegin = at + 1;
+    } else if (c == '"') {
+      for (++at; at < size && text[at] != '"'; ++at)
+        at += text[at] == '\\';
+    } else if (c == '[' || c == '{') {
+      if (++depth > deepest)
+        badInput("%s: line %zu, column %zu: expected JSON nested at most %zu deep", path.c_str(), line,
+                 at - lineBegin + 1, deepest);
+    } else if (c == ']' || c == '}') {
+      depth -= depth > 0;
+    }
+  }
+}

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "io/Safetensors.h"
-#include "core/Error.h"
+#include "core/JsonText.h"
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -206,6 +206,7 @@ void SafetensorsFile::checkTiling() const {
 
 std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
   std::string text = InputFile(path, "the index of weights").readAll();
+  checkJsonDepth(path, text.data(), text.size());
   auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     badInput("%s: expected a JSON object with a weight_map from names to files", path.c_str());

@@ -11,7 +11,7 @@
 
 #include "io/SaveIndex.h"
 #include "core/DType.h"
-#include "core/Error.h"
+#include "core/JsonText.h"
 #include "fsdprt/sha256.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -297,6 +297,7 @@ static SaveIndex parseIndex(const std::string &text) {
 }
 
 SaveIndex fsdprt::readIndex(const std::string &path, const std::string &text) {
+  checkJsonDepth(path, text.data(), text.size());
   try {
     return parseIndex(text);
   } catch (const Error &error) {

@@ -234,6 +234,7 @@ Cluster fsdprt::readCluster(const std::string &path) {
     return true;
   };
   json root;
+  checkJsonDepth(path, content.str().data(), content.str().size());
   try {
     root = json::parse(content.str(), check);
   } catch (const json::exception &error) {

@@ -90,6 +90,11 @@ private:
     };
     std::string text(std::istreambuf_iterator<char>(input), {});
     try {
+      checkJsonDepth("this file", text.data(), text.size());
+    } catch (const Error &error) {
+      refuse(error.what());
+    }
+    try {
       return json::parse(text, check);
     } catch (const json::exception &error) {
       refuse("not JSON: " + whyNotJson(text, error));

@@ -1,0 +1,33 @@
+//===- ParserGuard.h - Survive a crash of MLIR's parser ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_PARSERGUARD_H
+#define FSDP_ANALYSIS_PARSERGUARD_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::fsdp {
+
+/// While an object of this class lives, a crash of the process (a stack overflow or an abort) prints an error that
+/// names `file` and ends the process with exit code 2. For the time in which upstream code reads a user's file, no
+/// longer: a crash of a pass is a defect of the compiler, and its stack trace is needed. One at a time.
+class ParserGuard {
+public:
+  ParserGuard(llvm::StringRef tool, llvm::StringRef file);
+  ~ParserGuard() { release(); }
+  ParserGuard(const ParserGuard &) = delete;
+  ParserGuard &operator=(const ParserGuard &) = delete;
+
+  /// Restores the previous signal handlers.
+  void release();
+
+private:
+  bool isActive = true;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_PARSERGUARD_H
