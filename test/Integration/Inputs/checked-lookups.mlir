@@ -44,5 +44,12 @@ func.func @loss(%wte: tensor<256x8xf32> {fsdp.param = "wte"}, %near: tensor<8x8x
     %r = arith.addf %o, %q : f32
     linalg.yield %r : f32
   } -> tensor<f32>
-  return %loss : tensor<f32>
+  // A gradient of all rows of %near, to which that of the rows looked up is added.
+  %decay = linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]} ins(%near : tensor<8x8xf32>) outs(%loss : tensor<f32>) {
+  ^bb0(%v: f32, %o: f32):
+    %q = arith.mulf %v, %v : f32
+    %r = arith.addf %o, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %decay : tensor<f32>
 }
