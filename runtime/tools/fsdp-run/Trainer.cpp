@@ -398,8 +398,11 @@ bool Trainer::judgeFinite(uint64_t number, const float *block) {
 }
 
 void Trainer::train() {
-  if (validationBatches && options.validateEvery)
-    printer.line("before training: validation loss %.4f nats per token", validate());
+  if (validationBatches && options.validateEvery) {
+    double loss = validate();
+    if (!isToEnd()) // one that ended early has no loss
+      printer.line("before training: validation loss %.4f nats per token", loss);
+  }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   agree();
   countAllocations(options.assertNoAllocations);
