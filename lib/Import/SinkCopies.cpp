@@ -146,8 +146,9 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     if (!isPlainMap(op) || !readsThroughCopies(op.getResult(0)))
       return failure();
-    AffineMap order; // of the inputs that cover all loops
-    for (AffineMap map : ArrayRef(op.getIndexingMapsArray()).drop_back()) {
+    SmallVector<AffineMap> known = op.getIndexingMapsArray(); // returned by value: a range needs this copy
+    AffineMap order;                                          // of the inputs that cover all loops
+    for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;
       if (order && order != map)
@@ -162,7 +163,7 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
     Location loc = op.getLoc();
     Value empty = tensor::EmptyOp::create(rewriter, loc, shape, type.getElementType());
     SmallVector<AffineMap> maps;
-    for (AffineMap map : ArrayRef(op.getIndexingMapsArray()).drop_back())
+    for (AffineMap map : ArrayRef(known).drop_back())
       maps.push_back(map.compose(back));
     maps.push_back(rewriter.getMultiDimIdentityMap(type.getRank()));
     auto moved = linalg::GenericOp::create(rewriter, loc, TypeRange(empty.getType()), op.getInputs(), ValueRange(empty),
