@@ -6,7 +6,7 @@
 //
 // The grammar of `--params` and the JSON sidecar:
 //
-//   params  = item {"," item}          item = N | N "-" M | NAME-WITH-*
+//   params  = "auto" | item {"," item}          item = N | N "-" M | NAME-WITH-*
 //   sidecar = [ {"index": 3, "rename": "h.0.w",
 //                "init": {"kind": "normal", "a": 0, "b": 0.02}, "frozen": true}, ... ]
 //
@@ -112,6 +112,9 @@ static LogicalResult readSidecar(StringRef file, std::vector<SidecarEntry> &entr
 FailureOr<ParameterList> ParameterList::parse(StringRef params, StringRef file, Location loc) {
   ParameterList list;
   SmallVector<StringRef> pieces;
+  list.isAuto = params.trim() == "auto";
+  if (list.isAuto)
+    params = "";
   params.split(pieces, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef piece : pieces) {
     FailureOr<ParameterItem> item = parseItem(piece.trim(), loc);
@@ -125,11 +128,18 @@ FailureOr<ParameterList> ParameterList::parse(StringRef params, StringRef file, 
 }
 
 bool ParameterList::lists(int64_t position, StringRef name) {
-  bool listed = false;
-  for (ParameterItem &item : items) {
-    if (item.name ? !name.empty() && item.name->match(name) : position >= item.first && position <= item.last)
+  bool listed = listsName(name);
+  for (ParameterItem &item : items)
+    if (!item.name && position >= item.first && position <= item.last)
       item.used = listed = true;
-  }
+  return listed;
+}
+
+bool ParameterList::listsName(StringRef name) {
+  bool listed = false;
+  for (ParameterItem &item : items)
+    if (item.name && !name.empty() && item.name->match(name))
+      item.used = listed = true;
   return listed;
 }
 

@@ -39,12 +39,19 @@ struct SidecarEntry {
 struct ParameterList {
   std::vector<ParameterItem> items;
   std::vector<SidecarEntry> sidecar;
+  bool isAuto = false; ///< `--params=auto`: a guess is wanted
+
+  /// Returns true if it names a parameter.
+  bool namesAny() const { return !items.empty() || !sidecar.empty(); }
 
   /// Parses `--params` and the file of `--params-file`; errors are emitted at `loc`.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
   /// Whether an argument at `position` called `name` is listed; marks the item.
   bool lists(int64_t position, StringRef name);
+
+  /// Returns true if an item is a pattern that matches `name`; marks these items.
+  bool listsName(StringRef name);
 
   /// The sidecar's entry for an argument or constant; null when there is none.
   SidecarEntry *findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource);

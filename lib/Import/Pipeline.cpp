@@ -29,6 +29,9 @@ static void addInterface(OpPassManager &pm, const ImportOptions &options) {
   entry.entry = options.entry;
   pm.addPass(createSelectEntryPass(entry));
   pm.addPass(createCheckMarksPass());
+  MarkBatchPassOptions batch;
+  batch.batch.assign(options.batch.begin(), options.batch.end());
+  pm.addPass(createMarkBatchPass(batch));
   // Without the inliner's own canonicalisation, which merges constants.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
@@ -115,6 +118,7 @@ struct ImportPipelineOptions : PassPipelineOptions<ImportPipelineOptions> {
   Option<std::string> entry{*this, "entry", llvm::cl::desc("The function to train; empty: the only public one")};
   Option<std::string> params{*this, "params", llvm::cl::desc("Positions and names of parameters")};
   Option<std::string> paramsFile{*this, "params-file", llvm::cl::desc("JSON sidecar of parameters")};
+  ListOption<std::string> batch{*this, "batch", llvm::cl::desc("Names of batch inputs: INDEX=NAME")};
   ListOption<std::string> buffers{*this, "buffers", llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
   Option<std::string> attachLoss{*this, "attach-loss", llvm::cl::desc("cross_entropy, or empty for none")};
   Option<std::string> ignoreIndex{*this, "ignore-index", llvm::cl::desc("Targets that the attached loss skips")};
@@ -131,6 +135,7 @@ void fsdp::registerImportPipeline() {
         plain.entry = options.entry;
         plain.params = options.params;
         plain.paramsFile = options.paramsFile;
+        plain.batch.assign(options.batch.begin(), options.batch.end());
         plain.buffers.assign(options.buffers.begin(), options.buffers.end());
         plain.attachLoss = options.attachLoss;
         plain.ignoreIndex = options.ignoreIndex;

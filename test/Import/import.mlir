@@ -1,7 +1,7 @@
 // The whole stage on a model written by hand.
-// RUN: fsdp-opt %s --fsdp-import 2>%t.log | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-import="batch=4=x,5=y" 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
-// RUN: fsdp-opt %s --fsdp-import 2>/dev/null | fsdp-opt --fsdp-verify-imported --verify-roundtrip -o /dev/null
+// RUN: fsdp-opt %s --fsdp-import="batch=4=x,5=y" 2>/dev/null | fsdp-opt --fsdp-verify-imported --verify-roundtrip -o /dev/null
 
 // LOG-DAG: remark: inferred initial values normal(0, 0.02) for 2 parameters: l1.w, l2.w
 // LOG-DAG: remark: inferred initial values 0 for 2 parameters: l1.b, l2.b
@@ -9,7 +9,7 @@
 // CHECK-LABEL: func.func @loss
 // CHECK-SAME: tensor<16x32xf32> {fsdp.init = #fsdp.init<normal, 0.000000e+00, 2.000000e-02>, fsdp.param = "l1.w"}
 // CHECK-SAME: tensor<32xf32> {fsdp.init = #fsdp.init<constant, 0.000000e+00, 0.000000e+00>, fsdp.param = "l1.b"}
-// CHECK-SAME: %[[X:arg[0-9]+]]: tensor<8x16xf32> {fsdp.batch = "input.4"}
+// CHECK-SAME: %[[X:arg[0-9]+]]: tensor<8x16xf32> {fsdp.batch = "x"}
 // CHECK: linalg.contract indexing_maps = {{.*}} ins(%[[X]],
 // CHECK: linalg.generic
 // CHECK: arith.addf

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-name-batch --fsdp-infer-init 2>%t.log | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-mark-batch="batch=8=tokens,9=targets,10=segments,11=input.11" --fsdp-name-batch --fsdp-infer-init 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
 
 // LOG-DAG: remark: inferred initial values normal(0, 0.02) for 3 parameters: table, positions, weight

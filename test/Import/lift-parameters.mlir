@@ -8,8 +8,9 @@
 // RUN: fsdp-opt %t/literal.mlir --fsdp-lift-parameters | FileCheck %s --check-prefix=LITERAL
 // RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=0-1" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
 // NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params takes none away
-// RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=UNMARKED
-// UNMARKED: warning: argument 2 carries neither 'fsdp.param' nor 'fsdp.batch'; it becomes a batch input
+// RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=auto" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
+// RUN: not fsdp-opt %t/marked.mlir --fsdp-lift-parameters --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=UNMARKED
+// UNMARKED: error: cannot tell what each batch input of '@f' is: argument 2 is of floats; name them
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0-1,7-9" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=5-2" 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params=0,2" | FileCheck %s --check-prefix=INTEGER
@@ -65,9 +66,9 @@ func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %
 //--- frozen.mlir
 // Constants with values: the values stay with the module; equal keys are one
 // parameter, frequencies that only reach sin and cos stay.
-// FROZEN: module attributes {fsdp.values = {torch_tensor_2_2 = dense_resource<torch_tensor_2_2> : tensor<2x2xf32>}}
+// FROZEN: module attributes {fsdp.constants = ["frequencies"], fsdp.values = {torch_tensor_2_2 = dense_resource<torch_tensor_2_2> : tensor<2x2xf32>}}
 // FROZEN: func.func @f(%{{.*}}: tensor<4xi64> {fsdp.position = 0 : i64}, %[[W:.*]]: tensor<2x2xf32> {fsdp.param = "torch_tensor_2_2"})
-// FROZEN: arith.constant {{.*}}dense_resource<frequencies>
+// FROZEN: arith.constant {{.*}}dense<[1.000000e+00, 2.000000e+00]>
 // FROZEN: return %[[W]], %[[W]],
 func.func @f(%i: tensor<4xi64>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>) {
   %a = arith.constant dense_resource<torch_tensor_2_2> : tensor<2x2xf32>
@@ -123,6 +124,6 @@ func.func @f(%a: tensor<2xf32> {fsdp.param = "w"}, %b: tensor<3xf32> {fsdp.param
   return
 }
 //--- marked.mlir
-func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %v: tensor<4xf32> {fsdp.param = "v"}, %x: tensor<4xf32>) {
-  return
+func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %v: tensor<4xf32> {fsdp.param = "v"}, %x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
 }

@@ -1,6 +1,6 @@
 // The rest of what importers emit, in one function: every op keeps its value.
-// RUN: fsdp-opt %s --fsdp-import="params=0-2" 2>/dev/null | FileCheck %s
-// RUN: %python %S/Inputs/same-values.py %s params=0-2
+// RUN: fsdp-opt %s --fsdp-import="params=0-2 batch=3=x,4=tokens" 2>/dev/null | FileCheck %s
+// RUN: %python %S/Inputs/same-values.py %s params=0-2 batch=3=x,4=tokens
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: tensor.generate

@@ -144,6 +144,7 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.import.entry = line.entry;
   options.import.params = line.params;
   options.import.paramsFile = line.paramsFile;
+  options.import.batch.assign(line.batch.begin(), line.batch.end());
   options.import.buffers.assign(line.buffers.begin(), line.buffers.end());
   options.import.attachLoss = line.attachLoss;
   options.import.ignoreIndex = line.ignoreIndex;

@@ -91,9 +91,12 @@ struct CommandLine {
                            cl::cat(output)};
   cl::opt<std::string> entry{"entry", cl::desc("Function to train (default: the only public one)"), cl::cat(model)};
   cl::opt<std::string> params{
-      "params", cl::desc("Which arguments are parameters: positions and names, e.g. 0-148,150,h.*"), cl::cat(model)};
+      "params", cl::desc("Parameters: positions and names, e.g. 0-148,150,h.*; auto: guess without a warning"), cl::cat(model)};
   cl::opt<std::string> paramsFile{
       "params-file", cl::desc("JSON sidecar: names, initial values and frozen flags of parameters"), cl::cat(model)};
+  cl::list<std::string> batch{
+      "batch", cl::desc("Name of a batch input: INDEX=NAME, e.g. 3=labels (repeat per input)"), cl::value_desc("INDEX=NAME"),
+      cl::cat(model)};
   cl::list<std::string> buffers{
       "buffer", cl::desc("Content of a buffer: NAME|INDEX=causal|zeros|ones|keep|FILE (repeat per buffer)"), cl::cat(model)};
   cl::opt<std::string> attachLoss{"attach-loss", cl::desc("Loss behind logits: cross_entropy"), cl::cat(model)};

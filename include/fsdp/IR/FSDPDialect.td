@@ -60,6 +60,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
     | `fsdp.no_sync` | function (after Shard) | they are summed before they cross ranks |
     | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | what random numbers follow from: the seed of the run, the number of the step, and that of the first sample in the global batch |
+    | `fsdp.constants = ["name", ...]` | module (after Import) | tensors of floats in the model that nothing trains and that stay constants |
     | `fsdp.seed = N` | module | seed of initial values and samples, where a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;

@@ -77,6 +77,19 @@ def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
 }
 
+def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
+  let summary = "Name the batch inputs that --batch names";
+  let description = [{
+    - Requires: one public function, whose arguments carry their positions.
+    - Ensures: every argument that `batch` names carries `fsdp.batch`. No two batch inputs
+      have the same name.
+    - Keeps: all code; names of other arguments.
+  }];
+  let options = [ListOption<"batch", "batch", "std::string",
+                            "INDEX=NAME or ARGUMENT=NAME, where ARGUMENT is the name that the argument's location gives.">];
+  let statistics = [Statistic<"numMarked", "num-marked", "Arguments named">];
+}
+
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Give masks and other buffers their contents";
   let description = [{
@@ -98,11 +111,15 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
     - Requires: one public function; calls inlined; no pass before it merged
       constants (elided ones look equal).
     - Ensures: parameters are arguments with `fsdp.param`; initial values that
-      the file holds are in the module attribute `fsdp.values`.
+      the file holds are in the module attribute `fsdp.values`. Where an argument,
+      `params` or `params-file` names a parameter, only named values are trained.
+      Other tensors of floats stay constants, listed in `fsdp.constants`; those of
+      more than 1 MiB become frozen parameters. Where nothing is named, a warning
+      lists the guess.
     - Keeps: tied uses tied; constants that are no parameters.
   }];
   let options = [Option<"params", "params", "std::string", /*default=*/"\"\"",
-                        "Positions and names of parameters: 0-148,150,h.*; empty: marked ones, else all floats before the first integers.">,
+                        "Positions and names of parameters: 0-148,150,h.*; auto: guess without a warning; empty: those that are marked, else a guess.">,
                  Option<"paramsFile", "params-file", "std::string", /*default=*/"\"\"",
                         "JSON list of {index|name|resource, rename, init, frozen}.">];
   let statistics = [Statistic<"numParameters", "num-parameters", "Arguments that are parameters">,
@@ -303,10 +320,13 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let summary = "Name the arguments that come with each batch";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: every other argument carries `fsdp.batch`; no `fsdp.position`.
+    - Ensures: every other argument that is read carries `fsdp.batch`, arguments that
+      nothing reads and nobody named are gone; no `fsdp.position`. Emits an error where
+      roles cannot be told: more than two inputs of integers, or another input without a name.
     - Keeps: names that are there.
   }];
-  let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">];
+  let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,
+                    Statistic<"numDropped", "num-dropped", "Arguments that nothing reads">];
 }
 
 def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {

@@ -20,11 +20,13 @@ namespace fsdp {
 struct ImportOptions {
   /// The function to train; empty: the only public one.
   std::string entry;
-  /// Which arguments are parameters: positions and names, `0-148,150,h.*`.
-  /// Empty: marked arguments, else all float ones before the first integer one.
+  /// Which arguments and constants are parameters: positions and names, `0-148,150,h.*`.
+  /// Empty: the marked ones. Where nothing is named, a guess with a warning; `auto`: without one.
   std::string params;
   /// JSON list of {"index"|"name"|"resource", "rename", "init", "frozen"}.
   std::string paramsFile;
+  /// Names of batch inputs, each `INDEX=NAME`.
+  std::vector<std::string> batch;
   /// Contents of buffers, each `NAME|INDEX=causal|zeros|ones|keep|FILE`.
   std::vector<std::string> buffers;
   /// Loss behind logits: empty (the module has one) or "cross_entropy".
