@@ -146,6 +146,7 @@ void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json, ArrayRef
       for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
         json.attribute(axis.getName(), axis.getSize());
     });
+  writeParameters(module, json);
   writeMemory(measureMemory(module), json);
   writeUnits(measureUnits(module), json);
   writeCommunication(measureCommunication(module), json);
@@ -279,8 +280,9 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
       os << " " << axis.getName() << "=" << axis.getSize();
-    os << ": " << mesh.getNumRanks() << (mesh.getNumRanks() == 1 ? " rank" : " ranks") << "\n\n";
+    os << ": " << mesh.getNumRanks() << (mesh.getNumRanks() == 1 ? " rank" : " ranks") << "\n";
   }
+  writeParameters(module, os);
   writeMemory(measureMemory(module), os);
   writeCommunication(measureCommunication(module), os);
   writeSchedule(measureSchedule(module), os);

@@ -17,6 +17,11 @@ void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
 /// The tree of names; neighbours that differ in their number alone are one line.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
+/// The object `parameters`: how many are trained and frozen, and the names of constants.
+void writeParameters(ModuleOp module, llvm::json::OStream &json);
+/// One line of the same numbers.
+void writeParameters(ModuleOp module, raw_ostream &os);
+
 std::string printType(Type type);
 
 } // namespace mlir::fsdp

@@ -20,6 +20,7 @@
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/ModelConstants.h"
 #include "fsdp/IR/StepBlock.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
@@ -535,6 +536,7 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   for (const std::string &feature : image.isa)
     isa.push_back(addString(feature));
   auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
+  auto constants = module->getAttrOfType<ArrayAttr>(constantsAttr);
   auto compiler = addString(options.compiler), source = addString(options.source), target = addString(options.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);
@@ -553,7 +555,8 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
                                                        paramsVector, layoutsVector, programsVector, kernelsVector,
                                                        optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups));
+                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups,
+                                                       constants ? constants.size() : 0));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 9
+#define FSDPRT_ABI_MINOR 10
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -126,6 +126,7 @@ typedef struct fsdprt_artifact_info {
   uint64_t seed; /* of initial values and samples, where a run gives none */
   uint64_t host_bytes; /* of arena_bytes: those of the host's arena */
   uint64_t file_bytes; /* of a rank's file, for state that was offloaded; 0: there is none */
+  uint64_t constants;  /* tensors of floats in the model that nothing trains, and that are no parameters */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {

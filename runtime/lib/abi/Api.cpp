@@ -63,6 +63,7 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
     filled.file_bytes = layout.file_bytes();
   }
   filled.seed = manifest.seed();
+  filled.constants = manifest.constants();
   std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);
   giveStruct(filled, info);
 }
