@@ -256,7 +256,7 @@ TEST_F(Run, RefusesLinksThatNeverEnd) {
 TEST_F(Run, RefusesOptionsWithoutEffect) {
   expect(2, "--overfit", "toy2.fsdp --text=t --overfit --val-every=2");
   expect(2, "--token-dtype requires --data", "toy2.fsdp --token-dtype=uint8");
-  expect(2, "--val-every: nothing to validate on: expected --data or --text", "toy2.fsdp --val-every=2");
+  expect(2, "--val-every: nothing to validate on: expected --data, --text or --input", "toy2.fsdp --val-every=2");
   expect(2, "--val-fraction: nothing to validate on", "toy2.fsdp --val-fraction=0.2");
   expect(2, "--warmup: expected at most the 2 of --steps, found '3'", "toy2.fsdp --steps=2 --warmup=3");
   expect(2, "--lr-decay-steps: expected at least the 2 of --warmup, found '1'",

@@ -152,6 +152,11 @@ static json runJson(const RunState &run) {
     data["train_tokens"] = run.trainTokens;
     data["sha256"] = run.dataHash;
   }
+  for (const RunState::Input &input : run.inputs)
+    data["inputs"].push_back(
+        {{"name", input.name}, {"samples", input.rows}, {"train_samples", input.trainRows}, {"sha256", input.hash}});
+  if (!run.synthetic.empty())
+    data["synthetic"] = run.synthetic;
   json rate = {{"lr", run.rate.lr},
                {"minimum", run.rate.minimum},
                {"warmup_steps", run.rate.warmupSteps},
@@ -221,6 +226,12 @@ static RunState readRun(const json &root) {
   run.overfit = data.at("overfit").get<bool>();
   run.extraIds = real(data, "extra_ids");
   run.validationFraction = real(data, "val_fraction");
+  if (data.contains("inputs"))
+    for (const json &input : data.at("inputs"))
+      run.inputs.push_back({input.at("name").get<std::string>(), input.at("sha256").get<std::string>(),
+                            number(input, "samples"), number(input, "train_samples")});
+  if (data.contains("synthetic"))
+    run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
   if (!data.contains("sha256"))
     return run;
   run.dataType = data.at("type").get<std::string>();

@@ -37,12 +37,20 @@ struct RunState {
   LearningRate rate;
 
   // Where samples come from. Their position is the step: which ones it sees depends on seed and step alone.
-  std::string source = "random"; ///< or text, or tokens
+  std::string source = "random"; ///< or text, or tokens, or inputs
   std::string dataType;          ///< uint8, ...; empty without a file
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
   double extraIds = 0, validationFraction = 0;
+
+  /// A file of samples for one input.
+  struct Input {
+    std::string name, hash;
+    uint64_t rows = 0, trainRows = 0;
+  };
+  std::vector<Input> inputs;
+  std::vector<std::string> synthetic; ///< inputs that were random beside data
 };
 
 struct SaveIndex {

@@ -104,6 +104,13 @@ std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t toke
   add("--gemm", options.gemm);
   add("--steps", number(options.steps));
   add("the number of tokens", number(tokens));
+  std::string inputs, synthetic;
+  for (const Options::InputSource &input : options.inputs)
+    inputs += (inputs.empty() ? "" : ",") + input.name;
+  for (const std::string &name : options.synthetic)
+    synthetic += (synthetic.empty() ? "" : ",") + name;
+  add("--input", inputs);
+  add("--synthetic", synthetic);
   add("the step to go on from", number(stepsBefore));
   add("--lr", format("%.17g", lr));
   add("--min-lr", options.minimumLr ? format("%.17g", *options.minimumLr) : "");

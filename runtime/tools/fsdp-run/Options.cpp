@@ -29,6 +29,7 @@ static const char *const description = R"(Trains a compiled model, one thread or
 Examples:
   fsdp-run gpt.fsdp --text=book.txt --steps=300           train on the bytes of a text
   fsdp-run gpt.fsdp --data=train.bin --metrics=run.jsonl  train on token ids, a JSON object per step
+  fsdp-run vit.fsdp --input images=x.npy --input labels=y.npy   train on samples: row i of each file is one
   fsdp-run gpt.fsdp --overfit --steps=50                  one fixed batch of random tokens: the loss has to vanish
   fsdp-run gpt.fsdp --check-against=unsharded --steps=20  the same bits as one rank without sharding?
   fsdp-run gpt.fsdp --init=model.safetensors --export=tuned.safetensors --text=book.txt
@@ -44,7 +45,8 @@ Examples:
   fsdp-run gpt.fsdp --dump                                the programs, without running them
 
 A model is compiled for a number of ranks (fsdp-compile --mesh=shard=N); --ranks, when given, has to be that.
-Without --text or --data it trains on random ids and numbers, new ones at every step: good for times and memory.
+Without --text, --data or --input it trains on random ids and numbers, new ones at every step: good for times and memory.
+Beside data, every input has to be fed, or to be named in --synthetic.
 Control-C ends the run behind the current step; --save and --export are written. A second one ends it at once.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
@@ -111,6 +113,24 @@ static void addData(CLI::App &app, Options &options) {
                               "File of token ids: with llm.c's header, or raw little-endian (see --token-dtype)")
                    ->type_name("FILE");
   app.add_option("--text", options.text, "File whose bytes are the tokens")->type_name("FILE")->excludes(data);
+  app.add_option_function<std::vector<std::string>>(
+         "--input",
+         [&](const std::vector<std::string> &texts) {
+           for (const std::string &text : texts) {
+             size_t equals = text.find('=');
+             if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+               throw CLI::ValidationError("--input", "expected NAME=FILE, found '" + text + "'");
+             options.inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
+           }
+         },
+         "File of samples for the input NAME (repeat per input): .npy, .safetensors, or raw; its leading dimension "
+         "counts samples")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
+  app.add_option("--synthetic", options.synthetic,
+                 "Input NAME is random beside the data of --text, --data or --input (repeat per input)")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   app.add_option_function<std::string>(
          "--token-dtype",
          [&](const std::string &name) {
@@ -124,7 +144,7 @@ static void addData(CLI::App &app, Options &options) {
       ->type_name("TYPE");
   auto *overfit = app.add_flag("--overfit", options.overfit, "The same batch at every step");
   auto *fraction =
-      app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens, kept for validation")
+      app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens or samples, kept for validation")
           ->check(number("a number from 0 to 0.9", [](double value) { return value >= 0 && value <= 0.9; }))
           ->capture_default_str()
           ->type_name("PART");
@@ -353,8 +373,8 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return "--profile measures the steps after the first: expected --steps=2 or more" +
            found(std::to_string(options.steps));
   for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
-    if (app.count(name) && options.data.empty() && options.text.empty() && app[name]->as<double>() != 0)
-      return std::string(name) + ": nothing to validate on: expected --data or --text";
+    if (app.count(name) && !options.hasData() && app[name]->as<double>() != 0)
+      return std::string(name) + ": nothing to validate on: expected --data, --text or --input";
   if (options.processesGiven && (options.backend == "local" || options.backend == "mpi"))
     return "--processes goes with --backend=shm or nccl, found --backend=" + options.backend;
   if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")

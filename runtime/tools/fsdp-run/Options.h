@@ -29,6 +29,14 @@ struct Options {
   std::string device = "cpu", backend = "local";
   std::string gemm; // who has to compute matrix products of GPUs; empty: whoever does
   std::string data, text;
+  /// A file of samples for an input of the model.
+  struct InputSource {
+    std::string name, path;
+  };
+  std::vector<InputSource> inputs;
+  std::vector<std::string> synthetic; ///< inputs that are random beside real data
+  /// Returns true if any file has data to train on.
+  bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   TokenType tokenType = TokenType::automatic;
   bool cudaGraph = false;
   bool overfit = false;

@@ -14,6 +14,7 @@
 #include "Trainer.h"
 #include "device/Futex.h"
 #include <cstdio>
+#include <algorithm>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -56,6 +57,14 @@ void Trainer::describeRun() {
   state.overfit = options.overfit;
   state.extraIds = options.extraIds;
   state.validationFraction = options.validationFraction;
+  state.synthetic = options.synthetic;
+  std::sort(state.synthetic.begin(), state.synthetic.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputFiles[i])
+      state.inputs.push_back({inputs[i].name, inputFiles[i]->sha256(), inputFiles[i]->getRows(),
+                              batches->isFixed(i) ? inputFiles[i]->getRows() : batches->trainRows()});
+  if (!state.inputs.empty())
+    state.source = "inputs";
   if (!tokens)
     return;
   state.source = options.text.empty() ? "tokens" : "text";
@@ -63,6 +72,37 @@ void Trainer::describeRun() {
   state.dataHash = tokens->sha256();
   state.tokens = tokens->size();
   state.trainTokens = batches->trainTokens();
+}
+
+/// Refuses other files of samples than those of the save.
+void Trainer::checkInputsOfSave(const char *advice) const {
+  const RunState &saved = resumed.state();
+  const char *folder = resumed.getFolder().c_str();
+  auto find = [](const std::vector<RunState::Input> &list, const std::string &name) -> const RunState::Input * {
+    for (const RunState::Input &input : list)
+      if (input.name == name)
+        return &input;
+    return nullptr;
+  };
+  for (const RunState::Input &own : state.inputs)
+    if (!find(saved.inputs, own.name))
+      badInput("--input: the run of %s had no file for input '%s'; leave it out, %s", folder, own.name.c_str(), advice);
+  for (const RunState::Input &input : saved.inputs) {
+    std::string name = printable(input.name);
+    const RunState::Input *own = find(state.inputs, input.name);
+    if (!own)
+      badInput("%s: its run trained on a file for input '%s'; name that with --input %s=FILE, %s", folder, name.c_str(),
+               name.c_str(), advice);
+    if (own->hash != input.hash || own->rows != input.rows)
+      badInput("--input %s: not the samples of %s: expected %llu with SHA-256 %s, found %llu with %s; name that file, %s",
+               name.c_str(), folder, (ull)input.rows, printable(input.hash).c_str(), (ull)own->rows, own->hash.c_str(),
+               advice);
+    if (own->trainRows != input.trainRows)
+      badInput("--val-fraction: the run of %s trained on the first %llu samples, found %llu; leave it out, %s", folder,
+               (ull)input.trainRows, (ull)own->trainRows, advice);
+  }
+  if (saved.synthetic != state.synthetic)
+    badInput("--synthetic: expected the inputs that were random in the run of %s; name these, %s", folder, advice);
 }
 
 void Trainer::checkDataOfSave() const {
@@ -73,8 +113,11 @@ void Trainer::checkDataOfSave() const {
   if (options.otherData)
     return;
   if (saved.dataHash.empty() != state.dataHash.empty())
-    badInput("%s: its run trained on %s; %s, %s", folder, saved.dataHash.empty() ? "random ids" : "a file of tokens",
+    badInput("%s: its run trained on %s; %s, %s", folder, !saved.dataHash.empty()   ? "a file of tokens"
+             : saved.inputs.empty() ? "random ids"
+                                    : "files of samples",
              saved.dataHash.empty() ? "leave --text and --data out" : "name that with --text or --data", advice);
+  checkInputsOfSave(advice);
   if (saved.dataHash != state.dataHash || saved.dataType != state.dataType)
     badInput("%s: not the tokens of %s: expected %llu of type %s with SHA-256 %s, found %llu of type %s with %s; name "
              "that file, %s",

@@ -29,6 +29,9 @@ std::vector<Content> Trainer::contents() const {
                    std::string(tokens->typeName()) + ", " + (whole.empty() ? tokens->comparison() : whole),
                    file.getPath()});
   }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputFiles[i])
+      all.push_back({"--input " + std::string(inputs[i].name), inputFiles[i]->comparison(), inputFiles[i]->getPath()});
   if (resumed.isOpen())
     all.push_back({"the save to go on from", resumed.sha256(), resumed.getFolder()});
   if (!initial.getFiles().empty())
@@ -49,6 +52,9 @@ void Trainer::announceSamples() {
     return;
   if (tokens && state.dataHash.empty())
     announce(tokens->getFile());
+  for (const auto &file : inputFiles)
+    if (file && state.inputs.empty())
+      announce(file->getFile());
   for (const auto &file : initial.getFiles())
     announce(file->getFile());
 }

@@ -51,7 +51,7 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
     badInput("--min-lr: expected at most the learning rate, %g, found %g", rate.lr, rate.minimum);
   rate.warmupSteps = options.warmupSteps;
   rate.decaySteps = options.decaySteps ? options.decaySteps : options.minimumLr ? options.steps : 0;
-  openTokens();
+  openInputs();
   if (!options.save.empty() || resumed.isOpen())
     describeRun();
   if (resumed.isOpen())
@@ -64,45 +64,6 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep, artifact,
                options.launchedRank);
   createSession();
-}
-
-void Trainer::openTokens() {
-  uint64_t limit = 0;
-  fsdprt_input_info input = {};
-  for (uint64_t i = 0;
-       input.struct_size = sizeof input, fsdprt_artifact_get_input(artifact, "step", i, &input) == FSDPRT_OK; ++i) {
-    inputs.push_back(input);
-    bool ids = input.role != FSDPRT_OTHER && input.limit != 0;
-    limit = ids && limit ? std::min(limit, input.limit) : ids ? input.limit : limit;
-    if (input.role == FSDPRT_TOKENS && !tokensPerStep)
-      tokensPerStep = input.bytes / (input.dtype == FSDPRT_I64 ? 8 : input.dtype == FSDPRT_I32 ? 4 : 2) * info.ranks;
-  }
-  if (info.tokens_per_rank)
-    tokensPerStep = info.tokens_per_rank * info.ranks;
-  if (!options.text.empty())
-    tokens = std::make_unique<TokenFile>(options.text, TokenType::u8, limit);
-  else if (!options.data.empty())
-    tokens = std::make_unique<TokenFile>(options.data, options.tokenType, limit);
-  BatchOptions batch;
-  batch.seed = options.seed.value_or(info.seed);
-  batch.overfit = options.overfit;
-  batch.extraIds = options.extraIds;
-  batch.validationFraction = options.overfit ? 0 : options.validationFraction;
-  batches = std::make_unique<Batches>(inputs, tokens.get(), info.ranks, batch);
-  bool canValidate = tokens && options.onlyKinds.empty() && fsdprt_artifact_has_program(artifact, "eval");
-  uint64_t whole = canValidate ? batches->validationBatches() : 0;
-  validationBatches = std::min(whole, options.validationBatches.value_or(std::min<uint64_t>(whole, 20)));
-  if ((options.validationBatches.value_or(0) > 0 || options.validateEvery) && validationBatches == 0)
-    badInput("nothing to validate on: %s", whyNothingToValidate().c_str());
-}
-
-std::string Trainer::whyNothingToValidate() const {
-  if (!fsdprt_artifact_has_program(artifact, "eval"))
-    return format("%s has no program 'eval'", options.artifact.c_str());
-  if (!options.onlyKinds.empty() || options.validationBatches == uint64_t(0))
-    return "the options say so";
-  return format("--val-fraction=%g of %llu tokens is less than a sample and its targets", options.validationFraction,
-                (ull)tokens->size());
 }
 
 void Trainer::createSession() {
@@ -136,9 +97,9 @@ void Trainer::createSession() {
   wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
   wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
   wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
-  std::string agreement =
-      agreementOf(options, rate.lr, tokens ? tokens->size() : 0, stepsBefore,
-                  options.launchedRank ? contents() : std::vector<Content>());
+  uint64_t samples = tokens ? tokens->size() : batches->trainRows() + batches->validationRows();
+  std::string agreement = agreementOf(options, rate.lr, samples, stepsBefore,
+                                      options.launchedRank ? contents() : std::vector<Content>());
   wanted.agreement = agreement.c_str();
   wanted.meeting_seconds = options.rendezvousSeconds;
   wanted.own_sums = options.mpiReduce == "library";
@@ -187,12 +148,14 @@ void Trainer::announce() {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  if (options.place)
-    printer.line("%s, over %s", options.place->text().c_str(), options.control.c_str());
-  printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s", options.artifact.c_str(), ranks,
+  printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s%s", options.artifact.c_str(), ranks,
                processes > 1 ? "process" : "rank", ranks == 1 ? "" : processes > 1 ? "es" : "s",
                placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
-               options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer);
+               options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer,
+               describeRandom(", on random data").c_str());
+  if (options.place)
+    printer.line("%s, over %s", options.place->text().c_str(), options.control.c_str());
+  announceParameters();
   if (options.mpiReduce == "library" && options.backend != "mpi" && ranks > 1 && firstRank == 0)
     std::fprintf(stderr, "fsdp-run: warning: --mpi-reduce=library has no effect: sums are those of --backend=%s, and not MPI's\n", options.backend.c_str());
   if (options.backend == "nccl")
@@ -210,14 +173,7 @@ void Trainer::announce() {
     printer.line("state in a file of each rank: %s (%llu bytes, planned %llu), %s", shortBytes(placed.file_bytes, a),
                  (ull)placed.file_bytes, (ull)info.file_bytes,
                  placed.file_is_direct ? "past the system's cache" : "through the system's cache");
-  if (tokens)
-    printer.line("tokens: %s %s in %s: %s to train on, %s to validate", grouped(tokens->size(), a), tokens->typeName(),
-                 (options.text.empty() ? options.data : options.text).c_str(), grouped(batches->trainTokens(), b),
-                 grouped(batches->validationTokens(), c));
-  if (tokens && !options.overfit && validationBatches == 0)
-    printer.line("note: there will be no validation: %s", whyNothingToValidate().c_str());
-  if (!tokens)
-    printer.line("inputs: random%s", options.overfit ? ", the same at every step" : "");
+  announceInputs();
   announceSamples();
 }
 
@@ -580,6 +536,8 @@ int Trainer::runSteps() {
     failSpoiled();
   bool interrupted = agreed.signal && stepsDone < options.steps;
   int code = agreed.differs ? FSDPRT_FAILED : interrupted ? 128 + agreed.signal : judgeAllocations();
+  if (std::string random = describeRandom("random data"); !random.empty())
+    printer.line("note: this was a run on %s: its loss says nothing of a model", random.c_str());
   call(fsdprt_session_leave, session.get());
   return code;
 }

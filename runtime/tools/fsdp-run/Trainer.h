@@ -38,8 +38,18 @@ public:
 
 private:
   int runSteps();
-  void openTokens();
+
+  // Inputs.cpp
+  void openInputs();
+  void checkInputNames() const;
+  void openInputFiles();
+  void checkFed() const;
   std::string whyNothingToValidate() const;
+  std::string describeRandom(const char *text) const;
+  void announceInputs();
+  void announceRows(const std::string &drawn);
+  void announceParameters();
+
   void createSession();
   uint64_t gpuBytesBeside() const;
   void announce();
@@ -69,6 +79,7 @@ private:
   void takeFromSave();
   void describeRun();
   void checkDataOfSave() const;
+  void checkInputsOfSave(const char *advice) const;
   void loadSave();
   void save();
 
@@ -87,6 +98,7 @@ private:
   bool isRoot;                                                    ///< it has rank 0
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
+  std::vector<std::unique_ptr<SampleFile>> inputFiles; ///< by input; null where --input names none
   std::unique_ptr<Batches> batches;
   LearningRate rate;
   SessionHandle session;
