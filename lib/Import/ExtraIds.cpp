@@ -78,7 +78,7 @@ static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &e
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *op = use.getOwner();
     if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() != 0) {
-      Interval taken = ranges.get(select.getCondition());
+      IdInterval taken = ranges.get(select.getCondition());
       std::optional<Point> condition = pointOf(select.getCondition());
       if (taken.isSingle() && (taken.lo != 0) == (use.getOperandNumber() == 2))
         return condition && findElement(*condition, arg, element);
@@ -103,7 +103,7 @@ bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
       std::optional<Point> element, at = pointOf(index);
       int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
       good = at && findElement(*at, trial.arg, element);
-      Interval range = trial.ranges.get(index);
+      IdInterval range = trial.ranges.get(index);
       if (!good || range.within(0, extent - 1))
         continue;
       good = range.isSingle() && isThrownAway(extract.getResult(), trial.arg, element, trial.ranges);
@@ -148,7 +148,7 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
         candidates.push_back(id);
     for (int64_t id : candidates) {
       Case trial{arg, id, {}};
-      trial.ranges.assume(arg, Interval::of(id));
+      trial.ranges.assume(arg, IdInterval::of(id));
       SmallVector<Guard> guards;
       if (!handles(trial, guards)) {
         if (llvm::is_contained(listed, id))
@@ -174,11 +174,11 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
   hulls.emplace();
   for (auto &[arg, ids] : accepted) {
     auto limit = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(arg).getArgNumber(), FSDPDialect::limitAttr);
-    Interval hull{0, limit.getInt() - 1};
+    IdInterval hull{0, limit.getInt() - 1};
     for (int64_t id : ids) {
       hull = {std::min(hull.lo, id), std::max(hull.hi, id)};
       cases.push_back({cast<BlockArgument>(arg), id, {}});
-      cases.back().ranges.assume(cases.back().arg, Interval::of(id));
+      cases.back().ranges.assume(cases.back().arg, IdInterval::of(id));
     }
     hulls->assume(cast<BlockArgument>(arg), hull);
   }

@@ -24,37 +24,37 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static Interval join(Interval a, Interval b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+static IdInterval join(IdInterval a, IdInterval b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
 
-static Interval add(Interval a, Interval b) {
-  Interval sum;
+static IdInterval add(IdInterval a, IdInterval b) {
+  IdInterval sum;
   if (llvm::AddOverflow(a.lo, b.lo, sum.lo) || llvm::AddOverflow(a.hi, b.hi, sum.hi))
     return {};
   return sum;
 }
 
-static Interval negate(Interval a) {
+static IdInterval negate(IdInterval a) {
   if (a.lo == std::numeric_limits<int64_t>::min())
     return {};
   return {-a.hi, -a.lo};
 }
 
-static Interval multiply(Interval a, Interval b) {
-  Interval product{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+static IdInterval multiply(IdInterval a, IdInterval b) {
+  IdInterval product{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
   for (int64_t x : {a.lo, a.hi})
     for (int64_t y : {b.lo, b.hi}) {
       int64_t value;
       if (llvm::MulOverflow(x, y, value))
         return {};
-      product = join(product, Interval::of(value));
+      product = join(product, IdInterval::of(value));
     }
   return product;
 }
 
 /// 1 for true, 0 for false, [0, 1] when not decided.
-static Interval compare(arith::CmpIPredicate predicate, Interval a, Interval b) {
+static IdInterval compare(arith::CmpIPredicate predicate, IdInterval a, IdInterval b) {
   using P = arith::CmpIPredicate;
-  auto decide = [](bool yes, bool no) { return Interval{yes ? 1 : 0, no ? 0 : 1}; };
+  auto decide = [](bool yes, bool no) { return IdInterval{yes ? 1 : 0, no ? 0 : 1}; };
   bool bothNonNegative = a.lo >= 0 && b.lo >= 0;
   switch (predicate) {
   case P::eq:
@@ -84,7 +84,7 @@ static Interval compare(arith::CmpIPredicate predicate, Interval a, Interval b) 
 }
 
 /// What a type can hold; i1 counts as 0 and 1.
-static Interval typeRange(Type type) {
+static IdInterval typeRange(Type type) {
   type = getElementTypeOrSelf(type);
   auto integer = dyn_cast<IntegerType>(type);
   if (!integer || integer.getWidth() >= 64)
@@ -92,14 +92,14 @@ static Interval typeRange(Type type) {
   if (integer.getWidth() == 1)
     return {0, 1};
   int64_t half = int64_t(1) << (integer.getWidth() - 1);
-  return integer.isUnsigned() ? Interval{0, 2 * half - 1} : Interval{-half, half - 1};
+  return integer.isUnsigned() ? IdInterval{0, 2 * half - 1} : IdInterval{-half, half - 1};
 }
 
-Interval IdRanges::get(Value value) {
+IdInterval IdRanges::get(Value value) {
   auto [it, fresh] = known.try_emplace(value, typeRange(value.getType()));
   if (!fresh)
     return it->second;
-  Interval range = compute(value), bound = typeRange(value.getType());
+  IdInterval range = compute(value), bound = typeRange(value.getType());
   if (!range.within(bound.lo, bound.hi))
     range = bound; // it may wrap
   return known[value] = range;
@@ -116,7 +116,7 @@ static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument
   return {Value(), extents[arg.getArgNumber() + 4 - own]};
 }
 
-Interval IdRanges::compute(Value value) {
+IdInterval IdRanges::compute(Value value) {
   Type element = getElementTypeOrSelf(value.getType());
   if (!isa<IntegerType, IndexType>(element))
     return {};
@@ -128,13 +128,13 @@ Interval IdRanges::compute(Value value) {
     bool isInit = arg.getArgNumber() >= structured.getNumDpsInputs();
     if (isInit && structured.getNumReductionLoops() != 0) {
       auto assumed = limits.find(arg);
-      return assumed == limits.end() ? Interval{} : assumed->second;
+      return assumed == limits.end() ? IdInterval{} : assumed->second;
     }
     return get(parent->getOperand(arg.getArgNumber()));
   }
   if (auto attention = dyn_cast<AttentionOp>(parent)) {
     auto [capture, extent] = attentionArgument(attention, arg);
-    return capture ? get(capture) : Interval{0, std::max<int64_t>(extent - 1, 0)};
+    return capture ? get(capture) : IdInterval{0, std::max<int64_t>(extent - 1, 0)};
   }
   if (auto limit = limits.find(arg); limit != limits.end())
     return limit->second;
@@ -144,82 +144,82 @@ Interval IdRanges::compute(Value value) {
   return {};
 }
 
-static Interval constantRange(Attribute attr) {
+static IdInterval constantRange(Attribute attr) {
   if (auto integer = dyn_cast<IntegerAttr>(attr))
-    return integer.getType().isInteger(1) ? Interval::of(integer.getValue().getZExtValue())
-                                          : Interval::of(integer.getValue().getSExtValue());
+    return integer.getType().isInteger(1) ? IdInterval::of(integer.getValue().getZExtValue())
+                                          : IdInterval::of(integer.getValue().getSExtValue());
   auto dense = dyn_cast<DenseIntElementsAttr>(attr);
   if (!dense || dense.empty())
     return {};
   bool isBool = dense.getElementType().isInteger(1);
-  auto read = [&](const APInt &v) { return Interval::of(isBool ? v.getZExtValue() : v.getSExtValue()); };
+  auto read = [&](const APInt &v) { return IdInterval::of(isBool ? v.getZExtValue() : v.getSExtValue()); };
   if (dense.isSplat())
     return read(dense.getSplatValue<APInt>());
-  Interval range = read(*dense.value_begin<APInt>());
+  IdInterval range = read(*dense.value_begin<APInt>());
   for (const APInt &v : dense.getValues<APInt>())
     range = join(range, read(v));
   return range;
 }
 
-Interval IdRanges::computeResult(Operation *op, unsigned result) {
+IdInterval IdRanges::computeResult(Operation *op, unsigned result) {
   Attribute constant;
   if (op->getNumResults() == 1 && matchPattern(op, m_Constant(&constant)))
     return constantRange(constant);
   auto in = [&](unsigned i) { return get(op->getOperand(i)); };
-  return llvm::TypeSwitch<Operation *, Interval>(op)
-      .Case([&](linalg::IndexOp index) -> Interval {
+  return llvm::TypeSwitch<Operation *, IdInterval>(op)
+      .Case([&](linalg::IndexOp index) -> IdInterval {
         auto parent = index->getParentOfType<linalg::LinalgOp>();
         int64_t extent = parent.getStaticLoopRanges()[index.getDim()];
-        return ShapedType::isDynamic(extent) ? Interval{} : Interval{0, std::max<int64_t>(extent - 1, 0)};
+        return ShapedType::isDynamic(extent) ? IdInterval{} : IdInterval{0, std::max<int64_t>(extent - 1, 0)};
       })
       .Case([&](linalg::FillOp fill) { return get(fill.getInputs()[0]); })
-      .Case([&](linalg::GenericOp generic) -> Interval {
+      .Case([&](linalg::GenericOp generic) -> IdInterval {
         if (generic.getNumReductionLoops() != 0)
           return computeReduction(generic, result);
         return get(generic.getBody()->getTerminator()->getOperand(result));
       })
       .Case<tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp, arith::SelectOp>([&](auto) {
         IdSet set = getSet(op->getResult(result));
-        return set.empty() ? Interval{} : Interval{set.front().lo, set.back().hi};
+        return set.empty() ? IdInterval{} : IdInterval{set.front().lo, set.back().hi};
       })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
             tensor::SplatOp>([&](auto) { return in(0); })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) {
-        Interval range = in(0); // The true of i1 becomes -1 where the sign is extended.
+        IdInterval range = in(0); // The true of i1 becomes -1 where the sign is extended.
         return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range) : range;
       })
       .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) {
-        Interval range = in(0);
-        return range.lo >= 0 ? range : Interval{};
+        IdInterval range = in(0);
+        return range.lo >= 0 ? range : IdInterval{};
       })
       .Case([&](arith::AddIOp) { return add(in(0), in(1)); })
       .Case([&](arith::SubIOp) { return add(in(0), negate(in(1))); })
       .Case([&](arith::MulIOp) { return multiply(in(0), in(1)); })
       .Case<arith::MaxSIOp, arith::MinSIOp>([&](auto) {
-        Interval a = in(0), b = in(1);
-        return isa<arith::MaxSIOp>(op) ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
-                                       : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+        IdInterval a = in(0), b = in(1);
+        return isa<arith::MaxSIOp>(op) ? IdInterval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
+                                       : IdInterval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
       })
-      .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) -> Interval {
-        Interval a = in(0), b = in(1);
+      .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) -> IdInterval {
+        IdInterval a = in(0), b = in(1);
         if (!b.isSingle() || b.lo <= 0 || a.lo < 0)
           return {};
-        return a.hi < b.lo ? a : Interval{0, b.lo - 1};
+        return a.hi < b.lo ? a : IdInterval{0, b.lo - 1};
       })
-      .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) -> Interval {
-        Interval a = in(0), b = in(1);
-        return b.isSingle() && b.lo > 0 && a.lo >= 0 ? Interval{a.lo / b.lo, a.hi / b.lo} : Interval{};
+      .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) -> IdInterval {
+        IdInterval a = in(0), b = in(1);
+        return b.isSingle() && b.lo > 0 && a.lo >= 0 ? IdInterval{a.lo / b.lo, a.hi / b.lo} : IdInterval{};
       })
       .Case([&](arith::CmpIOp cmp) { return compare(cmp.getPredicate(), in(0), in(1)); })
-      .Case([&](arith::AndIOp) -> Interval {
-        Interval a = in(0), b = in(1);
-        return a.within(0, 1) && b.within(0, 1) ? Interval{a.lo & b.lo, a.hi & b.hi} : Interval{};
+      .Case([&](arith::AndIOp) -> IdInterval {
+        IdInterval a = in(0), b = in(1);
+        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo & b.lo, a.hi & b.hi} : IdInterval{};
       })
-      .Case([&](arith::OrIOp) -> Interval {
-        Interval a = in(0), b = in(1);
-        return a.within(0, 1) && b.within(0, 1) ? Interval{a.lo | b.lo, a.hi | b.hi} : Interval{};
+      .Case([&](arith::OrIOp) -> IdInterval {
+        IdInterval a = in(0), b = in(1);
+        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo | b.lo, a.hi | b.hi} : IdInterval{};
       })
-      .Default([](Operation *) { return Interval{}; });
+      .Default([](Operation *) { return IdInterval{}; });
 }
 
 /// Forgets what is known of the values of a body.
@@ -236,15 +236,15 @@ void IdRanges::clearBody(linalg::GenericOp op) {
 }
 
 /// The interval of a result that is reduced: one that the body keeps, or steps times what each of them adds.
-Interval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
+IdInterval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   BlockArgument sum = op.getRegionOutputArgs()[result];
   Value yielded = op.getBody()->getTerminator()->getOperand(result);
-  Interval start = get(op.getOutputs()[result]), kept = start;
+  IdInterval start = get(op.getOutputs()[result]), kept = start;
   bool holds = false;
   for (unsigned round = 0; round < 3 && !holds; ++round) {
     clearBody(op);
     limits[sum] = kept;
-    Interval next = get(yielded);
+    IdInterval next = get(yielded);
     holds = next.within(kept.lo, kept.hi);
     kept = join(kept, next);
   }
@@ -259,8 +259,8 @@ Interval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   for (auto [extent, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::reduction && (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  Interval term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // where it depends on the sum: unknown
-  return ::add(start, multiply(term, Interval::of(steps)));
+  IdInterval term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // where it depends on the sum: unknown
+  return ::add(start, multiply(term, IdInterval::of(steps)));
 }
 
 bool IdRanges::followsArgument(Value value) {
@@ -286,7 +286,7 @@ bool IdRanges::followsArgument(Value value) {
   if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     return anyFollows({in(0), in(1)}) && (get(in(0)).isSingle() || get(in(1)).isSingle());
   if (isa<arith::SelectOp>(op)) {
-    Interval condition = get(in(0));
+    IdInterval condition = get(in(0));
     return condition.isSingle() ? followsArgument(in(condition.lo ? 1 : 2)) : anyFollows({in(1), in(2)});
   }
   if (isa<tensor::ConcatOp>(op))
@@ -294,7 +294,7 @@ bool IdRanges::followsArgument(Value value) {
   if (isa<tensor::InsertSliceOp>(op))
     return anyFollows({in(0), in(1)});
   if (isa<arith::MaxSIOp, arith::MinSIOp>(op)) {
-    Interval a = get(in(0)), b = get(in(1));
+    IdInterval a = get(in(0)), b = get(in(1));
     bool isMax = isa<arith::MaxSIOp>(op);
     if (isMax ? a.lo >= b.hi : a.hi <= b.lo)
       return followsArgument(in(0));

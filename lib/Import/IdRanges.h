@@ -17,32 +17,32 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`; the largest interval when nothing is known.
-struct Interval {
+/// All integers from `lo` to `hi`; the largest interval when nothing is known. Interval is a lifetime: Packing.h.
+struct IdInterval {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
 
   bool isSingle() const { return lo == hi; }
   bool within(int64_t first, int64_t last) const { return lo >= first && hi <= last; }
-  static Interval of(int64_t value) { return {value, value}; }
+  static IdInterval of(int64_t value) { return {value, value}; }
 };
 
 /// A union of a few intervals, in ascending order, without overlap.
-using IdSet = SmallVector<Interval, 4>;
+using IdSet = SmallVector<IdInterval, 4>;
 
 /// Intervals of integer and index values, through bodies, views and elementwise
 /// producers, from `fsdp.limit` of the arguments and the extents of loops.
 class IdRanges {
 public:
   /// The interval of a scalar, or of all elements of a tensor.
-  Interval get(Value value);
+  IdInterval get(Value value);
 
   /// The same as a union of intervals: labels that are padded with -100 are in [0, limit) or -100.
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in an interval.
   void assume(BlockArgument arg, int64_t limit) { assume(arg, {0, limit - 1}); }
-  void assume(BlockArgument arg, Interval interval) {
+  void assume(BlockArgument arg, IdInterval interval) {
     limits[arg] = interval;
     clear();
   }
@@ -62,9 +62,9 @@ public:
                                  SmallVectorImpl<BlockArgument> &arguments);
 
 private:
-  Interval compute(Value value);
-  Interval computeResult(Operation *op, unsigned result);
-  Interval computeReduction(linalg::GenericOp op, unsigned result);
+  IdInterval compute(Value value);
+  IdInterval computeResult(Operation *op, unsigned result);
+  IdInterval computeReduction(linalg::GenericOp op, unsigned result);
   IdSet computeSet(Value value);
   IdSet computeSelect(arith::SelectOp op);
   void clear() {
@@ -73,8 +73,8 @@ private:
   }
   void clearBody(linalg::GenericOp op);
 
-  llvm::DenseMap<Value, Interval> limits;
-  llvm::DenseMap<Value, Interval> known;
+  llvm::DenseMap<Value, IdInterval> limits;
+  llvm::DenseMap<Value, IdInterval> known;
   llvm::DenseMap<Value, IdSet> sets;
 };
 

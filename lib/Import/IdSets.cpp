@@ -33,9 +33,9 @@ static constexpr unsigned maxIntervals = 4;
 
 /// Sorts and merges intervals that touch, and those with the smallest gaps until there are few.
 static IdSet normalise(IdSet set) {
-  llvm::sort(set, [](Interval a, Interval b) { return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi); });
+  llvm::sort(set, [](IdInterval a, IdInterval b) { return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi); });
   IdSet merged;
-  for (Interval next : set) {
+  for (IdInterval next : set) {
     bool touches = !merged.empty() && (merged.back().hi == highest || next.lo <= merged.back().hi + 1);
     if (touches)
       merged.back().hi = std::max(merged.back().hi, next.hi);
@@ -60,9 +60,9 @@ static IdSet unite(IdSet a, const IdSet &b) {
 
 static IdSet intersect(const IdSet &a, const IdSet &b) {
   IdSet both;
-  for (Interval x : a)
-    for (Interval y : b)
-      if (Interval z{std::max(x.lo, y.lo), std::min(x.hi, y.hi)}; z.lo <= z.hi)
+  for (IdInterval x : a)
+    for (IdInterval y : b)
+      if (IdInterval z{std::max(x.lo, y.lo), std::min(x.hi, y.hi)}; z.lo <= z.hi)
         both.push_back(z);
   return normalise(std::move(both));
 }
@@ -71,7 +71,7 @@ static IdSet intersect(const IdSet &a, const IdSet &b) {
 static IdSet complement(const IdSet &set) {
   IdSet rest;
   int64_t next = lowest;
-  for (Interval x : set) {
+  for (IdInterval x : set) {
     if (x.lo > next)
       rest.push_back({next, x.lo - 1});
     if (x.hi == highest)
@@ -88,7 +88,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
   IdSet all{{lowest, highest}}, below;
   switch (predicate) {
   case P::eq:
-    return {Interval::of(c)};
+    return {IdInterval::of(c)};
   case P::slt:
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
@@ -143,7 +143,7 @@ static IdSet shift(IdSet set, int64_t offset) {
       return x;
     return llvm::AddOverflow(x, offset, moved) ? (offset < 0 ? lowest : highest) : moved;
   };
-  for (Interval &x : set)
+  for (IdInterval &x : set)
     x = {move(x.lo), move(x.hi)};
   return normalise(std::move(set));
 }
@@ -164,9 +164,9 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
     if (!add && !sum.base.op<arith::SubIOp>())
       return sum;
     unsigned side = add && ranges.get(settle(operandOf(sum.base, 0)).value).isSingle() ? 1 : 0;
-    Interval constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
+    IdInterval constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
     Point base = withoutCasts(operandOf(sum.base, side));
-    Interval range = ranges.get(base.value), moved;
+    IdInterval range = ranges.get(base.value), moved;
     int64_t offset = add ? constant.lo : -constant.hi, total;
     Type type = getElementTypeOrSelf(sum.base.value.getType());
     int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64 ? 0 : int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
@@ -188,7 +188,7 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
     return all;
   if (auto cmp = p.op<arith::CmpIOp>()) {
     for (unsigned side : {0, 1}) {
-      Interval other = ranges.get(settle(operandOf(p, 1 - side)).value);
+      IdInterval other = ranges.get(settle(operandOf(p, 1 - side)).value);
       if (!other.isSingle() || cmp.getLhs().getType().isInteger(1))
         continue;
       Sum compared = decompose(operandOf(p, side), ranges);
@@ -215,7 +215,7 @@ static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &
 }
 
 IdSet IdRanges::computeSelect(arith::SelectOp op) {
-  Interval condition = get(op.getCondition());
+  IdInterval condition = get(op.getCondition());
   auto generic = dyn_cast<linalg::GenericOp>(op->getParentOp());
   Point here{op.getCondition(), {}};
   for (unsigned d = 0; generic && d < generic.getNumLoops(); ++d)
@@ -236,7 +236,7 @@ IdSet IdRanges::getSet(Value value) {
     return it->second;
   IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value) : IdSet();
   if (set.empty())
-    set = {Interval()}; // nothing is known, or nothing gets here
+    set = {IdInterval()}; // nothing is known, or nothing gets here
   sets[value] = set;
   return set;
 }
@@ -273,7 +273,7 @@ IdSet IdRanges::computeSet(Value value) {
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
             tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
-        Interval hull = get(value);
+        IdInterval hull = get(value);
         IdSet set = getSet(op->getOperand(0)); // another one where the cast wraps, or extends i1
         return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
       })

@@ -34,8 +34,8 @@ struct RowLookup {
   StringRef what; ///< of which there are so many
   std::optional<int64_t> ignore;
 
-  bool admits(ArrayRef<Interval> ranges) const {
-    return llvm::all_of(ranges, [&](Interval range) {
+  bool admits(ArrayRef<IdInterval> ranges) const {
+    return llvm::all_of(ranges, [&](IdInterval range) {
       return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
     });
   }

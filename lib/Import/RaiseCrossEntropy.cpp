@@ -343,7 +343,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(loss.target.value, seen, arguments);
-  auto fits = [&](Interval range) {
+  auto fits = [&](IdInterval range) {
     return range.within(0, classes - 1) || (loss.ignore && range.within(*loss.ignore, *loss.ignore));
   };
   IdRanges limits;
@@ -352,7 +352,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
       auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
       for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
         IdRanges trial;
-        trial.assume(arg, Interval::of(id));
+        trial.assume(arg, IdInterval::of(id));
         if (arguments.size() != 1 || !fits(trial.get(loss.target.value)))
           return false;
       }
@@ -369,7 +369,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   func.setArgAttr(number, FSDPDialect::limitAttr, b.getI64IntegerAttr(classes));
   if (!loss.ignore || (*loss.ignore >= 0 && *loss.ignore < classes))
     return true;
-  limits.assume(arguments[0], Interval::of(*loss.ignore));
+  limits.assume(arguments[0], IdInterval::of(*loss.ignore));
   if (fits(limits.get(loss.target.value)))
     func.setArgAttr(number, FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(*loss.ignore));
   return true;

@@ -265,7 +265,7 @@ LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
     auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
     for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
       IdRanges alone;
-      alone.assume(arg, Interval::of(id));
+      alone.assume(arg, IdInterval::of(id));
       if (!lookup.admits(alone.getSet(lookup.ids)))
         return refuse(lookup.op, "looks up ") << "the extra id " << id << " of argument " << arg.getArgNumber()
                                               << ", which is not one of the " << lookup.what;

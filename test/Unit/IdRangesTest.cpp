@@ -47,7 +47,7 @@ public:
   }
 
   /// The interval of the result for intervals of the arguments.
-  Interval find(ArrayRef<Interval> arguments) {
+  IdInterval find(ArrayRef<IdInterval> arguments) {
     IdRanges ranges;
     for (auto [argument, interval] : llvm::zip_equal(block->getArguments(), arguments))
       ranges.assume(argument, interval);
@@ -83,22 +83,22 @@ private:
 
 /// The smallest interval of a set of values, once it has any.
 struct Hull {
-  std::optional<Interval> interval;
+  std::optional<IdInterval> interval;
   void add(int64_t value) {
-    interval = interval ? Interval{std::min(interval->lo, value), std::max(interval->hi, value)} : Interval::of(value);
+    interval = interval ? IdInterval{std::min(interval->lo, value), std::max(interval->hi, value)} : IdInterval::of(value);
   }
 };
 } // namespace
 
-static SmallVector<Interval> allIntervals(int64_t lo = lowest, int64_t hi = highest) {
-  SmallVector<Interval> all;
+static SmallVector<IdInterval> allIntervals(int64_t lo = lowest, int64_t hi = highest) {
+  SmallVector<IdInterval> all;
   for (int64_t first = lo; first <= hi; ++first)
     for (int64_t last = first; last <= hi; ++last)
       all.push_back({first, last});
   return all;
 }
 
-static std::string text(Interval interval) {
+static std::string text(IdInterval interval) {
   return "[" + std::to_string(interval.lo) + ", " + std::to_string(interval.hi) + "]";
 }
 
@@ -117,9 +117,9 @@ static void checkBinary(const char *name, Subject::Build build, Needs needs,
       numValues += (table[x - lowest][y - lowest] = subject.evaluate({x, y})).has_value();
   EXPECT_GE(numValues, 64) << "the op folds";
   int numWrong = 0;
-  for (Interval a : allIntervals())
-    for (Interval b : allIntervals()) {
-      Interval found = subject.find({a, b});
+  for (IdInterval a : allIntervals())
+    for (IdInterval b : allIntervals()) {
+      IdInterval found = subject.find({a, b});
       Hull hull;
       bool wraps = false;
       for (int64_t x = a.lo; x <= a.hi; ++x)
@@ -191,12 +191,12 @@ static void checkCast(unsigned from, unsigned to) {
   });
   int64_t half = int64_t(1) << (from ? from - 1 : 4);
   int numValues = 0;
-  for (Interval a : from == 1 ? allIntervals(0, 1) : allIntervals(-half, half - 1)) {
-    Interval found = subject.find({a});
+  for (IdInterval a : from == 1 ? allIntervals(0, 1) : allIntervals(-half, half - 1)) {
+    IdInterval found = subject.find({a});
     for (int64_t x = a.lo; x <= a.hi; ++x)
       if (std::optional<int64_t> value = subject.evaluate({x})) {
         ++numValues;
-        ASSERT_TRUE(Interval::of(*value).within(found.lo, found.hi))
+        ASSERT_TRUE(IdInterval::of(*value).within(found.lo, found.hi))
             << text(a) << ": " << x << " gives " << *value << ", found " << text(found);
       }
   }
@@ -225,9 +225,9 @@ TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
   Subject subject({1, 4, 4}, [](OpBuilder &b, Location loc, ValueRange x) -> Value {
     return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
   });
-  for (Interval a : allIntervals())
-    for (Interval b : allIntervals()) {
-      Interval both = subject.find({{0, 1}, a, b});
+  for (IdInterval a : allIntervals())
+    for (IdInterval b : allIntervals()) {
+      IdInterval both = subject.find({{0, 1}, a, b});
       EXPECT_EQ(both.lo, std::min(a.lo, b.lo));
       EXPECT_EQ(both.hi, std::max(a.hi, b.hi));
       EXPECT_EQ(text(subject.find({{1, 1}, a, b})), text(a));
@@ -271,7 +271,7 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
                                       linalg::YieldOp::create(inner, at, result);
                                     });
           auto wrap = [](int64_t x) { return ((x + 8) & 15) - 8; };
-          for (Interval a : allIntervals()) {
+          for (IdInterval a : allIntervals()) {
             IdRanges ranges;
             ranges.assume(block->getArgument(0), a);
             IdSet set = ranges.getSet(result);
@@ -279,7 +279,7 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
               bool holds = arith::applyCmpPredicate(static_cast<arith::CmpIPredicate>(i), APInt(4, wrap(x + e), true),
                                                     APInt(4, f, true));
               int64_t value = holds ? wrap(x + c) : x;
-              ASSERT_TRUE(llvm::any_of(set, [&](Interval part) { return Interval::of(value).within(part.lo, part.hi); }))
+              ASSERT_TRUE(llvm::any_of(set, [&](IdInterval part) { return IdInterval::of(value).within(part.lo, part.hi); }))
                   << "predicate " << i << ", x = " << x << " of " << text(a) << ", c = " << c << ", e = " << e << ", f = " << f;
             }
             numTighter += set.front().lo > a.lo || set.back().hi < a.hi || set.size() > 1;
@@ -290,7 +290,7 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
 
 /// A reduction's interval holds what the body gives, step by step: a count, and the last or largest value met.
 TEST(IdRanges, AReductionHoldsAllValues) {
-  auto check = [](int64_t steps, llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build, Interval term, Interval expected) {
+  auto check = [](int64_t steps, llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build, IdInterval term, IdInterval expected) {
     MLIRContext context;
     context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect>();
     OpBuilder b(&context);
@@ -311,7 +311,7 @@ TEST(IdRanges, AReductionHoldsAllValues) {
                                         });
     IdRanges ranges;
     ranges.assume(block->getArgument(0), term);
-    Interval found = ranges.get(op.getResult(0));
+    IdInterval found = ranges.get(op.getResult(0));
     EXPECT_EQ(text(found), text(expected));
     EXPECT_EQ(text(ranges.get(op.getResult(0))), text(expected)) << "the second time";
   };
@@ -327,8 +327,8 @@ TEST(IdRanges, AReductionHoldsAllValues) {
   check(5, largest, {2, 9}, {0, 9});
   check(5, twice, {2, 9}, {0, 0});
   check(5, product, {2, 9}, {0, 0});
-  check(5, grows, {0, 1}, Interval()); // 2 s + x: not a count
-  check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, Interval());
+  check(5, grows, {0, 1}, IdInterval()); // 2 s + x: not a count
+  check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, IdInterval());
 }
 
 /// Values whose sum, difference, product or negation no integer of 64 bits holds.
@@ -343,10 +343,10 @@ TEST(IdRanges, WhatWrapsIsUnknown) {
           for (int64_t y : values) {
             if (lo > hi)
               continue;
-            Interval found = subject.find({{lo, hi}, Interval::of(y)});
+            IdInterval found = subject.find({{lo, hi}, IdInterval::of(y)});
             for (int64_t x : {lo, hi}) {
               std::optional<int64_t> value = subject.evaluate({x, y});
-              EXPECT_TRUE(!value || Interval::of(*value).within(found.lo, found.hi))
+              EXPECT_TRUE(!value || IdInterval::of(*value).within(found.lo, found.hi))
                   << text({lo, hi}) << " and " << y << " give " << *value << ", found " << text(found);
             }
           }
