@@ -8,3 +8,4 @@ s/\] \[2, 4, 5/] [16, 4, 5/g
 s/<11x16xf32>/<64x16xf32>/g
 s/<16x11xf32>/<16x64xf32>/g
 s/<80x11xf32>/<80x64xf32>/g
+s/constant 11 : index/constant 64 : index/
