@@ -7,7 +7,8 @@
 //  1. Arguments and results become memrefs behind plain pointers.
 //  2. Raised ops become loops (Decompose.cpp); bufferize.
 //  3. Every allocation becomes a static buffer: calls leave nothing behind.
-//  4. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT
+//  4. Indices and divisors are checked where they are used (GuardAccesses.cpp).
+//  5. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT
 //     without optimization (compiling is what takes the time here).
 //
 // None of it is code of the compiler under test.
@@ -95,6 +96,8 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
+  types.push_back(MemRefType::get({2}, b.getI64Type())); // what a guard found
+  block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();
   func.removeResAttrsAttr();
   func.setFunctionType(b.getFunctionType(types, {}));
@@ -175,6 +178,10 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module) {
   if (failed(bufferize.run(*module)))
     return nullptr;
   simplifyMemory(*module);
+  auto result = std::make_unique<Engine>();
+  for (auto func : module->getOps<func::FuncOp>())
+    if (!func.isExternal() && failed(guardAccesses(func, result->guards)))
+      return nullptr;
   if (failed(lower.run(*module)))
     return nullptr;
 
@@ -192,7 +199,6 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module) {
     module->emitError("cannot compile: ") << llvm::toString(made.takeError());
     return nullptr;
   }
-  auto result = std::make_unique<Engine>();
   result->engine = std::move(*made);
   return result;
 }
@@ -203,6 +209,8 @@ LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments, Mu
     pointers.push_back(buffer.data());
   for (Buffer &buffer : results)
     pointers.push_back(buffer.data());
+  int64_t fault[2] = {0, 0};
+  pointers.push_back(fault);
   SmallVector<void *> packed;
   for (void *&pointer : pointers)
     packed.push_back(&pointer);
@@ -210,5 +218,8 @@ LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments, Mu
     llvm::errs() << "fsdp-gradcheck: error: '" << name << "' does not run: " << llvm::toString(std::move(error)) << "\n";
     return failure();
   }
-  return success();
+  if (!fault[0])
+    return success();
+  report(guards[fault[0] - 1], fault[1]);
+  return failure();
 }

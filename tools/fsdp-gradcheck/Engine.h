@@ -7,6 +7,7 @@
 #ifndef FSDP_GRADCHECK_ENGINE_H
 #define FSDP_GRADCHECK_ENGINE_H
 
+#include "GuardAccesses.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -35,11 +36,12 @@ class Engine {
 public:
   /// Consumes the module. Explains a failure.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
-  /// Arguments and results, in the order of the function's type.
+  /// Runs a function. Arguments and results are in the order of its type. Fails with a diagnostic if an index is out of range.
   LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results);
 
 private:
   std::unique_ptr<ExecutionEngine> engine;
+  std::vector<Guard> guards;
 };
 
 } // namespace mlir::fsdp::gradcheck

@@ -1,0 +1,31 @@
+//===- GuardAccesses.h - No access leaves its buffer ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_GRADCHECK_GUARDACCESSES_H
+#define FSDP_GRADCHECK_GUARDACCESSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::fsdp::gradcheck {
+
+/// A place whose operand is checked when it runs.
+struct Guard {
+  Location loc;
+  bool isDivision = false;
+  int64_t bound = 0; ///< an index has to be in [0, bound)
+};
+
+/// Makes each access of \p func stay in its buffer, and each division of integers defined. The last argument of \p func, a
+/// memref<2xi64>, gets what was wrong: the position in \p guards plus one, and the index. Appends to \p guards. Fails with a
+/// diagnostic if a buffer has no element that the access could name instead.
+LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
+
+/// Prints the error of a guard that found \p value.
+void report(const Guard &guard, int64_t value);
+
+} // namespace mlir::fsdp::gradcheck
+
+#endif // FSDP_GRADCHECK_GUARDACCESSES_H
