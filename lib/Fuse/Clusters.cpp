@@ -17,7 +17,8 @@
 //  2. they run over common leading parallel loops: a reduction's are those before
 //     its first reduced loop, a map's are all of its loops or as many as the cluster has;
 //  3. it reads the cluster's values, and writes its own, at equal rows;
-//  4. nothing it reads depends on the cluster through another kernel.
+//  4. nothing it reads depends on the cluster through another kernel;
+//  5. the cluster then has at most `maxOps` ops, those in bodies included.
 // Else it opens a cluster. Contractions and scatters always open one, and only
 // maps over their whole result join it; nothing joins attention. Other ops on a handful of elements join
 // one another freely, and so do the slices that one tensor is assembled from. The op's other producers
@@ -48,6 +49,14 @@ StringRef fsdp::stringify(ClusterKind kind) {
 static int64_t numElements(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? tensor.getNumElements() : 1;
+}
+
+int64_t fsdp::countOps(Operation *op) {
+  int64_t count = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      count += block.getOperations().size();
+  return std::max<int64_t>(count, 1);
 }
 
 SmallVector<Value> fsdp::readValues(Operation *op) {
@@ -191,7 +200,8 @@ static ClusterKind kindOf(Operation *op) {
   return moves && permutes ? ClusterKind::Copy : ClusterKind::Map;
 }
 
-ClusterBuilder::ClusterBuilder(Block &block, unsigned window) : block(block), window(window) {
+ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
+    : block(block), window(window), maxOps(maxOps) {
   for (auto [index, op] : llvm::enumerate(block))
     position[&op] = index;
   for (Operation &op : block)
@@ -234,6 +244,7 @@ void ClusterBuilder::place(Operation *op) {
   Cluster fresh;
   fresh.kind = kindOf(op);
   fresh.small = isSmall(op);
+  fresh.size = countOps(op);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
     if (isa<linalg::ContractOp>(op)) { // joined over the whole result
       fresh.rows.assign(cast<RankedTensorType>(op->getResultTypes()[0]).getShape());
@@ -296,7 +307,8 @@ static unsigned commonRows(linalg::GenericOp op, const Cluster &cluster) {
 
 bool ClusterBuilder::join(Operation *op, unsigned index) {
   Cluster &cluster = clusters[index];
-  if (position[op] - position[cluster.members.back()] > window)
+  int64_t size = cluster.size + countOps(op);
+  if (position[op] - position[cluster.members.back()] > window || size > maxOps)
     return false;
   auto generic = dyn_cast<linalg::GenericOp>(op);
   unsigned common = generic ? commonRows(generic, cluster) : 0;
@@ -308,6 +320,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
     return false;
   cluster.rows.resize(common); // none left when only smallness joined them
   cluster.small &= isSmall(op);
+  cluster.size = size;
   if (common && kindOf(op) == ClusterKind::Row)
     cluster.kind = ClusterKind::Row;
   cluster.members.push_back(op);
@@ -320,7 +333,8 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   Cluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);
   auto inRows = [](const Cluster &c) { return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row; };
-  if (!generic || !inRows(into) || !inRows(from) || position[op] - position[from.members.back()] > window)
+  if (!generic || !inRows(into) || !inRows(from) || position[op] - position[from.members.back()] > window ||
+      into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
   // A row kernel has one number of row loops; maps may have more than that.
@@ -335,6 +349,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   llvm::sort(both, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   into.rows.resize(common);
   into.small &= from.small;
+  into.size += from.size;
   if (from.kind == ClusterKind::Row)
     into.kind = ClusterKind::Row;
   into.members = std::move(both);

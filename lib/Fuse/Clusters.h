@@ -22,13 +22,18 @@ struct Cluster {
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
   bool small = false;        ///< a handful of elements in all: no loops needed
+  int64_t size = 0;          ///< sum of the members' countOps
 };
+
+/// Returns the number of ops inside \p op, and at least 1.
+int64_t countOps(Operation *op);
 
 /// Groups the tensor ops of `block`. Ops that only feed others (constants,
 /// fills, strided views, cheap broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
 class ClusterBuilder {
 public:
-  ClusterBuilder(Block &block, unsigned window);
+  /// \p maxOps bounds the size of a cluster of several members.
+  ClusterBuilder(Block &block, unsigned window, int64_t maxOps);
   ArrayRef<Cluster> getClusters() const { return clusters; }
 
 private:
@@ -40,6 +45,7 @@ private:
 
   Block &block;
   unsigned window;
+  int64_t maxOps;
   SmallVector<Cluster> clusters;
   DenseMap<Operation *, unsigned> clusterOf, position;
 };

@@ -43,29 +43,38 @@ namespace {
 /// What goes into one dispatch.
 class DispatchBuilder {
 public:
-  explicit DispatchBuilder(const Cluster &cluster) : cluster(cluster) {
+  DispatchBuilder(const Cluster &cluster, int64_t maxOps) : cluster(cluster), maxOps(maxOps) {
     members.insert(cluster.members.begin(), cluster.members.end());
   }
   LogicalResult build();
 
 private:
-  LogicalResult collect(Operation *op);
+  LogicalResult collect(Operation *op, int64_t depth);
   bool hasOutsideUse(Value v);
 
   const Cluster &cluster;
+  int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
   llvm::SetVector<Operation *> body; // members and auxiliary ops, definitions first
   llvm::SetVector<Value> operands;
 };
 } // namespace
 
-LogicalResult DispatchBuilder::collect(Operation *op) {
+/// Adds \p op to the body after the members and auxiliary ops that it reads. \p depth is the number of ops between \p op
+/// and the member whose operands are collected. Fails with a diagnostic if \p op cannot be computed inside a kernel.
+LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   if (body.contains(op))
     return success();
+  if (depth > 2 * maxOps) {
+    InFlightDiagnostic diag = op->emitError("a kernel has to compute this in a chain of more than ")
+                              << 2 * maxOps << " scalars or views, one of the other";
+    diag.attachNote() << "compute the chain on tensors with elementwise ops, or join its views into one";
+    return diag;
+  }
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
     if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) { // attention reads what is whole
-      if (failed(collect(def)))
+      if (failed(collect(def, depth + 1)))
         return failure();
       continue;
     }
@@ -87,7 +96,7 @@ bool DispatchBuilder::hasOutsideUse(Value v) {
 
 LogicalResult DispatchBuilder::build() {
   for (Operation *op : cluster.members)
-    if (failed(collect(op)))
+    if (failed(collect(op, 0)))
       return failure();
   SmallVector<Value> results;
   for (Operation *op : cluster.members)
@@ -128,7 +137,7 @@ LogicalResult DispatchBuilder::build() {
 
 /// Gives constants, fills, strided views and broadcasts that something reads which is no
 /// kernel (a collective, a loop that carries a sum, a view), or takes whole tensors (attention), a dispatch of their own.
-static LogicalResult wrapLoose(Block &block) {
+static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();
     return isAttention(user) || (!isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user));
@@ -144,7 +153,7 @@ static LogicalResult wrapLoose(Block &block) {
     Cluster alone;
     alone.members = {copy};
     alone.kind = isa<tensor::TensorDialect>(op.getDialect()) ? ClusterKind::Copy : ClusterKind::Map;
-    if (failed(DispatchBuilder(alone).build()))
+    if (failed(DispatchBuilder(alone, maxOps).build()))
       return failure();
     copy->erase();
   }
@@ -163,11 +172,11 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
   using FormDispatchesPassBase::FormDispatchesPassBase;
 
   LogicalResult formIn(Block &block) {
-    if (failed(wrapLoose(block)))
+    if (failed(wrapLoose(block, maxOps)))
       return failure();
-    ClusterBuilder builder(block, window);
+    ClusterBuilder builder(block, window, maxOps);
     for (const Cluster &cluster : builder.getClusters()) {
-      if (failed(DispatchBuilder(cluster).build()))
+      if (failed(DispatchBuilder(cluster, maxOps).build()))
         return failure();
       ++numDispatches;
       numGrouped += cluster.members.size() > 1 ? cluster.members.size() : 0;

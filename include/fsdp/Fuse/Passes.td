@@ -54,12 +54,16 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar, copy); outside of them collectives,
       contiguous views, the micro-batch loop. Constants, fills, strided views and
       cheap broadcasts and tensors in a wider float type are inside the dispatches that use them.
+      A dispatch of several members has at most `max-ops` ops, without those that are copied into it. Chains of more than
+      twice as many scalars or views that a kernel would have to compute are refused.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let options = [
     Option<"window", "window", "unsigned", /*default=*/"48",
-           "An op joins a producer's dispatch over at most this many ops of program order.">];
+           "An op joins a producer's dispatch over at most this many ops of program order.">,
+    Option<"maxOps", "max-ops", "int64_t", /*default=*/"2048",
+           "Ops that a dispatch of several members holds at most, those in bodies of linalg ops included.">];
   let statistics = [Statistic<"numDispatches", "num-dispatches", "Dispatches formed">,
                     Statistic<"numGrouped", "num-grouped", "Ops that share a dispatch with another">];
 }
