@@ -64,8 +64,8 @@ struct Table {
   Operation *first() const { return ops.front(); }
   Type type() const { return ops.front()->getResult(0).getType(); }
   /// Returns the name that it has as a parameter, before the sidecar renames it.
-  std::string getName(unsigned number) const {
-    return !name.empty() ? name : "param." + std::to_string(position.value_or(number));
+  std::string getName(unsigned number, const char *fallback = "param.") const {
+    return !name.empty() ? name : fallback + std::to_string(position.value_or(number));
   }
 };
 
@@ -261,7 +261,7 @@ static void writeInPlace(Operation *op) {
 /// Leaves a table untrained, with its values: as a constant, or as a frozen parameter where it is large.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
-  std::string name = table.getName(constants.size());
+  std::string name = table.getName(constants.size(), "constant.");
   if (llvm::all_of(table.ops, [](Operation *op) { return op->use_empty(); }))
     return success();
   if (isElided(table.first())) {

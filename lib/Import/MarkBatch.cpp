@@ -37,6 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
+  llvm::DenseMap<unsigned, StringRef> marked; ///< the option that named each argument
 };
 } // namespace
 
@@ -70,6 +71,10 @@ LogicalResult MarkBatchPass::mark(StringRef text) {
     if (Attribute mark = func.getArgAttr(i, other))
       return emitError(arg->getLoc()) << "--batch=" << text << ": argument " << getPosition(*arg) << " carries '"
                                       << other << "' = " << mark << ", so it is no batch input; leave one of them out";
+  auto [other, isNew] = marked.try_emplace(i, text);
+  if (!isNew)
+    return emitError(arg->getLoc()) << "--batch=" << text << ": argument " << getPosition(*arg)
+                                    << " has a name by --batch=" << other->second << "; leave one of them out";
   func.setArgAttr(i, FSDPDialect::batchAttr, StringAttr::get(&getContext(), name));
   ++numMarked;
   return success();
@@ -96,6 +101,7 @@ void MarkBatchPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
     return;
+  marked.clear();
   for (StringRef text : batch)
     if (failed(mark(text)))
       return signalPassFailure();

@@ -62,7 +62,7 @@ static void reportGuess(BlockArgument arg, StringRef name) {
   diag << "argument " << getPosition(arg) << ", " << arg.getType() << ", is taken for the " << name
        << ": nothing names it";
   if (!isLookedUp)
-    diag << ", and no lookup reads it, so that it may be a mask";
+    diag << ", and no lookup reads it directly, so that it may be a mask";
   diag << "; --batch=" << getPosition(arg) << "=" << name << " confirms that, another name corrects it";
 }
 

@@ -33,7 +33,7 @@ func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %i: tensor<2x4xi64> {fsdp.lim
 }
 //--- two.mlir
 // TWO: remark: argument 0, {{.*}} is taken for the tokens
-// TWO: warning: argument 1, {{.*}} is taken for the targets: nothing names it, and no lookup reads it, so that it may be a mask; --batch=1=targets confirms that
+// TWO: warning: argument 1, {{.*}} is taken for the targets: nothing names it, and no lookup reads it directly, so that it may be a mask; --batch=1=targets confirms that
 // TWO: func.func @f(%{{.*}}: tensor<2x4xi64> {fsdp.batch = "tokens", fsdp.limit = 9 : i64}, %{{.*}}: tensor<2x4xi64> {fsdp.batch = "targets"})
 func.func @f(%i: tensor<2x4xi64> {fsdp.limit = 9 : i64}, %j: tensor<2x4xi64>) -> (tensor<2x4xi64>, tensor<2x4xi64>) {
   return %i, %j : tensor<2x4xi64>, tensor<2x4xi64>

@@ -67,7 +67,8 @@ public:
       auto alias = aliases.find(key);
       CLI::ConfigItem item;
       item.name = find(key, alias == aliases.end() ? spell(key) : alias->second);
-      item.inputs = {write(key, value)};
+      bool isList = value.is_array() && app.get_option("--" + item.name)->get_expected_max() > 1;
+      item.inputs = isList ? writeAll(key, value) : std::vector<std::string>{write(key, value)};
       auto [other, isNew] = origins.emplace(item.name, key);
       if (!isNew)
         refuse("'" + printable(key) + "' and '" + printable(other->second) + "' are both --" + item.name);
@@ -90,7 +91,7 @@ private:
     };
     std::string text(std::istreambuf_iterator<char>(input), {});
     try {
-      checkJsonDepth("this file", text.data(), text.size());
+      checkJsonDepth("the file", text.data(), text.size());
     } catch (const Error &error) {
       refuse(error.what());
     }
@@ -117,6 +118,16 @@ private:
       }
     refuse("unknown key '" + printable(key) + "'" +
            (nearest.empty() ? "; fsdp-run --help lists the options" : "; did you mean '" + nearest + "'?"));
+  }
+
+  /// Returns the words of a list, which stands for an option that is given several times.
+  std::vector<std::string> writeAll(const std::string &key, const json &list) const {
+    if (list.empty())
+      refuse("'" + printable(key) + "': expected at least one value, found an empty list");
+    std::vector<std::string> words;
+    for (const json &element : list)
+      words.push_back(write(key, element));
+    return words;
   }
 
   std::string write(const std::string &key, const json &value) const {

@@ -31,6 +31,13 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// Returns what an input holds that no file feeds. Ids without a limit are 0, because others could be out of range.
+static const char *describeSynthetic(const fsdprt_input_info &input) {
+  if (input.dtype <= FSDPRT_BF16)
+    return "random numbers";
+  return input.limit ? "random ids" : "0 throughout";
+}
+
 /// Refuses names of no input, and inputs that two options feed.
 void Trainer::checkInputNames() const {
   std::vector<std::string> known;
@@ -71,15 +78,10 @@ void Trainer::checkFed() const {
     const fsdprt_input_info &input = inputs[i];
     if (batches->isFromFile(i) || contains(options.synthetic, input.name))
       continue;
-    bool isFloating = input.dtype <= FSDPRT_BF16;
     std::string name = printable(input.name);
     badInput("input '%s' would be %s beside the data that other inputs have; feed it with --input %s=FILE, or say "
              "that it is meant with --synthetic=%s",
-             name.c_str(),
-             isFloating    ? "random numbers"
-             : input.limit ? "random ids"
-                           : "0 throughout",
-             name.c_str(), name.c_str());
+             name.c_str(), describeSynthetic(input), name.c_str(), name.c_str());
   }
 }
 
@@ -189,4 +191,8 @@ void Trainer::announceInputs() {
     printer.line("note: there will be no validation: %s", whyNothingToValidate().c_str());
   if (std::string random = describeRandom("inputs: random"); !random.empty())
     printer.line("%s%s", random.c_str(), options.overfit ? ", the same at every step" : "");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!batches->isFromFile(i) && describeSynthetic(inputs[i]) == std::string("0 throughout"))
+      printer.line("note: input '%s' is 0 throughout, since the model gives its ids no limit",
+                   printable(inputs[i].name).c_str());
 }

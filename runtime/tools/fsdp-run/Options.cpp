@@ -123,8 +123,9 @@ static void addData(CLI::App &app, Options &options) {
              options.inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
            }
          },
-         "File of samples for the input NAME (repeat per input): .npy, .safetensors, or raw; its leading dimension "
-         "counts samples")
+         "File of samples for the input NAME (repeat per input): .npy, .safetensors, or raw. A file has N samples of "
+         "the input's shape without its leading dimension, which is the batch: Nx8 for 16x8. A sample of tokens "
+         "and targets is a whole row of ids")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option("--synthetic", options.synthetic,

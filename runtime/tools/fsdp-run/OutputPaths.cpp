@@ -31,7 +31,7 @@ static bool isSameFile(const std::string &a, const std::string &b) {
 
 namespace {
 struct NamedPath {
-  const char *option;
+  std::string option;
   std::string path;
 };
 } // namespace
@@ -64,20 +64,23 @@ std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
                                  {"--simulate", options.simulate}})
     if (!input.path.empty())
       inputs.push_back(input);
+  for (const Options::InputSource &input : options.inputs)
+    inputs.push_back({"--input " + printable(input.name), input.path});
   for (const NamedPath &output : outputs)
     for (const NamedPath &input : inputs) {
       bool replaced = output.path == options.exportTo && input.path == options.init &&
                       fs::path(input.path).extension() != ".json";
       if (!replaced && isSameFile(output.path, input.path))
-        badInput("%s: %s would overwrite %s", output.path.c_str(), output.option, input.option);
+        badInput("%s: %s would overwrite %s", output.path.c_str(), output.option.c_str(), input.option.c_str());
     }
   for (size_t i = 0; i < outputs.size(); ++i)
     for (size_t j = i + 1; j < outputs.size(); ++j)
       if (isSameFile(outputs[i].path, outputs[j].path))
-        badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option, outputs[j].option);
+        badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option.c_str(),
+                 outputs[j].option.c_str());
   std::vector<OutputClaim> claims;
   for (const NamedPath &output : outputs)
     if (output.path != options.flightRecord) // one may stand for several runs: it is written whole, and once
-      claims.emplace_back(output.path, output.option);
+      claims.emplace_back(output.path, output.option.c_str());
   return claims;
 }
