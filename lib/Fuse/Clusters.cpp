@@ -207,8 +207,8 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
-  llvm::erase_if(clusters, [](const Cluster &c) { return c.members.empty(); }); // merged into others
-  for (Cluster &cluster : clusters)
+  llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); }); // merged into others
+  for (OpCluster &cluster : clusters)
     if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
 }
@@ -241,7 +241,7 @@ void ClusterBuilder::place(Operation *op) {
         merge(op, cluster, other);
     return;
   }
-  Cluster fresh;
+  OpCluster fresh;
   fresh.kind = kindOf(op);
   fresh.small = isSmall(op);
   fresh.size = countOps(op);
@@ -259,7 +259,7 @@ void ClusterBuilder::place(Operation *op) {
 }
 
 /// Does op read each value of the cluster, and write, with d0, d1, .. as the first `rows` indices?
-static bool meetsAtRows(linalg::LinalgOp op, const Cluster &cluster, unsigned rows) {
+static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
   llvm::SmallPtrSet<Operation *, 8> members(cluster.members.begin(), cluster.members.end());
   for (OpOperand &operand : op->getOpOperands()) {
     Operation *def = operand.get().getDefiningOp();
@@ -278,14 +278,14 @@ static bool meetsAtRows(linalg::LinalgOp op, const Cluster &cluster, unsigned ro
 
 /// A cheap map of a contraction's result that is stored anyway: what reads the
 /// map can as well compute it from there, and nothing more need be stored.
-static bool isBetterLater(linalg::GenericOp op, const Cluster &cluster) {
+static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
     return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
   });
 }
 
 /// The number of common loops when op joins the cluster; 0 when it cannot.
-static unsigned commonRows(linalg::GenericOp op, const Cluster &cluster) {
+static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   ClusterKind kind = kindOf(op);
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
@@ -306,7 +306,7 @@ static unsigned commonRows(linalg::GenericOp op, const Cluster &cluster) {
 }
 
 bool ClusterBuilder::join(Operation *op, unsigned index) {
-  Cluster &cluster = clusters[index];
+  OpCluster &cluster = clusters[index];
   int64_t size = cluster.size + countOps(op);
   if (position[op] - position[cluster.members.back()] > window || size > maxOps)
     return false;
@@ -330,9 +330,9 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
 
 /// Takes another producer of op, now a member of cluster \p index, into that cluster.
 void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
-  Cluster &into = clusters[index], &from = clusters[other];
+  OpCluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  auto inRows = [](const Cluster &c) { return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row; };
+  auto inRows = [](const OpCluster &c) { return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row; };
   if (!generic || !inRows(into) || !inRows(from) || position[op] - position[from.members.back()] > window ||
       into.size + from.size > maxOps)
     return;

@@ -17,7 +17,7 @@ StringRef stringify(ClusterKind kind);
 
 /// Ops of one block that become one kernel: they run over common leading
 /// parallel loops ("rows") and meet one another only at equal rows.
-struct Cluster {
+struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
@@ -34,7 +34,7 @@ class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.
   ClusterBuilder(Block &block, unsigned window, int64_t maxOps);
-  ArrayRef<Cluster> getClusters() const { return clusters; }
+  ArrayRef<OpCluster> getClusters() const { return clusters; }
 
 private:
   void place(Operation *op);
@@ -46,7 +46,7 @@ private:
   Block &block;
   unsigned window;
   int64_t maxOps;
-  SmallVector<Cluster> clusters;
+  SmallVector<OpCluster> clusters;
   DenseMap<Operation *, unsigned> clusterOf, position;
 };
 

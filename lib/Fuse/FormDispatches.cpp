@@ -43,7 +43,7 @@ namespace {
 /// What goes into one dispatch.
 class DispatchBuilder {
 public:
-  DispatchBuilder(const Cluster &cluster, int64_t maxOps) : cluster(cluster), maxOps(maxOps) {
+  DispatchBuilder(const OpCluster &cluster, int64_t maxOps) : cluster(cluster), maxOps(maxOps) {
     members.insert(cluster.members.begin(), cluster.members.end());
   }
   LogicalResult build();
@@ -52,7 +52,7 @@ private:
   LogicalResult collect(Operation *op, int64_t depth);
   bool hasOutsideUse(Value v);
 
-  const Cluster &cluster;
+  const OpCluster &cluster;
   int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
   llvm::SetVector<Operation *> body; // members and auxiliary ops, definitions first
@@ -150,7 +150,7 @@ static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
     b.setInsertionPointAfter(&op);
     Operation *copy = b.clone(op);
     op.getResult(0).replaceUsesWithIf(copy->getResult(0), isLoose);
-    Cluster alone;
+    OpCluster alone;
     alone.members = {copy};
     alone.kind = isa<tensor::TensorDialect>(op.getDialect()) ? ClusterKind::Copy : ClusterKind::Map;
     if (failed(DispatchBuilder(alone, maxOps).build()))
@@ -175,7 +175,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
     if (failed(wrapLoose(block, maxOps)))
       return failure();
     ClusterBuilder builder(block, window, maxOps);
-    for (const Cluster &cluster : builder.getClusters()) {
+    for (const OpCluster &cluster : builder.getClusters()) {
       if (failed(DispatchBuilder(cluster, maxOps).build()))
         return failure();
       ++numDispatches;
