@@ -111,7 +111,7 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
   return found;
 }
 
-/// Returns true if index `dim` of a lookup is in range, and asserts in front of it about the same ids hold.
+/// Returns true if index `dim` of a lookup is in range, and the asserts before it about the same ids hold.
 bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);

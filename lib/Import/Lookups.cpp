@@ -119,14 +119,19 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   return map.isProjectedPermutation() ? std::optional(Ids{generic.getInputs()[arg.getArgNumber()], map}) : std::nullopt;
 }
 
+/// Returns a new generic's result that holds the values of `index`. `nested` is that of computeSlice().
+static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
+  FailureOr<Slice> slice = computeSlice(generic, index, nested);
+  if (failed(slice))
+    return failure();
+  return computeIds(generic, index, *slice, b);
+}
+
 FailureOr<Ids> fsdp::findIds(linalg::GenericOp generic, Value position, OpBuilder &b) {
   Value index = stripCasts(position);
   if (std::optional<Ids> ids = matchInput(generic, index))
     return *ids;
-  FailureOr<Slice> slice = computeSlice(generic, index, /*nested=*/false);
-  if (failed(slice))
-    return failure();
-  return computeIds(generic, index, *slice, b);
+  return buildIds(generic, index, /*nested=*/false, b);
 }
 
 FailureOr<Ids> fsdp::findPositions(linalg::GenericOp generic, Value position, OpBuilder &b) {
@@ -138,10 +143,7 @@ FailureOr<Ids> fsdp::findPositions(linalg::GenericOp generic, Value position, Op
   }
   if (std::optional<Ids> ids = matchInput(generic, index))
     return *ids;
-  FailureOr<Slice> slice = computeSlice(generic, position, /*nested=*/true);
-  if (failed(slice))
-    return failure();
-  return computeIds(generic, position, *slice, b);
+  return buildIds(generic, position, /*nested=*/true, b);
 }
 
 std::optional<RowLookup> fsdp::getRowLookup(Operation *op) {

@@ -168,7 +168,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     hello.rank = 1;
     hello.ranks = 2;
     hello.status = FSDPRT_BAD_INPUT;
-    hello.secondsLeft = 0.001; // nobody's patience but its own
+    hello.secondsLeft = 0.001; // the limit of this rank alone
     std::strcpy(hello.job, "'theirs'");
     std::strcpy(hello.host, "nodeB");
     EXPECT_TRUE(sendFrame(other.get(), hello));

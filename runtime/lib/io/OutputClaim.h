@@ -6,8 +6,8 @@
 //
 // Two runs that will write one file, hours later, are told at their start. A claim is a Unix socket with an abstract
 // name, made of the folder's device and inode and the file's name: it leaves nothing in the file system and ends with
-// its process. It is seen by the processes of one machine and one network namespace; beyond that a file that is written
-// whole is the one of the process that ends last.
+// its process. Only processes of one machine and one network namespace see it. Of two runs that do not see each
+// other's claim, each writes a whole file, and the later one replaces the earlier.
 //
 //===----------------------------------------------------------------------===//
 

@@ -41,7 +41,7 @@ static Descriptor listenAt(const MeetingAddress &address, int type) {
 RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
     : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
   std::string where;
-  for (double patience = std::min(limit, monotonicSeconds() + occupiedSeconds); !listening.isOpen();) {
+  for (double deadline = std::min(limit, monotonicSeconds() + occupiedSeconds); !listening.isOpen();) {
     int problem = EAGAIN;
     std::string unknown;
     std::vector<MeetingAddress> addresses = MeetingAddress::of(place, unknown);
@@ -59,7 +59,7 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
                where.c_str(), machineName().c_str());
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(), strerror(problem));
-    if (monotonicSeconds() > patience && problem == EADDRINUSE) {
+    if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
       std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): it is in use by another process; choose another "
                "MASTER_PORT%s%s",

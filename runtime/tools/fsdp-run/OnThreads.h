@@ -1,4 +1,4 @@
-//===- OnThreads.h - The same work on several threads ------------*- C++ -*-===//
+//===- OnThreads.h - Run a function for each item on threads -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
