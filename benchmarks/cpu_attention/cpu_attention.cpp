@@ -11,10 +11,11 @@
 //   fused     one kernel each way
 //   unfused   --fuse-attention=false: scores whole in memory
 //
-// FLOPs are those of the scores that exist: forward 4 · B · H · Sq · Sk · D, half of it when causal;
-// backward 2.5 times that. Prints the best of all runs in milliseconds, its rate and share of the
-// best peak measured beside it, times the threads. With --cpu-time a run takes as long as its busiest
-// thread was on a CPU, kernel by kernel. With --json a line is an object: compare.py reads them.
+// FLOPs are those of the scores that exist: forward 4 · B · H · Sq · Sk · D, half of it when
+// causal; backward 2.5 times that. Prints the best of all runs in milliseconds, its rate and share
+// of the best peak measured beside it, times the threads. With --cpu-time a run takes as long as
+// its busiest thread was on a CPU, kernel by kernel. With --json a line is an object: compare.py
+// reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,33 +59,42 @@ struct Problem {
 
 static std::string print(const Problem &p) {
   auto tensor = [&](int64_t heads, std::string rest, std::string type) {
-    return "tensor<1x" + std::to_string(heads) + "x" + std::to_string(p.length) + rest + "x" + type + ">";
+    return "tensor<1x" + std::to_string(heads) + "x" + std::to_string(p.length) + rest + "x" +
+           type + ">";
   };
-  std::string dim = "x" + std::to_string(p.dim), q = tensor(p.heads, dim, p.dtype), k = tensor(p.kvHeads, dim, p.dtype);
-  std::string lse = tensor(p.heads, "", "f32"), scale = std::to_string(1 / std::sqrt(double(p.dim))), mask;
+  std::string dim = "x" + std::to_string(p.dim), q = tensor(p.heads, dim, p.dtype),
+              k = tensor(p.kvHeads, dim, p.dtype);
+  std::string lse = tensor(p.heads, "", "f32"),
+              scale = std::to_string(1 / std::sqrt(double(p.dim))), mask;
   if (p.mask != "full") {
-    mask = "mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%causal = arith.cmpi sge, %i, %j : index\n";
+    mask = "mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%causal = arith.cmpi sge, %i, "
+           "%j : index\n";
     if (p.mask == "window")
-      mask += "%w = arith.constant " + std::to_string(Problem::window) + " : index\n%far = arith.subi %i, %j : index\n" +
-              "%near = arith.cmpi slt, %far, %w : index\n%keep = arith.andi %causal, %near : i1\nfsdp.yield %keep : i1 }";
+      mask += "%w = arith.constant " + std::to_string(Problem::window) +
+              " : index\n%far = arith.subi %i, %j : index\n" +
+              "%near = arith.cmpi slt, %far, %w : index\n%keep = arith.andi %causal, %near : "
+              "i1\nfsdp.yield %keep : i1 }";
     else
       mask += "fsdp.yield %causal : i1 }";
   }
   if (!p.backward)
-    return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ") -> (" + q + ", " + lse + ") {\n" +
-           "%o, %lse = fsdp.attention %q, %k, %v scale " + scale + " : " + q + ", " + k + ", " + k + " -> " + q + ", " + lse +
-           " " + mask + "\nreturn %o, %lse : " + q + ", " + lse + "\n}";
-  return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ", %o: " + q + ", %lse: " + lse + ", %do: " + q + ") -> (" +
-         q + ", " + k + ", " + k + ") {\n" + "%dq, %dk, %dv = fsdp.attention_grad %q, %k, %v, %o, %lse, %do scale " + scale +
-         " : " + q + ", " + k + ", " + k + ", " + q + ", " + lse + ", " + q + " -> " + q + ", " + k + ", " + k + " " + mask +
-         "\nreturn %dq, %dk, %dv : " + q + ", " + k + ", " + k + "\n}";
+    return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ") -> (" + q + ", " + lse +
+           ") {\n" + "%o, %lse = fsdp.attention %q, %k, %v scale " + scale + " : " + q + ", " + k +
+           ", " + k + " -> " + q + ", " + lse + " " + mask + "\nreturn %o, %lse : " + q + ", " +
+           lse + "\n}";
+  return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + k + ", %o: " + q + ", %lse: " + lse +
+         ", %do: " + q + ") -> (" + q + ", " + k + ", " + k + ") {\n" +
+         "%dq, %dk, %dv = fsdp.attention_grad %q, %k, %v, %o, %lse, %do scale " + scale + " : " +
+         q + ", " + k + ", " + k + ", " + q + ", " + lse + ", " + q + " -> " + q + ", " + k + ", " +
+         k + " " + mask + "\nreturn %dq, %dk, %dv : " + q + ", " + k + ", " + k + "\n}";
 }
 
 namespace {
 /// A function of kernel calls, with memory for each of its values.
 class Program {
 public:
-  static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target, const Problem &problem, bool fuse);
+  static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,
+                                          const Problem &problem, bool fuse);
   /// Seconds that it took.
   double run(Workers &workers);
   double compileSeconds = 0;
@@ -114,7 +124,8 @@ static void fillValues(void *memory, RankedTensorType type) {
   bool bf16 = type.getElementType().isBF16();
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
-    float value = float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse: of a long row
+    float value =
+        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse: of a long row
     uint32_t bits;
     memcpy(&bits, &value, 4);
     if (bf16)
@@ -160,7 +171,8 @@ bool Program::addCall(KernelCallOp call, void *handle) {
   return true;
 }
 
-std::unique_ptr<Program> Program::compile(MLIRContext &context, const CpuTarget &target, const Problem &problem, bool fuse) {
+std::unique_ptr<Program> Program::compile(MLIRContext &context, const CpuTarget &target,
+                                          const Problem &problem, bool fuse) {
   auto program = std::make_unique<Program>();
   program->module = parseSourceString<ModuleOp>(print(problem), &context);
   if (!program->module)
@@ -234,20 +246,25 @@ struct Options {
 };
 } // namespace
 
-static void printRow(const Problem &problem, int threads, const Result &result, const Program &fused, const Program *unfused) {
+static void printRow(const Problem &problem, int threads, const Result &result,
+                     const Program &fused, const Program *unfused) {
   double rate = problem.flops() / result.best / 1e9;
-  printf("| %s | %s | %s | %ldx%ldx%ldx%ld | %d | %.0f | %.2f | %.0f | %.1f %% | ", problem.backward ? "backward" : "forward",
-         problem.dtype.c_str(), problem.mask.c_str(), long(problem.heads), long(problem.kvHeads), long(problem.length),
-         long(problem.dim), threads, threads * result.peak, result.best * 1e3, rate, 100 * rate / (threads * result.peak));
+  printf("| %s | %s | %s | %ldx%ldx%ldx%ld | %d | %.0f | %.2f | %.0f | %.1f %% | ",
+         problem.backward ? "backward" : "forward", problem.dtype.c_str(), problem.mask.c_str(),
+         long(problem.heads), long(problem.kvHeads), long(problem.length), long(problem.dim),
+         threads, threads * result.peak, result.best * 1e3, rate,
+         100 * rate / (threads * result.peak));
   if (unfused)
-    printf("%.2f | %.2f | %ld | ", result.bestUnfused * 1e3, result.bestUnfused / result.best, long(unfused->bytes >> 20));
+    printf("%.2f | %.2f | %ld | ", result.bestUnfused * 1e3, result.bestUnfused / result.best,
+           long(unfused->bytes >> 20));
   else
     printf("| | | ");
   printf("%ld | %.0f |\n", long(fused.bytes >> 20), fused.compileSeconds * 1e3);
 }
 
 /// One object per line; `peak` is that of all threads.
-static void printJson(const Problem &problem, int threads, const Result &result, const Program *unfused) {
+static void printJson(const Problem &problem, int threads, const Result &result,
+                      const Program *unfused) {
   llvm::json::Object row{{"direction", problem.backward ? "backward" : "forward"},
                          {"dtype", problem.dtype},
                          {"mask", problem.mask},
@@ -261,7 +278,8 @@ static void printJson(const Problem &problem, int threads, const Result &result,
   llvm::outs().flush();
 }
 
-static void measure(MLIRContext &context, const CpuTarget &target, const Problem &problem, const Options &options) {
+static void measure(MLIRContext &context, const CpuTarget &target, const Problem &problem,
+                    const Options &options) {
   bool unfused = options.unfused && problem.mask == "causal";
   std::unique_ptr<Program> fused = Program::compile(context, target, problem, true), whole;
   if (unfused)
@@ -320,22 +338,27 @@ static bool parse(StringRef option, Options &options) {
 }
 
 static void printHeading(const CpuTarget &target, int rounds) {
-  printf("cpu %s, %u-bit vectors; best of %d rounds\n\n", target.tune.c_str(), target.vectorBits, rounds);
-  printf("| direction | type | mask | H x Hkv x S x D | threads | peak GFLOP/s | fused ms | GFLOP/s | of peak | unfused ms | ratio | "
-         "unfused MiB | fused MiB | compile ms |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  printf("cpu %s, %u-bit vectors; best of %d rounds\n\n", target.tune.c_str(), target.vectorBits,
+         rounds);
+  printf("| direction | type | mask | H x Hkv x S x D | threads | peak GFLOP/s | fused ms | "
+         "GFLOP/s | of peak | unfused ms | ratio | "
+         "unfused MiB | fused MiB | compile ms "
+         "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
 int main(int argc, char **argv) {
   Options options;
   for (int i = 1; i < argc; ++i)
     if (!parse(argv[i], options))
-      return fprintf(stderr, "usage: cpu_attention [--rounds=N] [--length=S] [--dim=D] [--heads=H] [--kv-heads=H] [--cpu-time]\n"
-                             "  [--fused-only] [--json] [--only=f32|bf16] [--mask=full|causal|window]\n"
-                             "  [--direction=forward|backward]\n"),
+      return fprintf(stderr,
+                     "usage: cpu_attention [--rounds=N] [--length=S] [--dim=D] [--heads=H] "
+                     "[--kv-heads=H] [--cpu-time]\n"
+                     "  [--fused-only] [--json] [--only=f32|bf16] [--mask=full|causal|window]\n"
+                     "  [--direction=forward|backward]\n"),
              2;
   DialectRegistry registry;
-  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect,
-                  math::MathDialect, scf::SCFDialect>();
+  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect,
+                  arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   FailureOr<CpuTarget> target = CpuTarget::get("native", UnknownLoc::get(&context));
@@ -343,12 +366,16 @@ int main(int argc, char **argv) {
     return 1;
   if (!options.json)
     printHeading(*target, options.rounds);
-  auto isWanted = [](const std::string &only, StringRef value) { return only.empty() || only == value; };
+  auto isWanted = [](const std::string &only, StringRef value) {
+    return only.empty() || only == value;
+  };
   int64_t kvHeads = options.kvHeads ? options.kvHeads : options.heads;
   for (std::string type : {"f32", "bf16"})
     for (bool backward : {false, true})
       for (std::string which : {"full", "causal", "window"})
         if (isWanted(options.dtype, type) && isWanted(options.mask, which) &&
             isWanted(options.direction, backward ? "backward" : "forward"))
-          measure(context, *target, {type, which, backward, options.heads, kvHeads, options.length, options.dim}, options);
+          measure(context, *target,
+                  {type, which, backward, options.heads, kvHeads, options.length, options.dim},
+                  options);
 }

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All-gather and reduce-scatter (f32) between two ranks of this machine, over whole buffers: a line per kind and size
-// with the best of the rounds, in GB/s of the whole buffer.
+// All-gather and reduce-scatter (f32) between two ranks of this machine, over whole buffers: a line
+// per kind and size with the best of the rounds, in GB/s of the whole buffer.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
 //
-// open_mpi.c prints the same of MPI's own; compare.sh puts them side by side, and benchmarks/simulator makes
-// links of the second.
+// open_mpi.c prints the same of MPI's own; compare.sh puts them side by side, and
+// benchmarks/simulator makes links of the second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,19 +30,22 @@ using namespace fsdprt;
 
 static constexpr uint64_t mebibyte = 1 << 20;
 static constexpr double secondsPerCase = 0.4;
-static constexpr fb::CollectiveKind kinds[] = {fb::CollectiveKind::all_gather, fb::CollectiveKind::reduce_scatter};
+static constexpr fb::CollectiveKind kinds[] = {fb::CollectiveKind::all_gather,
+                                               fb::CollectiveKind::reduce_scatter};
 
 /// Of whole buffers, in bytes.
-static std::vector<uint64_t> sizes = {1 * mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte, 256 * mebibyte};
+static std::vector<uint64_t> sizes = {1 * mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte,
+                                      256 * mebibyte};
 
-static double bestSeconds(Communicator &communicator, uint32_t collective, uint32_t rank, const Arena &arena,
-                          uint64_t bytes, WorkerPool &pool) {
+static double bestSeconds(Communicator &communicator, uint32_t collective, uint32_t rank,
+                          const Arena &arena, uint64_t bytes, WorkerPool &pool) {
   bool gathers = communicator.getKey(collective).kind == fb::CollectiveKind::all_gather;
   const std::byte *source = arena.at(gathers ? rank * bytes / 2 : 0);
   std::byte *target = arena.at(gathers ? 0 : 256 * mebibyte);
   double best = 1e9;
   // As many rounds on both sides.
-  uint64_t rounds = std::max<uint64_t>(5, static_cast<uint64_t>(secondsPerCase * 4e9 / static_cast<double>(bytes)));
+  uint64_t rounds = std::max<uint64_t>(
+      5, static_cast<uint64_t>(secondsPerCase * 4e9 / static_cast<double>(bytes)));
   for (uint64_t round = 0; round < std::min<uint64_t>(rounds, 400); ++round) {
     communicator.barrier();
     double start = monotonicSeconds();
@@ -56,8 +59,15 @@ static double bestSeconds(Communicator &communicator, uint32_t collective, uint3
 static void addAll(Communicator &communicator) {
   for (fb::CollectiveKind kind : kinds)
     for (uint64_t bytes : sizes)
-      communicator.add({kind, fb::Reduction::sum, DType::f32, bytes / 4 / 2, 0, {0},
-                        static_cast<uint32_t>(communicator.numCollectives()), "", ""});
+      communicator.add({kind,
+                        fb::Reduction::sum,
+                        DType::f32,
+                        bytes / 4 / 2,
+                        0,
+                        {0},
+                        static_cast<uint32_t>(communicator.numCollectives()),
+                        "",
+                        ""});
 }
 
 static void measureAll(Communicator &communicator, uint32_t rank, const Arena &arena) {
@@ -67,12 +77,14 @@ static void measureAll(Communicator &communicator, uint32_t rank, const Arena &a
     double seconds = bestSeconds(communicator, c, rank, arena, bytes, pool);
     if (rank == 0)
       std::printf("%s %.10g %.3f\n", fb::EnumNameCollectiveKind(communicator.getKey(c).kind),
-                  static_cast<double>(bytes) / mebibyte, static_cast<double>(bytes) / seconds * 1e-9);
+                  static_cast<double>(bytes) / mebibyte,
+                  static_cast<double>(bytes) / seconds * 1e-9);
   }
 }
 
 static void measureShm(ShmHost &host, uint32_t rank) {
-  ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, host.takeEndOf(rank), "", 60, spinsFor(2));
+  ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, host.takeEndOf(rank), "", 60,
+                               spinsFor(2));
   addAll(communicator);
   Arena arena(384 * mebibyte, Arena::Kind::shared);
   arena.prefault();

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun -n 2 cpu_collectives_open_mpi: MPI_Allgather and MPI_Reduce_scatter_block; see cpu_collectives.cpp.
+// mpirun -n 2 cpu_collectives_open_mpi: MPI_Allgather and MPI_Reduce_scatter_block; see
+// cpu_collectives.cpp.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -39,7 +40,8 @@ int main(int argc, char **argv) {
         best = seconds < best ? seconds : best;
       }
       if (rank == 0)
-        printf("%s %ld %.3f\n", kind == 0 ? "all_gather" : "reduce_scatter", sizes[s], (double)bytes / best * 1e-9);
+        printf("%s %ld %.3f\n", kind == 0 ? "all_gather" : "reduce_scatter", sizes[s],
+               (double)bytes / best * 1e-9);
     }
   MPI_Finalize();
   return 0;

@@ -7,14 +7,15 @@
 #include "Peak.h"
 
 #ifdef FSDP_HAVE_DNNL
-#include <dlfcn.h>
 #include <ctime>
+#include <dlfcn.h>
 #include <dnnl.hpp>
 
 /// Its threads are OpenMP's.
 static void setThreads(int threads) {
   static void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
-  if (auto set = reinterpret_cast<void (*)(int)>(library ? dlsym(library, "omp_set_num_threads") : nullptr))
+  if (auto set = reinterpret_cast<void (*)(int)>(library ? dlsym(library, "omp_set_num_threads")
+                                                         : nullptr))
     set(threads);
 }
 
@@ -24,8 +25,9 @@ static double now(bool cpuTime) {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m, int64_t n, int64_t k,
-                                void *a, void *b, float *c, int threads, int runs, bool cpuTime) {
+std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m,
+                                int64_t n, int64_t k, void *a, void *b, float *c, int threads,
+                                int runs, bool cpuTime) {
   using namespace dnnl;
   setThreads(threads);
   engine cpu(engine::kind::cpu, 0);
@@ -57,7 +59,8 @@ std::string describeLibrary() {
          std::to_string(version->patch);
 }
 #else
-std::vector<double> timeLibrary(bool, bool, bool, int64_t, int64_t, int64_t, void *, void *, float *, int, int, bool) {
+std::vector<double> timeLibrary(bool, bool, bool, int64_t, int64_t, int64_t, void *, void *,
+                                float *, int, int, bool) {
   return {};
 }
 std::string describeLibrary() { return "without oneDNN"; }

@@ -16,9 +16,9 @@ double measurePeak(bool bf16);
 
 /// Seconds of each of `runs` products by the library; empty when there is none. With `cpuTime`
 /// what the calling thread had of a CPU.
-std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m, int64_t n, int64_t k,
-                                void *a, void *b, float *c, int threads, int runs,
-                                bool cpuTime);
+std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m,
+                                int64_t n, int64_t k, void *a, void *b, float *c, int threads,
+                                int runs, bool cpuTime);
 std::string describeLibrary();
 
 #endif // FSDP_BENCHMARKS_CPU_GEMM_PEAK_H

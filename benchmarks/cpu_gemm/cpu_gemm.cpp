@@ -16,11 +16,11 @@
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak
-// of a thread (measured before and after the runs of each round, on as many threads, as clocks
-// change from minute to minute), times the threads. All arrays are in huge pages. With --cpu-time a run takes as long
-// as its busiest thread was on a CPU, which is what a machine that is shared can tell; of
-// oneDNN only one thread is known then.
+// Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak of a
+// thread (measured before and after the runs of each round, on as many threads, as clocks change
+// from minute to minute), times the threads. All arrays are in huge pages. With --cpu-time a run
+// takes as long as its busiest thread was on a CPU, which is what a machine that is shared can
+// tell; of oneDNN only one thread is known then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,8 +75,8 @@ func.func private @gemm(%%a: %s, %%b: %s, %%c: %s {fsdp.out = 0}) -> %s attribut
   return %%r : %s
 })",
            a.c_str(), b.c_str(), c.c_str(), c.c_str(), c.c_str(), c.c_str(), c.c_str(),
-           p.lhsTransposed() ? "k, m" : "m, k", p.rhsTransposed() ? "n, k" : "k, n", a.c_str(), b.c_str(), c.c_str(),
-           c.c_str(), c.c_str());
+           p.lhsTransposed() ? "k, m" : "m, k", p.rhsTransposed() ? "n, k" : "k, n", a.c_str(),
+           b.c_str(), c.c_str(), c.c_str(), c.c_str());
   return text;
 }
 
@@ -84,7 +84,8 @@ namespace {
 /// A compiled kernel with its scratch.
 class OwnKernel {
 public:
-  static std::unique_ptr<OwnKernel> compile(MLIRContext &context, const CpuTarget &target, const Product &product) {
+  static std::unique_ptr<OwnKernel> compile(MLIRContext &context, const CpuTarget &target,
+                                            const Product &product) {
     auto kernel = std::make_unique<OwnKernel>();
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(printKernel(product), &context);
     if (!module)
@@ -169,13 +170,15 @@ static void *makeInput(int64_t count, bool bf16) {
   return memory;
 }
 
-static void measure(MLIRContext &context, const CpuTarget &target, const Product &product, int rounds) {
+static void measure(MLIRContext &context, const CpuTarget &target, const Product &product,
+                    int rounds) {
   std::unique_ptr<OwnKernel> own = OwnKernel::compile(context, target, product);
   if (!own) {
     printf("%s: does not compile\n", product.form.c_str());
     return;
   }
-  void *a = makeInput(product.m * product.k, product.bf16), *b = makeInput(product.n * product.k, product.bf16);
+  void *a = makeInput(product.m * product.k, product.bf16),
+       *b = makeInput(product.n * product.k, product.bf16);
   auto *c = static_cast<float *>(allocate(product.m * product.n * 4));
   int runs = std::clamp(int(4e10 / product.flops()), 1, 20);
   for (int threads : {1, 2}) {
@@ -190,17 +193,20 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Product
     }
     bool timed = threads == 1 || !useCpuTime;
     for (int round = 0; timed && round < rounds; ++round)
-      for (double time : timeLibrary(product.bf16, product.lhsTransposed(), product.rhsTransposed(), product.m, product.n,
-                                     product.k, a, b, c, threads, runs, useCpuTime))
+      for (double time :
+           timeLibrary(product.bf16, product.lhsTransposed(), product.rhsTransposed(), product.m,
+                       product.n, product.k, a, b, c, threads, runs, useCpuTime))
         library.add(product.flops() / time / 1e9);
-    printf("| %s | %s | %ldx%ldx%ld | %d | %.0f | %.0f / %.0f | %.1f %% |", product.bf16 ? "bf16" : "f32",
-           product.form.c_str(), long(product.m), long(product.k), long(product.n), threads, threads * peak, fsdp.best(),
-           fsdp.median(), 100 * fsdp.best() / (threads * peak));
+    printf("| %s | %s | %ldx%ldx%ld | %d | %.0f | %.0f / %.0f | %.1f %% |",
+           product.bf16 ? "bf16" : "f32", product.form.c_str(), long(product.m), long(product.k),
+           long(product.n), threads, threads * peak, fsdp.best(), fsdp.median(),
+           100 * fsdp.best() / (threads * peak));
     if (library.rates.empty())
       printf(" | | %.0f | %ld |\n", own->compileSeconds * 1e3, long(own->info.workerBytes >> 10));
     else
       printf(" %.0f / %.0f | %.1f %% | %.0f | %ld |\n", library.best(), library.median(),
-             100 * library.best() / (threads * peak), own->compileSeconds * 1e3, long(own->info.workerBytes >> 10));
+             100 * library.best() / (threads * peak), own->compileSeconds * 1e3,
+             long(own->info.workerBytes >> 10));
     fflush(stdout);
   }
   free(a);
@@ -225,29 +231,34 @@ int main(int argc, char **argv) {
     else if (option.consume_front("--only="))
       only = option.str();
     else
-      return fprintf(stderr, "usage: cpu_gemm [--rounds=N] [--small] [--cpu-time] [--only=f32|bf16] "
-                             "[--form=NT|NN|TN]\n"),
+      return fprintf(stderr,
+                     "usage: cpu_gemm [--rounds=N] [--small] [--cpu-time] [--only=f32|bf16] "
+                     "[--form=NT|NN|TN]\n"),
              2;
   }
   DialectRegistry registry;
-  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect, arith::ArithDialect>();
+  registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect,
+                  arith::ArithDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   FailureOr<CpuTarget> target = CpuTarget::get("native", UnknownLoc::get(&context));
   if (failed(target))
     return 1;
-  printf("cpu %s, %u-bit vectors, %s; GFLOP/s best / median of %d rounds in turns\n\n", target->tune.c_str(),
-         target->vectorBits, describeLibrary().c_str(), rounds);
-  printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile ms | scratch KiB |\n");
+  printf("cpu %s, %u-bit vectors, %s; GFLOP/s best / median of %d rounds in turns\n\n",
+         target->tune.c_str(), target->vectorBits, describeLibrary().c_str(), rounds);
+  printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile "
+         "ms | scratch KiB |\n");
   printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
   // Tokens, inputs, outputs.
-  std::vector<std::array<int64_t, 3>> layers = {{1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
+  std::vector<std::array<int64_t, 3>> layers = {
+      {1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
   if (large)
     layers.push_back({1024, 768, 50257});
   for (bool bf16 : {false, true}) {
     if ((!only.empty() && (only == "bf16") != bf16) || (bf16 && !target->hasBf16Dot))
       continue;
     for (auto [tokens, inputs, outputs] : layers) {
-      for (const Product &product : {Product{"NT", bf16, tokens, outputs, inputs}, Product{"NN", bf16, tokens, outputs, inputs},
+      for (const Product &product : {Product{"NT", bf16, tokens, outputs, inputs},
+                                     Product{"NN", bf16, tokens, outputs, inputs},
                                      Product{"TN", bf16, outputs, inputs, tokens}})
         if (form.empty() || form == product.form)
           measure(context, *target, product, rounds);

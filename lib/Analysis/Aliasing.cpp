@@ -49,13 +49,15 @@ static int64_t countShards(Op op, SymbolTableCollection &tables) {
 int64_t fsdp::getGroupSize(Operation *collective, SymbolTableCollection &tables) {
   return llvm::TypeSwitch<Operation *, int64_t>(collective)
       .Case<UnshardOp, ReduceScatterOp, ShardOp>([&](auto op) { return countShards(op, tables); })
-      .Case<AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp, OwnPieceOp>([&](auto op) { return countRanks(op, tables); })
+      .Case<AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp, OwnPieceOp>(
+          [&](auto op) { return countRanks(op, tables); })
       .Default([](Operation *) { return 1; });
 }
 
 std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
-                         upper = getConstantIntValue(loop.getUpperBound()), step = getConstantIntValue(loop.getStep());
+                         upper = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
   if (!lower || !upper || !step || *step <= 0)
     return std::nullopt;
   return std::max<int64_t>(0, llvm::divideCeil(std::max<int64_t>(0, *upper - *lower), *step));
@@ -74,7 +76,8 @@ struct Linear {
 
 static std::optional<Linear> evaluate(OpFoldResult index);
 
-static std::optional<Linear> combine(std::optional<Linear> a, std::optional<Linear> b, bool product) {
+static std::optional<Linear> combine(std::optional<Linear> a, std::optional<Linear> b,
+                                     bool product) {
   if (!a || !b)
     return std::nullopt;
   if (!product)
@@ -94,7 +97,8 @@ static std::optional<Linear> evaluate(AffineExpr expr, ValueRange operands, unsi
   auto binary = cast<AffineBinaryOpExpr>(expr);
   if (binary.getKind() != AffineExprKind::Add && binary.getKind() != AffineExprKind::Mul)
     return std::nullopt;
-  return combine(evaluate(binary.getLHS(), operands, numDims), evaluate(binary.getRHS(), operands, numDims),
+  return combine(evaluate(binary.getLHS(), operands, numDims),
+                 evaluate(binary.getRHS(), operands, numDims),
                  binary.getKind() == AffineExprKind::Mul);
 }
 
@@ -110,9 +114,11 @@ static std::optional<Linear> evaluate(OpFoldResult index) {
   }
   Operation *op = value.getDefiningOp();
   if (isa<arith::AddIOp, arith::MulIOp>(op))
-    return combine(evaluate(op->getOperand(0)), evaluate(op->getOperand(1)), isa<arith::MulIOp>(op));
+    return combine(evaluate(op->getOperand(0)), evaluate(op->getOperand(1)),
+                   isa<arith::MulIOp>(op));
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
-    return evaluate(apply.getAffineMap().getResult(0), apply.getMapOperands(), apply.getAffineMap().getNumDims());
+    return evaluate(apply.getAffineMap().getResult(0), apply.getMapOperands(),
+                    apply.getAffineMap().getNumDims());
   return std::nullopt;
 }
 
@@ -148,7 +154,8 @@ Aliasing::Aliasing(func::FuncOp function) {
 
 Value Aliasing::getViewSource(Operation *op) {
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, OwnPieceOp>(op) ||
-      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp>(op) && getGroupSize(op, tables) == 1))
+      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp>(op) &&
+       getGroupSize(op, tables) == 1))
     return op->getOperand(0);
   return {};
 }

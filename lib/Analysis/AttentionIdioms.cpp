@@ -9,12 +9,12 @@
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
-//   data[q] == data[k]    document                window or first n     window of w + 1 or n sink keys
+//   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
 // Scores, from the last operation inwards (x holds the score, m does not):
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
-//   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias per batch, head, row, key
+//   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
 //   x · m                 scale                   select(c, x, -big)    mask in the score
 //
 // A name says what a reader should expect; no code is generated from it.
@@ -128,7 +128,8 @@ std::string MaskNames::nameAtom(TileExpr atom) {
                         : "keys at least " + std::to_string(-a.offset) + " back";
   }
   if (a.row == -1 && a.column == 1)
-    return a.offset < 0 ? "keys at least " + std::to_string(-a.offset) + " ahead" : "window of " + n;
+    return a.offset < 0 ? "keys at least " + std::to_string(-a.offset) + " ahead"
+                        : "window of " + n;
   if (a.row == 0 && a.column == -1)
     return "first " + n + " keys";
   if (a.row == 0 && a.column == 1)
@@ -143,7 +144,8 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   if (auto cmp = f.source.getDefiningOp<arith::CmpIOp>()) {
     const RegionDependence &dependence = reader.getDependence();
     Dependence lhs = dependence.of(cmp.getLhs()), rhs = dependence.of(cmp.getRhs());
-    bool isSides = (lhs | rhs) == Dependence::Both && lhs != Dependence::Both && rhs != Dependence::Both;
+    bool isSides =
+        (lhs | rhs) == Dependence::Both && lhs != Dependence::Both && rhs != Dependence::Both;
     if (isSides && cmp.getPredicate() == arith::CmpIPredicate::eq)
       return f.negated ? "other documents" : "document";
     return isSides ? "data of row and key compared" : negation + "data compared";
@@ -160,8 +162,8 @@ std::string MaskNames::nameEquation(TileExpr atom) {
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;
   for (auto &[factor, term] : terms)
     isData &= term.kind() == TileExpr::Kind::Opaque;
-  if (isData && (reader.getDependence().of(terms[0].expr.value()) | reader.getDependence().of(terms[1].expr.value())) ==
-                    Dependence::Both)
+  if (isData && (reader.getDependence().of(terms[0].expr.value()) |
+                 reader.getDependence().of(terms[1].expr.value())) == Dependence::Both)
     return "document";
   return nameChunks(atom, true);
 }
@@ -171,7 +173,8 @@ std::string MaskNames::nameAll(ArrayRef<MaskFormula> parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     // a >= 0 and -a >= 0 are one equation.
     bool isEquation = i + 1 < parts.size() && parts[i].kind == MaskFormula::Atom &&
-                      parts[i + 1].kind == MaskFormula::Atom && parts[i].atom == parts[i + 1].atom * -1;
+                      parts[i + 1].kind == MaskFormula::Atom &&
+                      parts[i].atom == parts[i + 1].atom * -1;
     std::string equation = isEquation ? nameEquation(parts[i].atom) : "";
     if (!equation.empty()) {
       names.push_back(equation);
@@ -179,20 +182,24 @@ std::string MaskNames::nameAll(ArrayRef<MaskFormula> parts) {
       continue;
     }
     std::string name = nameOf(parts[i]);
-    names.push_back(parts[i].kind == MaskFormula::Or && name.find(" or ") != std::string::npos ? "(" + name + ")"
-                                                                                               : name);
+    names.push_back(parts[i].kind == MaskFormula::Or && name.find(" or ") != std::string::npos
+                        ? "(" + name + ")"
+                        : name);
   }
   return llvm::join(names, ", ");
 }
 
 std::string MaskNames::nameAny(ArrayRef<MaskFormula> parts) {
-  SmallVector<std::string> names = llvm::map_to_vector(parts, [&](const MaskFormula &p) { return nameOf(p); });
+  SmallVector<std::string> names =
+      llvm::map_to_vector(parts, [&](const MaskFormula &p) { return nameOf(p); });
   auto startsWith = [&](StringRef prefix) {
     return llvm::find_if(names, [&](StringRef name) { return name.starts_with(prefix); });
   };
-  auto *first = startsWith("first "), *causal = startsWith("causal"), *window = startsWith("window of ");
+  auto *first = startsWith("first "), *causal = startsWith("causal"),
+       *window = startsWith("window of ");
   if (names.size() == 2 && first != names.end() && causal != names.end())
-    return StringRef(*first).contains("length") ? "prefix-LM" : "prefix-LM with " + first->substr(6);
+    return StringRef(*first).contains("length") ? "prefix-LM"
+                                                : "prefix-LM with " + first->substr(6);
   if (first != names.end() && window != names.end() && !StringRef(*first).contains("length")) {
     std::string count = first->substr(6);
     *first = count.substr(0, count.size() - 4) + "sink keys";
@@ -221,7 +228,9 @@ std::string MaskNames::nameOf(const MaskFormula &f) {
   llvm_unreachable("all kinds are above");
 }
 
-std::string fsdp::nameMask(AttentionOp op) { return op.getMaskMod().empty() ? "" : MaskNames(op).name(); }
+std::string fsdp::nameMask(AttentionOp op) {
+  return op.getMaskMod().empty() ? "" : MaskNames(op).name();
+}
 
 //===----------------------------------------------------------------------===//
 // Scores
@@ -275,7 +284,8 @@ bool ScoreNames::isOfDistance(Value v) {
         return linear.row + linear.column == 0;
     }
   Operation *op = v.getDefiningOp();
-  return op && !isa<tensor::ExtractOp>(op) && llvm::all_of(op->getOperands(), [&](Value o) { return isOfDistance(o); });
+  return op && !isa<tensor::ExtractOp>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value o) { return isOfDistance(o); });
 }
 
 std::string ScoreNames::nameTable(tensor::ExtractOp extract) {
@@ -306,8 +316,8 @@ std::string ScoreNames::nameTerm(Value m) {
   Dependence dependence = reader.getDependence().of(m);
   if (isa_and_nonnull<arith::MulFOp>(op))
     for (unsigned i : {0, 1})
-      if (reader.getDependence().of(op->getOperand(i)) == Dependence::None && dependence == Dependence::Both &&
-          isOfDistance(op->getOperand(1 - i)))
+      if (reader.getDependence().of(op->getOperand(i)) == Dependence::None &&
+          dependence == Dependence::Both && isOfDistance(op->getOperand(1 - i)))
         return "ALiBi";
   if (dependence == Dependence::Both && isOfDistance(m))
     return "bias by distance";
@@ -376,4 +386,6 @@ std::string ScoreNames::name() {
   return llvm::join(names, ", ");
 }
 
-std::string fsdp::nameScore(AttentionOp op) { return op.getScoreMod().empty() ? "" : ScoreNames(op).name(); }
+std::string fsdp::nameScore(AttentionOp op) {
+  return op.getScoreMod().empty() ? "" : ScoreNames(op).name();
+}

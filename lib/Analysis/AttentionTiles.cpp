@@ -58,7 +58,8 @@ private:
   /// The largest (or least) value over the tile; null when not known.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
-    return expr.contains([&](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == loop; });
+    return expr.contains(
+        [&](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == loop; });
   }
   void mergeParts(Parts &parts, unsigned count);
 
@@ -78,7 +79,9 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   for (auto &[factor, term] : expr.terms()) {
     bool up = largest == (factor > 0);
     TileExpr extreme = term;
-    auto operand = [&, &term = term](unsigned i) { return extremeOverTile(term.operands()[i], up); };
+    auto operand = [&, &term = term](unsigned i) {
+      return extremeOverTile(term.operands()[i], up);
+    };
     switch (term.kind()) {
     case Kind::Symbol:
       if (term.asSymbol() == tile)
@@ -115,7 +118,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
   int64_t factor = 0;
   for (auto &[f, term] : atom.terms()) {
-    bool isSolved = hasLoop(term) && !inLoop && (term.kind() == Kind::Symbol || term.kind() == Kind::FloorDiv);
+    bool isSolved =
+        hasLoop(term) && !inLoop && (term.kind() == Kind::Symbol || term.kind() == Kind::FloorDiv);
     if (isSolved) {
       inLoop = term;
       factor = f;
@@ -136,7 +140,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   if (!bound)
     return unclear;
   if (inLoop.kind() == Kind::Symbol)
-    return isLower ? Bounds{TileExpr::max(bound, zero), extent} : Bounds{zero, TileExpr::min(bound + 1, extent)};
+    return isLower ? Bounds{TileExpr::max(bound, zero), extent}
+                   : Bounds{zero, TileExpr::min(bound + 1, extent)};
   // ⌊y / n⌋ >= bound  =  y - n · bound >= 0;   ⌊y / n⌋ <= bound  =  n · bound + n - 1 - y >= 0
   int64_t n = inLoop.divisor();
   TileExpr inner = inLoop.operands()[0];
@@ -155,12 +160,14 @@ static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullEnd == b.fullEnd)
     return {TileExpr::min(a.fullBegin, b.fullBegin), a.fullEnd};
   TileExpr lead = (a.fullEnd - a.fullBegin) - (b.fullEnd - b.fullBegin);
-  return {TileExpr::choose(lead, a.fullBegin, b.fullBegin), TileExpr::choose(lead, a.fullEnd, b.fullEnd)};
+  return {TileExpr::choose(lead, a.fullBegin, b.fullBegin),
+          TileExpr::choose(lead, a.fullEnd, b.fullEnd)};
 }
 
 static Part unite(const Part &a, const Part &b) {
   auto [fullBegin, fullEnd] = uniteFull(a, b);
-  return {TileExpr::min(a.visitBegin, b.visitBegin), TileExpr::max(a.visitEnd, b.visitEnd), fullBegin, fullEnd};
+  return {TileExpr::min(a.visitBegin, b.visitBegin), TileExpr::max(a.visitEnd, b.visitEnd),
+          fullBegin, fullEnd};
 }
 
 /// Never holds an element.
@@ -174,7 +181,8 @@ void RangeSolver::mergeParts(Parts &parts, unsigned count) {
       p.fullBegin = p.fullEnd = p.visitBegin;
   for (unsigned i = 0; i < parts.size(); ++i)
     for (unsigned j = i + 1; j < parts.size();) {
-      bool alike = parts[i].visitBegin == parts[j].visitBegin || parts[i].visitEnd == parts[j].visitEnd;
+      bool alike =
+          parts[i].visitBegin == parts[j].visitBegin || parts[i].visitEnd == parts[j].visitEnd;
       if (alike) {
         parts[i] = unite(parts[i], parts[j]);
         parts.erase(parts.begin() + j);
@@ -207,8 +215,9 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
       Parts product;
       for (const Part &b : partsOf(operand))
         for (const Part &a : result)
-          product.push_back({TileExpr::max(a.visitBegin, b.visitBegin), TileExpr::min(a.visitEnd, b.visitEnd),
-                             TileExpr::max(a.fullBegin, b.fullBegin), TileExpr::min(a.fullEnd, b.fullEnd)});
+          product.push_back(
+              {TileExpr::max(a.visitBegin, b.visitBegin), TileExpr::min(a.visitEnd, b.visitEnd),
+               TileExpr::max(a.fullBegin, b.fullBegin), TileExpr::min(a.fullEnd, b.fullEnd)});
       mergeParts(product, maxRanges);
       result = std::move(product);
     }
@@ -230,8 +239,9 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
 static void sortParts(Parts &parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     auto isFirst = [&](const Part &p) {
-      return llvm::all_of(ArrayRef(parts).drop_front(i),
-                          [&](const Part &other) { return isAtLeast(other.visitBegin, p.visitBegin); });
+      return llvm::all_of(ArrayRef(parts).drop_front(i), [&](const Part &other) {
+        return isAtLeast(other.visitBegin, p.visitBegin);
+      });
     };
     auto *first = std::find_if(parts.begin() + i, parts.end(), isFirst);
     if (first != parts.end()) {
@@ -244,7 +254,9 @@ static void sortParts(Parts &parts) {
   }
 }
 
-static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) { return TileExpr::max(lo, TileExpr::min(x, hi)); }
+static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) {
+  return TileExpr::max(lo, TileExpr::min(x, hi));
+}
 
 SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   Parts parts = partsOf(mask);
@@ -302,7 +314,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
 }
 
 /// Conjuncts that compare data of the row with data of the column.
-static void collectComparisons(Value condition, MaskReader &reader, SmallVectorImpl<SideComparison> &comparisons) {
+static void collectComparisons(Value condition, MaskReader &reader,
+                               SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
     collectComparisons(both.getLhs(), reader, comparisons);
     collectComparisons(both.getRhs(), reader, comparisons);
@@ -316,7 +329,8 @@ static void collectComparisons(Value condition, MaskReader &reader, SmallVectorI
   };
   if (!readsData(cmp.getLhs()) && !readsData(cmp.getRhs()))
     return;
-  Dependence lhs = reader.getDependence().of(cmp.getLhs()), rhs = reader.getDependence().of(cmp.getRhs());
+  Dependence lhs = reader.getDependence().of(cmp.getLhs()),
+             rhs = reader.getDependence().of(cmp.getRhs());
   if (lhs == Dependence::Row && rhs == Dependence::Column)
     comparisons.push_back({cmp.getPredicate(), cmp.getLhs(), cmp.getRhs()});
   else if (lhs == Dependence::Column && rhs == Dependence::Row)
@@ -345,14 +359,16 @@ static SmallVector<int64_t> extentsOf(Op op) {
 AttentionTiles::AttentionTiles(AttentionOp op) { analyse(op.getMaskMod(), extentsOf(op)); }
 AttentionTiles::AttentionTiles(AttentionGradOp op) { analyse(op.getMaskMod(), extentsOf(op)); }
 
-SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64_t extent,
+                                               int64_t size) {
   SmallVector<TileRange> tiles;
   TileExpr zero = TileExpr::constant(0), done = zero;
   for (const TileRange &r : ranges) {
     TileRange t;
     t.begin = TileExpr::max(r.begin.floorDiv(size), done);
     TileExpr end = TileExpr::max(r.end.ceilDiv(size), t.begin);
-    t.end = isAtLeast(r.end, r.begin + 1) ? end : TileExpr::choose(r.end - r.begin + -1, end, t.begin);
+    t.end =
+        isAtLeast(r.end, r.begin + 1) ? end : TileExpr::choose(r.end - r.begin + -1, end, t.begin);
     t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
     t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
     done = t.end;
@@ -364,10 +380,12 @@ SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64
 }
 
 bool AttentionTiles::isUnmasked() const {
-  return keys.size() == 1 && keys[0].fullBegin.asConstant() == 0 && keys[0].fullEnd.asConstant() == extents[3];
+  return keys.size() == 1 && keys[0].fullBegin.asConstant() == 0 &&
+         keys[0].fullEnd.asConstant() == extents[3];
 }
 
-std::optional<bool> AttentionTiles::allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const {
+std::optional<bool>
+AttentionTiles::allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const {
   auto has = [&](llvm::function_ref<bool(TileExpr)> predicate) {
     return llvm::any_of(keys, [&](const TileRange &r) {
       return llvm::any_of(ArrayRef{r.begin, r.fullBegin, r.fullEnd, r.end},
@@ -375,9 +393,13 @@ std::optional<bool> AttentionTiles::allRows(llvm::function_ref<bool(const TileSy
     });
   };
   auto isData = [](TileExpr e) { return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque; };
-  auto isSymbol = [](Symbol s) { return [s](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == s; }; };
-  int64_t batches = has(isSymbol(Symbol::Batch)) ? extents[0] : 1, heads = has(isSymbol(Symbol::Head)) ? extents[1] : 1;
-  if (has(isData) || batches * heads > (int64_t(1) << 20) || batches * heads * extents[2] > (int64_t(1) << 20))
+  auto isSymbol = [](Symbol s) {
+    return [s](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == s; };
+  };
+  int64_t batches = has(isSymbol(Symbol::Batch)) ? extents[0] : 1,
+          heads = has(isSymbol(Symbol::Head)) ? extents[1] : 1;
+  if (has(isData) || batches * heads > (int64_t(1) << 20) ||
+      batches * heads * extents[2] > (int64_t(1) << 20))
     return std::nullopt;
   for (int64_t b = 0; b < batches; ++b)
     for (int64_t h = 0; h < heads; ++h)
@@ -389,20 +411,24 @@ std::optional<bool> AttentionTiles::allRows(llvm::function_ref<bool(const TileSy
 
 bool AttentionTiles::hasKeyInEveryRow() const {
   return allRows([&](const TileSymbols<int64_t> &row) {
-           return llvm::any_of(keys,
-                               [&](const TileRange &r) { return r.fullBegin.evaluate(row) < r.fullEnd.evaluate(row); });
+           return llvm::any_of(keys, [&](const TileRange &r) {
+             return r.fullBegin.evaluate(row) < r.fullEnd.evaluate(row);
+           });
          })
       .value_or(false);
 }
 
 bool AttentionTiles::isFullyMasked() const {
   return allRows([&](const TileSymbols<int64_t> &row) {
-           return llvm::all_of(keys, [&](const TileRange &r) { return r.begin.evaluate(row) >= r.end.evaluate(row); });
+           return llvm::all_of(keys, [&](const TileRange &r) {
+             return r.begin.evaluate(row) >= r.end.evaluate(row);
+           });
          })
       .value_or(false);
 }
 
-TileState AttentionTiles::classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const {
+TileState AttentionTiles::classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0,
+                                   int64_t k1) const {
   bool isVisited = false;
   for (const TileRange &r : keys) {
     if (r.fullBegin.evaluate(rowsOfTile) <= k0 && k1 <= r.fullEnd.evaluate(rowsOfTile))

@@ -13,20 +13,25 @@ using namespace mlir::fsdp;
 using llvm::StringRef;
 
 const Cluster &mlir::fsdp::getCpuCluster() {
-  static const Cluster cluster{"cpu", 110e9, 220e9, 15e9, 1e-6, {{"memory", Link().ranks, 8e9, 10e-6}}};
+  static const Cluster cluster{"cpu", 110e9, 220e9,
+                               15e9,  1e-6,  {{"memory", Link().ranks, 8e9, 10e-6}}};
   return cluster;
 }
 
 const Cluster &mlir::fsdp::getGpuCluster() {
-  static const Cluster cluster{gpuClusterName.str(), 30e12, 397e12, 3e12, 4e-6, {{"NVLink", 8, 370.8e9, 3.4e-6}}};
+  static const Cluster cluster{
+      gpuClusterName.str(), 30e12, 397e12, 3e12, 4e-6, {{"NVLink", 8, 370.8e9, 3.4e-6}}};
   return cluster;
 }
 
-double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride, unsigned rounds) {
+double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks,
+                                  int64_t stride, unsigned rounds) {
   if (ranks < 2)
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  int64_t inner = 1, steps = ranks - 1; // ranks that the levels so far join; steps of the ring not yet attributed
+  int64_t inner = 1,
+          steps =
+              ranks - 1; // ranks that the levels so far join; steps of the ring not yet attributed
   for (const Link &link : cluster.links) {
     // Members of the group that the levels below join, and those that this one does.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
@@ -67,7 +72,8 @@ public:
       return fail(value, what + ": expected an object, found " + value.describe());
     for (const JsonMember &member : value.members)
       if (llvm::none_of(known, [&](StringRef name) { return name.trim('?') == member.name; }))
-        return fail(member.value, what + ": unknown member \"" + member.name + "\"; expected " + list(known));
+        return fail(member.value,
+                    what + ": unknown member \"" + member.name + "\"; expected " + list(known));
     for (StringRef name : known)
       if (!name.ends_with("?") && !value.find(name))
         return fail(value, what + ": expected a member \"" + name + "\"");
@@ -75,11 +81,14 @@ public:
   }
 
   /// `range`: in words what `least` and `most` are.
-  bool readNumber(const JsonValue &object, StringRef name, double least, double most, StringRef range, double &number) {
+  bool readNumber(const JsonValue &object, StringRef name, double least, double most,
+                  StringRef range, double &number) {
     const JsonValue &value = object.find(name)->value;
     bool isNumber = value.is(JsonValue::Kind::integer) || value.is(JsonValue::Kind::number);
-    if (!isNumber || StringRef(value.text).getAsDouble(number) || !(number >= least && number <= most))
-      return fail(value, "\"" + name + "\": expected a number from " + range + ", found " + value.describe());
+    if (!isNumber || StringRef(value.text).getAsDouble(number) ||
+        !(number >= least && number <= most))
+      return fail(value, "\"" + name + "\": expected a number from " + range + ", found " +
+                             value.describe());
     return true;
   }
   /// Of something per second. The least keeps times finite.
@@ -92,8 +101,9 @@ public:
 
   bool readDevice(const JsonValue &device, Cluster &cluster) {
     return isObject(device, "\"device\"",
-                    {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
-                     "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"}) &&
+                    {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second",
+                     "bytes_per_second", "launch_seconds", "collective_seconds?", "kinds?",
+                     "host_bytes_per_second?", "file_bytes_per_second?"}) &&
            readRate(device, "f32_multiply_adds_per_second", cluster.wideMultiplyAdds) &&
            readRate(device, "bf16_multiply_adds_per_second", cluster.narrowMultiplyAdds) &&
            readRate(device, "bytes_per_second", cluster.memoryBytesPerSecond) &&
@@ -106,7 +116,9 @@ public:
 
   bool readLink(const JsonValue &value, bool isLast, Cluster &cluster) {
     Link link;
-    if (!isObject(value, "a link", {"name", "ranks?", "bytes_per_second", "seconds", "protocols?", "switch_all_reduce?"}) ||
+    if (!isObject(value, "a link",
+                  {"name", "ranks?", "bytes_per_second", "seconds", "protocols?",
+                   "switch_all_reduce?"}) ||
         !readRate(value, "bytes_per_second", link.bytesPerSecond) ||
         !readSeconds(value, "seconds", link.seconds))
       return false;
@@ -118,11 +130,13 @@ public:
     const JsonMember *ranks = value.find("ranks");
     if (!ranks && !isLast)
       return fail(value, "only the last link may be without \"ranks\"");
-    if (ranks && (!ranks->value.is(JsonValue::Kind::integer) || StringRef(ranks->value.text).getAsInteger(10, link.ranks) ||
+    if (ranks && (!ranks->value.is(JsonValue::Kind::integer) ||
+                  StringRef(ranks->value.text).getAsInteger(10, link.ranks) ||
                   link.ranks <= inner || link.ranks % inner != 0))
       return fail(ranks->value, "\"ranks\": expected " +
                                     (inner == 1 ? "a whole number of at least 2"
-                                                : "a multiple of the " + std::to_string(inner) + " ranks of the link before it, and more") +
+                                                : "a multiple of the " + std::to_string(inner) +
+                                                      " ranks of the link before it, and more") +
                                     ", found " + ranks->value.describe());
     cluster.links.push_back(link);
     return true;
@@ -136,7 +150,8 @@ public:
       return fail(name, "\"name\": expected a string, found " + name.describe());
     cluster.name = name.text;
     if (!links.is(JsonValue::Kind::array) || links.elements.empty())
-      return fail(links, "\"links\": expected a list of at least one link, found " + links.describe());
+      return fail(links,
+                  "\"links\": expected a list of at least one link, found " + links.describe());
     for (const JsonValue &link : links.elements)
       if (!readLink(link, &link == &links.elements.back(), cluster))
         return false;

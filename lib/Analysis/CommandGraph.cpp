@@ -54,8 +54,8 @@ CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
   for (auto &[buffer, uses] : ranges)
     for (auto [index, later] : llvm::enumerate(uses))
       for (const Touch &earlier : ArrayRef(uses).take_front(index))
-        if (earlier.command != later.command && (earlier.writes || later.writes) && earlier.begin < later.end &&
-            later.begin < earlier.end)
+        if (earlier.command != later.command && (earlier.writes || later.writes) &&
+            earlier.begin < later.end && later.begin < earlier.end)
           before[later.command].push_back(earlier.command);
   for (auto [index, list] : llvm::enumerate(before)) {
     llvm::sort(list);

@@ -29,7 +29,8 @@ static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollect
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
   SmallVector<Access> accesses;
   for (auto [index, slice] : llvm::enumerate(launch.getBindings().getAsRange<SliceAttr>())) {
-    bool out = kernel && kernel.getArgAttr(index, outAttr), inout = kernel && kernel.getArgAttr(index, inoutAttr);
+    bool out = kernel && kernel.getArgAttr(index, outAttr),
+         inout = kernel && kernel.getArgAttr(index, inoutAttr);
     accesses.push_back({slice, /*reads=*/!out, /*writes=*/out || inout});
   }
   return accesses;
@@ -43,7 +44,8 @@ static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCol
     if (state.getUnitAttr() != op.getUnitAttr() || state.getRole() != op.getRole())
       continue;
     int64_t bytes = getStorageBytes(state.getTensorType());
-    return {{SliceAttr::get(op.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr()), false, true}};
+    return {{SliceAttr::get(op.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr()),
+             false, true}};
   }
   return {};
 }
@@ -91,15 +93,19 @@ struct Usage {
 };
 } // namespace
 
-llvm::MapVector<StringAttr, Lifetime> fsdp::getLifetimes(ProgramOp program, SymbolTableCollection &tables) {
+llvm::MapVector<StringAttr, Lifetime> fsdp::getLifetimes(ProgramOp program,
+                                                         SymbolTableCollection &tables) {
   llvm::MapVector<StringAttr, Usage> usages;
   auto use = [&](SliceAttr slice, const NumberedCommand &at) {
     Lifetime exact{at.number, at.number};
     Lifetime outer = at.loopFirst < 0 ? exact : Lifetime{at.loopFirst, at.loopLast};
-    auto [entry, fresh] = usages.insert({slice.getBuffer().getAttr(), {exact, outer, at.loopFirst}});
+    auto [entry, fresh] =
+        usages.insert({slice.getBuffer().getAttr(), {exact, outer, at.loopFirst}});
     Usage &usage = entry->second;
-    usage.exact = {std::min(usage.exact.first, exact.first), std::max(usage.exact.last, exact.last)};
-    usage.outer = {std::min(usage.outer.first, outer.first), std::max(usage.outer.last, outer.last)};
+    usage.exact = {std::min(usage.exact.first, exact.first),
+                   std::max(usage.exact.last, exact.last)};
+    usage.outer = {std::min(usage.outer.first, outer.first),
+                   std::max(usage.outer.last, outer.last)};
     if (usage.loop != at.loopFirst)
       usage.loop = -1;
   };

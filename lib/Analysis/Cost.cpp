@@ -22,8 +22,9 @@ FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   JsonProblem problem;
   if (std::optional<Cluster> cluster = readCluster(path, problem))
     return *cluster;
-  Location loc = problem.line ? Location(FileLineColLoc::get(context, path, problem.line, problem.column))
-                              : UnknownLoc::get(context);
+  Location loc = problem.line
+                     ? Location(FileLineColLoc::get(context, path, problem.line, problem.column))
+                     : UnknownLoc::get(context);
   emitError(loc) << (problem.line ? "" : "'" + path.str() + "': ") << problem.message;
   return failure();
 }
@@ -36,15 +37,19 @@ double CostModel::getKernelSeconds(func::FuncOp kernel) {
   MultiplyAdds work = countMultiplyAdds(kernel);
   double products = static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
                     static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds;
-  return entry->second = cluster.launchSeconds + std::max(products, bytes / cluster.memoryBytesPerSecond);
+  return entry->second =
+             cluster.launchSeconds + std::max(products, bytes / cluster.memoryBytesPerSecond);
 }
 
 double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
   auto program = collective->getParentOfType<ProgramOp>();
-  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  auto mesh = program.getMeshAttr()
+                  ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
+                  : MeshOp();
   if (!mesh)
     return 0;
-  // Ranks are numbered row-major, the last axis fastest: the stride of an axis is what the axes behind it hold.
+  // Ranks are numbered row-major, the last axis fastest: the stride of an axis is what the axes
+  // behind it hold.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
@@ -60,7 +65,9 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
   return getRingSeconds(cluster, bytes, ranks, stride, rounds);
 }
 
-double CostModel::getLatency(CollectiveOp collective) { return getCollectiveSeconds(collective, 0); }
+double CostModel::getLatency(CollectiveOp collective) {
+  return getCollectiveSeconds(collective, 0);
+}
 
 /// Of what it copies; 0: of memory, which it reads and writes.
 double CostModel::getCopyBandwidth(CopyOp copy) {
@@ -81,9 +88,11 @@ double CostModel::getSeconds(Operation *command) {
     return once * static_cast<double>(loop.getCount());
   }
   if (auto launch = dyn_cast<LaunchOp>(command))
-    return getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
+    return getKernelSeconds(
+        tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
   if (auto collective = dyn_cast<CollectiveOp>(command))
-    return getCollectiveSeconds(collective, std::max(collective.getSource().getBytes(), collective.getTarget().getBytes()));
+    return getCollectiveSeconds(
+        collective, std::max(collective.getSource().getBytes(), collective.getTarget().getBytes()));
   if (auto copy = dyn_cast<CopyOp>(command))
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;

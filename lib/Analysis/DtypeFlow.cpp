@@ -54,7 +54,8 @@ StepParts::StepParts(func::FuncOp program) {
   Operation *ret = program.getBody().front().getTerminator();
   Value block;
   for (OpOperand &result : ret->getOpOperands()) {
-    auto updates = program.getResultAttrOfType<IntegerAttr>(result.getOperandNumber(), FSDPDialect::updatesAttr);
+    auto updates = program.getResultAttrOfType<IntegerAttr>(result.getOperandNumber(),
+                                                            FSDPDialect::updatesAttr);
     if (!updates)
       continue;
     unsigned index = updates.getInt();
@@ -120,8 +121,10 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
         crossing = crossing.getDefiningOp()->getOperand(0);
-      if (auto map = crossing.getDefiningOp<linalg::GenericOp>(); map && map.getNumDpsInputs() == 1 &&
-          isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(map.getBody()->getTerminator()->getOperand(0).getDefiningOp()) &&
+      if (auto map = crossing.getDefiningOp<linalg::GenericOp>();
+          map && map.getNumDpsInputs() == 1 &&
+          isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(
+              map.getBody()->getTerminator()->getOperand(0).getDefiningOp()) &&
           map.getBody()->getOperations().size() == 2) {
         mark(map, StepPart::gradient);
         units[map] = unit;
@@ -152,7 +155,8 @@ void StepParts::followLoss(Value v) {
     return followLoss(loop.getYieldedValues()[cast<OpResult>(v).getResultNumber()]);
   auto generic = dyn_cast<linalg::GenericOp>(def);
   bool reduces = isa<CrossEntropyOp>(def) || (generic && generic.getNumReductionLoops() != 0);
-  if (isa<tensor::EmptyOp, linalg::FillOp>(def) || (!isScalar(v) && !reduces) || !mark(def, StepPart::loss))
+  if (isa<tensor::EmptyOp, linalg::FillOp>(def) || (!isScalar(v) && !reduces) ||
+      !mark(def, StepPart::loss))
     return;
   for (Value operand : def->getOperands())
     followLoss(operand);
@@ -201,14 +205,16 @@ static bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getT
 /// How often a step runs the op.
 static int64_t countTurns(Operation *op) {
   int64_t turns = 1;
-  for (auto loop = op->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>()) {
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>()) {
     std::optional<int64_t> bound = getConstantIntValue(loop.getUpperBound());
     turns *= bound.value_or(1);
   }
   return turns;
 }
 
-void RowCollector::add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns) {
+void RowCollector::add(StepPart part, StringRef what, const std::string &types, Type written,
+                       int64_t turns) {
   std::string key = (stringifyStepPart(part) + "|" + what + "|" + types).str();
   auto [it, isNew] = numbers.try_emplace(key, rows.size());
   if (isNew)
@@ -218,13 +224,16 @@ void RowCollector::add(StepPart part, StringRef what, const std::string &types, 
   int64_t elements = tensor ? tensor.getNumElements() : 1;
   row.count += turns;
   row.elements += turns * elements;
-  row.bytes += turns * llvm::divideCeil(elements * getElementTypeOrSelf(written).getIntOrFloatBitWidth(), 8);
+  row.bytes +=
+      turns * llvm::divideCeil(elements * getElementTypeOrSelf(written).getIntOrFloatBitWidth(), 8);
 }
 
 void RowCollector::addStates(func::FuncOp program) {
   for (BlockArgument arg : program.getArguments())
-    if (auto state = program.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::stateAttr))
-      add(StepPart::optimizer, (state.getValue() + " (state)").str(), print(arg.getType()), arg.getType(), 1);
+    if (auto state =
+            program.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::stateAttr))
+      add(StepPart::optimizer, (state.getValue() + " (state)").str(), print(arg.getType()),
+          arg.getType(), 1);
 }
 
 /// A conversion behind what chooses between a new and an old value.
@@ -252,7 +261,8 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
       return;
     for (Value result : op->getResults())
       if (isFloat(result))
-        add(part, "reduction", arrow(getElementTypeOrSelf(in->getType()), getElementTypeOrSelf(result.getType())),
+        add(part, "reduction",
+            arrow(getElementTypeOrSelf(in->getType()), getElementTypeOrSelf(result.getType())),
             result.getType(), turns);
     return;
   }
@@ -262,8 +272,12 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
       continue;
     bool pure = isa<BlockArgument>(last->getOperand(0));
     if (pure || isa<arith::TruncFOp>(last))
-      add(part, pure ? "conversion" : isStochastic(last) ? "stochastic rounding" : "rounding", arrow(last->getOperand(0).getType(), last->getResult(0).getType()),
-          result.getType(), turns);
+      add(part,
+          pure                 ? "conversion"
+          : isStochastic(last) ? "stochastic rounding"
+                               : "rounding",
+          arrow(last->getOperand(0).getType(), last->getResult(0).getType()), result.getType(),
+          turns);
   }
 }
 
@@ -275,13 +289,16 @@ void RowCollector::visit(Operation *op) {
     return visitGeneric(generic);
   if (auto product = dyn_cast<linalg::ContractOp>(op)) {
     Value l = product.getDpsInputs()[0], r = product.getDpsInputs()[1], out = product->getResult(0);
-    std::string types = print(l.getType()) + " x " + print(r.getType()) + " -> " + print(out.getType());
+    std::string types =
+        print(l.getType()) + " x " + print(r.getType()) + " -> " + print(out.getType());
     return add(part, "product", types, out.getType(), turns);
   }
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
     // Computed in f32 at least, whatever they read.
-    Type from = element(op->getOperand(0)), wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
-    return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(), turns);
+    Type from = element(op->getOperand(0)),
+         wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
+    return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),
+               turns);
   }
   if (auto unshard = dyn_cast<UnshardOp>(op)) {
     for (Value full : unshard.getResults())
@@ -294,13 +311,13 @@ void RowCollector::visit(Operation *op) {
     return;
   }
   if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, BroadcastOp>(op))
-    return add(part, op->getName().stripDialect(), print(op->getOperand(0).getType()), op->getOperand(0).getType(),
-               turns);
+    return add(part, op->getName().stripDialect(), print(op->getOperand(0).getType()),
+               op->getOperand(0).getType(), turns);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     for (Value sum : loop.getRegionIterArgs())
       if (isFloat(sum))
-        add(isScalar(sum) ? StepPart::loss : StepPart::gradient, "accumulation", print(sum.getType()), sum.getType(),
-            turns);
+        add(isScalar(sum) ? StepPart::loss : StepPart::gradient, "accumulation",
+            print(sum.getType()), sum.getType(), turns);
 }
 
 SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
@@ -309,8 +326,10 @@ SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
     if (!program || program.getValue() != "step" || func.isExternal())
       continue;
     SmallVector<DtypeRow> rows = RowCollector(func).rows, sorted;
-    for (StepPart part : {StepPart::model, StepPart::loss, StepPart::gradient, StepPart::norm, StepPart::optimizer})
-      llvm::copy_if(rows, std::back_inserter(sorted), [&](const DtypeRow &row) { return row.part == part; });
+    for (StepPart part :
+         {StepPart::model, StepPart::loss, StepPart::gradient, StepPart::norm, StepPart::optimizer})
+      llvm::copy_if(rows, std::back_inserter(sorted),
+                    [&](const DtypeRow &row) { return row.part == part; });
     return sorted;
   }
   return {};
@@ -320,9 +339,10 @@ void fsdp::writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os) {
   os << "\nTypes in which a step of one rank computes\n";
   for (const DtypeRow &row : rows)
     if (all || row.part != StepPart::model)
-      os << "  " << llvm::left_justify(stringifyStepPart(row.part), 11) << llvm::left_justify(row.what, 24)
-         << llvm::left_justify(row.types, 22) << llvm::format("%8lld x %16lld B", static_cast<long long>(row.count),
-                                                              static_cast<long long>(row.bytes))
+      os << "  " << llvm::left_justify(stringifyStepPart(row.part), 11)
+         << llvm::left_justify(row.what, 24) << llvm::left_justify(row.types, 22)
+         << llvm::format("%8lld x %16lld B", static_cast<long long>(row.count),
+                         static_cast<long long>(row.bytes))
          << "\n";
 }
 

@@ -18,9 +18,10 @@ using namespace mlir::fsdp;
 static constexpr unsigned maxBuffers = 10;
 
 /// The rows of the table, in its order.
-static constexpr Category categories[] = {Category::parameters, Category::gradients, Category::optimizer,
-                                          Category::activations, Category::gathered, Category::staging,
-                                          Category::workspace, Category::inputs, Category::control};
+static constexpr Category categories[] = {
+    Category::parameters,  Category::gradients, Category::optimizer,
+    Category::activations, Category::gathered,  Category::staging,
+    Category::workspace,   Category::inputs,    Category::control};
 
 std::string fsdp::printType(Type type) {
   std::string text;
@@ -56,11 +57,13 @@ static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
     if (memory.host)
       json.attributeObject("on_host", [&] {
         for (Category category : categories)
-          json.attribute(stringifyCategory(category), memory.hostBytes[static_cast<unsigned>(category)]);
+          json.attribute(stringifyCategory(category),
+                         memory.hostBytes[static_cast<unsigned>(category)]);
       });
     json.attribute("file", memory.file);
     json.attribute("padding", memory.padding);
-    json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer]);
+    json.attribute("owned", memory[Category::parameters] + memory[Category::gradients] +
+                                memory[Category::optimizer]);
   });
   json.attributeObject("unsharded", [&] {
     json.attribute("parameters", memory.unshardedParameters);
@@ -121,7 +124,8 @@ static void writePrograms(ModuleOp module, llvm::json::OStream &json) {
       json.object([&] {
         json.attribute("name", layout.getSymName());
         json.attribute("bytes", static_cast<int64_t>(layout.getArenaBytes()));
-        json.attribute("lower_bound", static_cast<int64_t>(layout.getLowerBound()) + layout.getWorkspaceBytes());
+        json.attribute("lower_bound",
+                       static_cast<int64_t>(layout.getLowerBound()) + layout.getWorkspaceBytes());
       });
   });
 }
@@ -139,8 +143,8 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
   });
 }
 
-void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json, ArrayRef<ChoiceReport> accumulation,
-                            ArrayRef<DtypeRow> dtypes) {
+void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
+                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes) {
   if (MeshOp mesh = getMesh(module))
     json.attributeObject("mesh", [&] {
       for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -185,12 +189,14 @@ static std::string describeHost(const MemoryReport &memory) {
   std::string text;
   for (Category category : categories)
     if (int64_t bytes = memory.hostBytes[static_cast<unsigned>(category)])
-      text += (text.empty() ? ": " : ", ") + stringifyCategory(category).str() + " " + formatSize(bytes);
+      text += (text.empty() ? ": " : ", ") + stringifyCategory(category).str() + " " +
+              formatSize(bytes);
   return text;
 }
 
 static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine &remark = "") {
-  os << "  " << llvm::left_justify(name, 14) << llvm::format("%16lld", static_cast<long long>(bytes))
+  os << "  " << llvm::left_justify(name, 14)
+     << llvm::format("%16lld", static_cast<long long>(bytes))
      << llvm::right_justify(formatSize(bytes), 12);
   if (std::string text = remark.str(); !text.empty())
     os << "   " << text;
@@ -199,10 +205,12 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
 
 /// Parameters, gradients and optimizer state here and on one rank, and the arenas.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
-  int64_t owned = memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
+  int64_t owned =
+      memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
   auto write = [&](StringRef name, int64_t here, int64_t alone) {
     if (here > 0 && alone > 0)
-      os << "  " << llvm::left_justify(name, 14) << llvm::right_justify(formatSize(here), 16) << llvm::right_justify(formatSize(alone), 12)
+      os << "  " << llvm::left_justify(name, 14) << llvm::right_justify(formatSize(here), 16)
+         << llvm::right_justify(formatSize(alone), 12)
          << " unsharded: " << llvm::format("1/%.2f", double(alone) / here) << "\n";
   };
   write("owned", owned, memory.getUnshardedOwned());
@@ -211,10 +219,12 @@ static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
 
 /// The moment of the peak as a sum.
 static void writeSum(const MemoryReport &memory, raw_ostream &os) {
-  int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) + memory.getOwnedAtPeak();
+  int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) +
+                  memory.getOwnedAtPeak();
   os << "  = activations " << formatSize(memory.getAtPeak(Category::activations)) << " + gathered "
-     << formatSize(memory.getAtPeak(Category::gathered)) << " + owned " << formatSize(memory.getOwnedAtPeak())
-     << " + others " << formatSize(memory.peakBytes - named) << "\n";
+     << formatSize(memory.getAtPeak(Category::gathered)) << " + owned "
+     << formatSize(memory.getOwnedAtPeak()) << " + others " << formatSize(memory.peakBytes - named)
+     << "\n";
 }
 
 static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
@@ -243,8 +253,8 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   if (!memory.peakCommand)
     return;
   os << "\nMost is alive at command " << memory.peakNumber << " of @"
-     << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand)
-     << "): " << formatSize(memory.peakBytes) << "\n";
+     << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " ("
+     << describeCommand(memory.peakCommand) << "): " << formatSize(memory.peakBytes) << "\n";
   writeSum(memory, os);
   os << "  the largest buffers:\n";
   for (BufferOp buffer : ArrayRef(memory.peakBuffers).take_front(maxBuffers))
@@ -260,18 +270,20 @@ static void writeCommunication(ArrayRef<CommunicationReport> rows, raw_ostream &
   for (const CommunicationReport &row : rows)
     os << "  " << llvm::left_justify(stringifyCollectiveKind(row.kind), 16)
        << llvm::left_justify((row.control ? "scalars over " : "over ") + row.axis, 33) << " "
-       << llvm::left_justify(printType(row.dtype), 6) << llvm::right_justify(std::to_string(row.count), 6) << " x"
-       << llvm::right_justify(formatSize(row.bytes), 12) << " payload" << llvm::right_justify(formatSize(row.wireBytes), 12)
-       << " on the wire\n";
+       << llvm::left_justify(printType(row.dtype), 6)
+       << llvm::right_justify(std::to_string(row.count), 6) << " x"
+       << llvm::right_justify(formatSize(row.bytes), 12) << " payload"
+       << llvm::right_justify(formatSize(row.wireBytes), 12) << " on the wire\n";
 }
 
 static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
   os << "\nAccumulation of gradients over micro-batches\n";
   for (const ChoiceReport &choice : choices)
-    os << "  " << llvm::left_justify(choice.option, 20) << llvm::right_justify(formatSize(choice.arenaBytes), 12) << " arena"
+    os << "  " << llvm::left_justify(choice.option, 20)
+       << llvm::right_justify(formatSize(choice.arenaBytes), 12) << " arena"
        << llvm::right_justify(formatSize(choice.gatheredBytes), 12) << " gathered"
-       << llvm::right_justify(formatSize(choice.reducedBytes), 12) << " reduced" << (choice.isTaken ? "   (this plan)" : "")
-       << "\n";
+       << llvm::right_justify(formatSize(choice.reducedBytes), 12) << " reduced"
+       << (choice.isTaken ? "   (this plan)" : "") << "\n";
 }
 
 static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
@@ -293,17 +305,19 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
     writeDtypes(dtypes, /*all=*/false, os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
-    os << "  " << llvm::left_justify(program.getSymName(), 16) << countCommands(program, LaunchOp::getOperationName())
-       << " launches, " << countCommands(program, CollectiveOp::getOperationName()) << " collectives, "
-       << countCommands(program, CopyOp::getOperationName()) << " copies, " << countCommands(program, FillOp::getOperationName())
-       << " fills\n";
+    os << "  " << llvm::left_justify(program.getSymName(), 16)
+       << countCommands(program, LaunchOp::getOperationName()) << " launches, "
+       << countCommands(program, CollectiveOp::getOperationName()) << " collectives, "
+       << countCommands(program, CopyOp::getOperationName()) << " copies, "
+       << countCommands(program, FillOp::getOperationName()) << " fills\n";
 }
 
 ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTaken) {
   ChoiceReport report{option.str(), isTaken, measureMemory(planned).peak};
   for (const CommunicationReport &row : measureCommunication(planned))
     if (!row.control)
-      (row.kind == CollectiveKind::all_gather ? report.gatheredBytes : report.reducedBytes) += row.bytes;
+      (row.kind == CollectiveKind::all_gather ? report.gatheredBytes : report.reducedBytes) +=
+          row.bytes;
   return report;
 }
 

@@ -26,7 +26,8 @@ static ParameterCounts countParameters(ModuleOp module) {
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
       bool isTrained = param.getTrainable();
       ++(isTrained ? counts.trained : counts.frozen);
-      (isTrained ? counts.trainedElements : counts.frozenElements) += param.getType().getNumElements();
+      (isTrained ? counts.trainedElements : counts.frozenElements) +=
+          param.getType().getNumElements();
     }
   return counts;
 }
@@ -53,6 +54,7 @@ void fsdp::writeParameters(ModuleOp module, llvm::json::OStream &json) {
 
 void fsdp::writeParameters(ModuleOp module, raw_ostream &os) {
   ParameterCounts counts = countParameters(module);
-  os << "Parameters: " << counts.trained << " trained (" << counts.trainedElements << " elements), " << counts.frozen
-     << " frozen (" << counts.frozenElements << "), " << getConstants(module).size() << " constant\n\n";
+  os << "Parameters: " << counts.trained << " trained (" << counts.trainedElements << " elements), "
+     << counts.frozen << " frozen (" << counts.frozenElements << "), "
+     << getConstants(module).size() << " constant\n\n";
 }

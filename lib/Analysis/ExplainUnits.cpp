@@ -34,7 +34,8 @@ static std::string describeReshard(UnitOp unit, bool gathered, bool again) {
     return "gathered once per step";
   if (!again)
     return "kept until the backward";
-  std::string among = unit.getWithin() ? " among " + std::to_string(*unit.getWithin()) + " ranks" : "";
+  std::string among =
+      unit.getWithin() ? " among " + std::to_string(*unit.getWithin()) + " ranks" : "";
   return "gathered again" + among + " in the backward";
 }
 
@@ -59,14 +60,16 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
   auto layout = SymbolTable::lookupNearestSymbolFrom<LayoutOp>(step, step.getLayoutAttr());
   for (auto state : layout.getOps<StateSlotOp>())
     if (auto found = reports.find(state.getUnitAttr().getAttr()); found != reports.end())
-      (state.getRole() == StateRole::parameter ? found->second.shardBytes : found->second.optimizerBytes) +=
+      (state.getRole() == StateRole::parameter ? found->second.shardBytes
+                                               : found->second.optimizerBytes) +=
           getStorageBytes(state.getTensorType());
   step.walk([&](CollectiveOp op) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
     // A gather of updated parameters into the state is no gather for their use.
-    if (found == reports.end() || !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
+    if (found == reports.end() ||
+        !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
     UnitReport &report = found->second;
     ++report.gathers;
@@ -77,8 +80,9 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
   });
   SmallVector<UnitReport> list;
   for (auto &[name, report] : reports) {
-    report.reshard = describeReshard(report.unit, !report.unit.getParameterAxes().empty() && report.gathers > 0,
-                                     report.unit.getReshard() && report.gathers > 1);
+    report.reshard =
+        describeReshard(report.unit, !report.unit.getParameterAxes().empty() && report.gathers > 0,
+                        report.unit.getReshard() && report.gathers > 1);
     list.push_back(report);
   }
   return list;
@@ -104,7 +108,8 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
         json.attribute("elements", report.elements);
         json.attribute("trained_elements", report.trained);
         json.attribute("dtype", printType(unit.getDtype()));
-        json.attribute("gather_dtype", printType(report.gatherType ? report.gatherType : unit.getDtype()));
+        json.attribute("gather_dtype",
+                       printType(report.gatherType ? report.gatherType : unit.getDtype()));
         json.attribute("shard_bytes", report.shardBytes);
         json.attribute("optimizer_bytes", report.optimizerBytes);
         json.attribute("gathered_bytes", report.gatheredBytes);
@@ -132,24 +137,28 @@ struct Node {
 
   /// One after the other in a model, and otherwise the same.
   bool isLike(const Node &other) const {
-    return unit && other.unit && children.empty() && other.children.empty() && unit->isLike(*other.unit);
+    return unit && other.unit && children.empty() && other.children.empty() &&
+           unit->isLike(*other.unit);
   }
 };
 } // namespace
 
 bool UnitReport::isLike(const UnitReport &other) const {
   auto a = unit, b = other.unit;
-  return a.getNumParams() == b.getNumParams() && elements == other.elements && trained == other.trained &&
-         a.getDtype() == b.getDtype() && shardBytes == other.shardBytes && paddingBytes == other.paddingBytes &&
+  return a.getNumParams() == b.getNumParams() && elements == other.elements &&
+         trained == other.trained && a.getDtype() == b.getDtype() &&
+         shardBytes == other.shardBytes && paddingBytes == other.paddingBytes &&
          gatheredBytes == other.gatheredBytes && reshard == other.reshard;
 }
 
 static void writeUnit(const UnitReport &report, StringRef name, unsigned times, raw_ostream &os) {
   UnitOp unit = report.unit;
-  os << llvm::left_justify(name, 28) << llvm::format(" %3u parameters %14lld x ", unit.getNumParams(),
-                                                    static_cast<long long>(report.elements))
-     << llvm::left_justify(printType(unit.getDtype()), 5) << llvm::right_justify(formatSize(report.shardBytes), 11)
-     << " owned" << llvm::right_justify(formatSize(report.gatheredBytes), 11) << " gathered"
+  os << llvm::left_justify(name, 28)
+     << llvm::format(" %3u parameters %14lld x ", unit.getNumParams(),
+                     static_cast<long long>(report.elements))
+     << llvm::left_justify(printType(unit.getDtype()), 5)
+     << llvm::right_justify(formatSize(report.shardBytes), 11) << " owned"
+     << llvm::right_justify(formatSize(report.gatheredBytes), 11) << " gathered"
      << llvm::right_justify(formatSize(report.paddingBytes), 11) << " padding  " << report.reshard;
   if (report.keptBytes)
     os << ", " << formatSize(report.keptBytes) << " kept until then";
@@ -173,7 +182,8 @@ static void writeNode(const Node &node, unsigned depth, raw_ostream &os) {
       name += " .. " + std::prev(next)->first.str();
     const Node *inner = child->second.get();
     // A heading with one child continues on the same line.
-    while (times == 1 && !inner->unit && inner->children.size() == 1 && !inner->children.front().second->unit) {
+    while (times == 1 && !inner->unit && inner->children.size() == 1 &&
+           !inner->children.front().second->unit) {
       name += "." + inner->children.front().first.str();
       inner = inner->children.front().second.get();
     }

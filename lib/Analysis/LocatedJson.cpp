@@ -26,7 +26,8 @@ using llvm::StringRef;
 static constexpr size_t maxSize = 16 << 20, maxDepth = 64;
 
 const JsonMember *JsonValue::find(StringRef name) const {
-  auto found = llvm::find_if(members, [&](const JsonMember &member) { return member.name == name; });
+  auto found =
+      llvm::find_if(members, [&](const JsonMember &member) { return member.name == name; });
   return found == members.end() ? nullptr : &*found;
 }
 
@@ -92,10 +93,14 @@ public:
   JsonValue take() { return std::move(root); }
 
   bool null() override { return scalar(JsonValue::Kind::null, offset - 4); }
-  bool boolean(bool value) override { return scalar(JsonValue::Kind::boolean, offset - (value ? 4 : 5)); }
+  bool boolean(bool value) override {
+    return scalar(JsonValue::Kind::boolean, offset - (value ? 4 : 5));
+  }
   bool number_integer(number_integer_t) override { return number(JsonValue::Kind::integer); }
   bool number_unsigned(number_unsigned_t) override { return number(JsonValue::Kind::integer); }
-  bool number_float(number_float_t, const string_t &) override { return number(JsonValue::Kind::number); }
+  bool number_float(number_float_t, const string_t &) override {
+    return number(JsonValue::Kind::number);
+  }
   bool string(string_t &value) override {
     JsonValue *added = add(JsonValue::Kind::string, openingQuote());
     added->text = value;
@@ -119,7 +124,8 @@ public:
     stack.back()->members.push_back({name, line, column, {}});
     return true;
   }
-  bool parse_error(size_t position, const std::string &token, const nlohmann::detail::exception &error) override {
+  bool parse_error(size_t position, const std::string &token,
+                   const nlohmann::detail::exception &error) override {
     StringRef what = error.what();
     constexpr int outOfRange = 406;
     if (error.id == outOfRange) {
@@ -127,10 +133,12 @@ public:
       problem = {line, column, "expected a number that a double can hold, found " + token};
       return false;
     }
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...: what it is"
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...:
+    // what it is"
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
-    problem = {line, column, "not JSON: " + what.substr(begin == StringRef::npos ? 0 : begin + 2).str()};
+    problem = {line, column,
+               "not JSON: " + what.substr(begin == StringRef::npos ? 0 : begin + 2).str()};
     return false;
   }
 
@@ -180,7 +188,8 @@ private:
   bool open(JsonValue::Kind kind) {
     JsonValue *opened = add(kind, offset - 1);
     if (stack.size() == maxDepth) {
-      problem = {opened->line, opened->column, "nested more than " + std::to_string(maxDepth) + " deep"};
+      problem = {opened->line, opened->column,
+                 "nested more than " + std::to_string(maxDepth) + " deep"};
       return false;
     }
     stack.push_back(opened);

@@ -92,9 +92,12 @@ static TileExpr::Range typeRange(Type type) {
 
 static bool isWithin(TileExpr::Range a, TileExpr::Range b) { return a.lo >= b.lo && a.hi <= b.hi; }
 
-static bool isHuge(TileExpr::Range range) { return !isWithin(range, {-TileExpr::far, TileExpr::far}); }
+static bool isHuge(TileExpr::Range range) {
+  return !isWithin(range, {-TileExpr::far, TileExpr::far});
+}
 
-MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents) : function(function), dependence(function) {
+MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
+    : function(function), dependence(function) {
   using Symbol = TileExpr::Symbol;
   static constexpr Symbol symbols[] = {Symbol::Batch, Symbol::Head, Symbol::Row, Symbol::Column};
   for (auto [symbol, extent] : llvm::zip_equal(symbols, extents))
@@ -103,7 +106,8 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents) : function(f
 
 /// A value of which only the range is known.
 TileExpr MaskReader::leaf(Value value, TileExpr::Range range) {
-  return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range) : TileExpr::opaque(value, range);
+  return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
+                                                  : TileExpr::opaque(value, range);
 }
 
 /// A boolean as 0 and 1.
@@ -111,7 +115,8 @@ static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)
     return condition.kind == MaskFormula::True ? one : zero;
-  return condition.kind == MaskFormula::Atom ? TileExpr::choose(condition.atom, one, zero) : TileExpr();
+  return condition.kind == MaskFormula::Atom ? TileExpr::choose(condition.atom, one, zero)
+                                             : TileExpr();
 }
 
 TileExpr MaskReader::readInteger(Value value) {
@@ -135,7 +140,8 @@ static std::optional<int64_t> constantOf(Value value) {
   APInt constant;
   if (!matchPattern(value, m_ConstantInt(&constant)) || constant.getSignificantBits() > 60)
     return std::nullopt;
-  return value.getType().isInteger(1) ? static_cast<int64_t>(constant.getZExtValue()) : constant.getSExtValue();
+  return value.getType().isInteger(1) ? static_cast<int64_t>(constant.getZExtValue())
+                                      : constant.getSExtValue();
 }
 
 TileExpr MaskReader::compute(Value value) {
@@ -167,14 +173,19 @@ TileExpr MaskReader::compute(Value value) {
             return in(1 - i) * *factor.asConstant();
         return {};
       })
-      .Case([&](arith::ShLIOp) { return by() >= 0 && by() < 60 ? in(0) * (int64_t(1) << by()) : TileExpr(); })
+      .Case([&](arith::ShLIOp) {
+        return by() >= 0 && by() < 60 ? in(0) * (int64_t(1) << by()) : TileExpr();
+      })
       .Case<arith::FloorDivSIOp>([&](auto) { return in(0).floorDiv(by()); })
       .Case<arith::CeilDivSIOp>([&](auto) { return in(0).ceilDiv(by()); })
       .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) { return natural(0).floorDiv(by()); })
       .Case([&](arith::CeilDivUIOp) { return natural(0).ceilDiv(by()); })
-      .Case([&](arith::ShRSIOp) { return by() >= 0 && by() < 60 ? in(0).floorDiv(int64_t(1) << by()) : TileExpr(); })
-      .Case(
-          [&](arith::ShRUIOp) { return by() >= 0 && by() < 60 ? natural(0).floorDiv(int64_t(1) << by()) : TileExpr(); })
+      .Case([&](arith::ShRSIOp) {
+        return by() >= 0 && by() < 60 ? in(0).floorDiv(int64_t(1) << by()) : TileExpr();
+      })
+      .Case([&](arith::ShRUIOp) {
+        return by() >= 0 && by() < 60 ? natural(0).floorDiv(int64_t(1) << by()) : TileExpr();
+      })
       .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) -> TileExpr {
         TileExpr x = natural(0);
         if (!x || by() <= 0)
@@ -201,7 +212,8 @@ TileExpr MaskReader::compute(Value value) {
           return {};
         if (condition.kind == MaskFormula::Atom)
           return TileExpr::choose(condition.atom, x, y);
-        return leaf(value, {std::min(x.range().lo, y.range().lo), std::max(x.range().hi, y.range().hi)});
+        return leaf(value,
+                    {std::min(x.range().lo, y.range().lo), std::max(x.range().hi, y.range().hi)});
       })
       .Default([](Operation *) { return TileExpr(); });
 }
@@ -220,14 +232,18 @@ MaskFormula MaskReader::isNatural(TileExpr atom) {
     if (term.kind() != Kind::Min && term.kind() != Kind::Max && term.kind() != Kind::Choose)
       continue;
     TileExpr rest = atom - term * factor;
-    auto with = [&, factor = factor](TileExpr operand) { return isNatural(rest + operand * factor); };
+    auto with = [&, factor = factor](TileExpr operand) {
+      return isNatural(rest + operand * factor);
+    };
     ArrayRef<TileExpr> operands = term.operands();
     if (term.kind() == Kind::Choose)
       return MaskFormula::join(
-          MaskFormula::Or, MaskFormula::join(MaskFormula::And, isNatural(operands[0]), with(operands[1])),
+          MaskFormula::Or,
+          MaskFormula::join(MaskFormula::And, isNatural(operands[0]), with(operands[1])),
           MaskFormula::join(MaskFormula::And, isNatural(operands[0] * -1 + -1), with(operands[2])));
     bool isAnd = (term.kind() == Kind::Min) == (factor > 0);
-    return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, with(operands[0]), with(operands[1]));
+    return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, with(operands[0]),
+                             with(operands[1]));
   }
   return {MaskFormula::Atom, atom};
 }
@@ -256,9 +272,11 @@ MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
     P plain = predicate == P::ult ? P::slt : P::sle;
     TileExpr zero = TileExpr::constant(0);
     if (fits(rhs))
-      return MaskFormula::join(MaskFormula::And, compare(P::sge, lhs, zero), compare(plain, lhs, rhs));
+      return MaskFormula::join(MaskFormula::And, compare(P::sge, lhs, zero),
+                               compare(plain, lhs, rhs));
     if (fits(lhs))
-      return MaskFormula::join(MaskFormula::Or, compare(P::slt, rhs, zero), compare(plain, lhs, rhs));
+      return MaskFormula::join(MaskFormula::Or, compare(P::slt, rhs, zero),
+                               compare(plain, lhs, rhs));
     return MaskFormula::unknown();
   }
   case P::ugt:
@@ -274,14 +292,18 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
       return MaskFormula::unknown();
     bool isEqual = predicate == P::eq;
     MaskFormula both = MaskFormula::join(MaskFormula::And, read(lhs), read(rhs, !isEqual));
-    return MaskFormula::join(MaskFormula::Or, std::move(both),
-                             MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
+    return MaskFormula::join(
+        MaskFormula::Or, std::move(both),
+        MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
   // One scalar of any size at most: beyond ±far it decides the sign of the difference alone.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
-  auto isLong = [](TileExpr e) { return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType())); };
+  auto isLong = [](TileExpr e) {
+    return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
+  };
   TileExpr::Range small{-TileExpr::far / 2, TileExpr::far / 2};
-  if (!a || !b || (isLong(a) && !isWithin(b.range(), small)) || (isLong(b) && !isWithin(a.range(), small)))
+  if (!a || !b || (isLong(a) && !isWithin(b.range(), small)) ||
+      (isLong(b) && !isWithin(a.range(), small)))
     return MaskFormula::unknown();
   return compare(predicate, a, b);
 }
@@ -303,7 +325,8 @@ MaskFormula MaskReader::read(Value condition, bool negated) {
 MaskFormula MaskReader::readOp(Value condition, bool negated) {
   auto joined = [&](MaskFormula::Kind kind, Value a, Value b) {
     bool isAnd = (kind == MaskFormula::And) != negated;
-    return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, read(a, negated), read(b, negated));
+    return MaskFormula::join(isAnd ? MaskFormula::And : MaskFormula::Or, read(a, negated),
+                             read(b, negated));
   };
   Operation *op = condition.getDefiningOp();
   return llvm::TypeSwitch<Operation *, MaskFormula>(op)
@@ -313,14 +336,16 @@ MaskFormula MaskReader::readOp(Value condition, bool negated) {
       })
       .Case([&](arith::AndIOp op) { return joined(MaskFormula::And, op.getLhs(), op.getRhs()); })
       .Case([&](arith::OrIOp op) { return joined(MaskFormula::Or, op.getLhs(), op.getRhs()); })
-      .Case([&](arith::MulIOp op) { return joined(MaskFormula::And, op.getLhs(), op.getRhs()); }) // of booleans
+      .Case([&](arith::MulIOp op) {
+        return joined(MaskFormula::And, op.getLhs(), op.getRhs());
+      }) // of booleans
       .Case<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto op) { return compare(negated ? P::eq : P::ne, op.getLhs(), op.getRhs()); })
       .Case([&](arith::SelectOp op) {
-        MaskFormula yes =
-            MaskFormula::join(MaskFormula::And, read(op.getCondition()), read(op.getTrueValue(), negated));
-        MaskFormula no =
-            MaskFormula::join(MaskFormula::And, read(op.getCondition(), true), read(op.getFalseValue(), negated));
+        MaskFormula yes = MaskFormula::join(MaskFormula::And, read(op.getCondition()),
+                                            read(op.getTrueValue(), negated));
+        MaskFormula no = MaskFormula::join(MaskFormula::And, read(op.getCondition(), true),
+                                           read(op.getFalseValue(), negated));
         return MaskFormula::join(MaskFormula::Or, std::move(yes), std::move(no));
       })
       .Default([&](Operation *) {

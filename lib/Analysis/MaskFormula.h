@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is over Row,
-/// Column, Batch and Head, without minima, maxima and choices outside of divisions.
+/// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is over
+/// Row, Column, Batch and Head, without minima, maxima and choices outside of divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;

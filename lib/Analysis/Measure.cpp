@@ -7,7 +7,8 @@
 // Exact numbers: bytes come from the buffers and their lifetimes, traffic from the
 // collectives and the loops around them.
 //
-//   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the tensor
+//   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
+//               tensor
 //   on the wire payload * (n - 1) / n per rank, twice that for an all_reduce
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +22,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static int64_t getRoom(BufferOp buffer) { return llvm::alignTo(buffer.getBytes(), bufferAlignment); }
+static int64_t getRoom(BufferOp buffer) {
+  return llvm::alignTo(buffer.getBytes(), bufferAlignment);
+}
 
 /// The layout and the program of a step; another program where there is none.
 static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
@@ -42,14 +45,15 @@ struct ProgramBuffers {
 
   void add(BufferOp buffer) {
     buffers.push_back(buffer);
-    intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
+    intervals.push_back({static_cast<int64_t>(buffer.getBytes()),
+                         static_cast<int64_t>(*buffer.getFirst()),
                          static_cast<int64_t>(*buffer.getLast())});
   }
 };
 } // namespace
 
-static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name, const ProgramBuffers &own, int64_t always,
-                    ArrayRef<BufferOp> persistent) {
+static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
+                    const ProgramBuffers &own, int64_t always, ArrayRef<BufferOp> persistent) {
   int64_t moment = 0, bytes = always + getLiveBytes(own.intervals, &moment);
   if (bytes <= report.peakBytes)
     return;
@@ -96,7 +100,8 @@ static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
       trained += param.getTrainable() ? param.getType().getNumElements() : 0;
     }
     bool isParameter = state.getRole() == StateRole::parameter;
-    (isParameter ? report.unshardedParameters : report.unshardedOptimizer) += (isParameter ? all : trained) * width;
+    (isParameter ? report.unshardedParameters : report.unshardedOptimizer) +=
+        (isParameter ? all : trained) * width;
     if (!isParameter)
       continue;
     report.unshardedGradients += trained * width;
@@ -136,7 +141,8 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   for (auto program : module.getOps<ProgramOp>())
     if (program.getSymName() == "reference")
       report.unshardedPeak =
-          SymbolTable::lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()).getArenaBytes();
+          SymbolTable::lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr())
+              .getArenaBytes();
   report.peak = layout.getArenaBytes();
   report.host = layout.getHostBytes();
   report.file = getFileBytes(layout);
@@ -162,10 +168,13 @@ SmallVector<CommunicationReport> fsdp::measureCommunication(ModuleOp module) {
       axes.push_back(axis.getValue());
       ranks *= mesh.getAxisSize(axis.getValue());
     }
-    Category category = buffers.lookup<BufferOp>(op.getTarget().getBuffer().getValue()).getCategory();
-    CommunicationReport fresh{op.getKind(), llvm::join(axes, " x "), op.getDtype(), category == Category::control};
+    Category category =
+        buffers.lookup<BufferOp>(op.getTarget().getBuffer().getValue()).getCategory();
+    CommunicationReport fresh{op.getKind(), llvm::join(axes, " x "), op.getDtype(),
+                              category == Category::control};
     auto row = llvm::find_if(rows, [&](const CommunicationReport &r) {
-      return r.kind == fresh.kind && r.axis == fresh.axis && r.dtype == fresh.dtype && r.control == fresh.control;
+      return r.kind == fresh.kind && r.axis == fresh.axis && r.dtype == fresh.dtype &&
+             r.control == fresh.control;
     });
     if (row == rows.end()) {
       rows.push_back(fresh);

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 //   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..: most is alive at ..
-//   model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; a smaller batch ..
+//   model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //   note: optimizer: 1.0 GiB in 26 buffers ..
 //
-// A layer's buffers are many and alike, so that the largest three of them would say little: what is told is by
-// category, at the moment at which most is alive.
+// A layer's buffers are many and alike, so that the largest three of them would say little: what is
+// told is by category, at the moment at which most is alive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,18 +32,22 @@ static StringRef advise(Category category, bool severalRanks) {
   case Category::parameters:
     return "more ranks on the shard axis (--mesh=shard=N) each keep less";
   case Category::optimizer:
-    return "more ranks on the shard axis (--mesh=shard=N) each keep less; --optimizer-state-dtype=bf16 or "
+    return "more ranks on the shard axis (--mesh=shard=N) each keep less; "
+           "--optimizer-state-dtype=bf16 or "
            "--optimizer=sgd needs less";
   case Category::gradients:
-    return severalRanks ? "more ranks on the shard axis each keep less, and --grad-sync=each reduces them with every "
+    return severalRanks ? "more ranks on the shard axis each keep less, and --grad-sync=each "
+                          "reduces them with every "
                           "micro-batch"
                         : "more ranks on the shard axis (--mesh=shard=N) each keep less";
   case Category::activations:
-    return "--activation-checkpointing=full computes them again; a smaller batch in the model, with --grad-accum=N for as many "
+    return "--activation-checkpointing=full computes them again; a smaller batch in the model, "
+           "with --grad-accum=N for as many "
            "tokens per step; --param-dtype=bf16 halves them";
   case Category::gathered:
   case Category::staging:
-    return "smaller units (--auto-wrap-policy) and --reshard-after-forward=true gather less at a time";
+    return "smaller units (--auto-wrap-policy) and --reshard-after-forward=true gather less at a "
+           "time";
   case Category::workspace:
     return "fewer --threads-per-rank need less scratch";
   case Category::inputs:
@@ -65,7 +69,8 @@ static bool isInFile(Location loc) {
 }
 
 /// One category: how much, the largest of it, and what helps.
-static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Category category, bool severalRanks) {
+static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Category category,
+                    bool severalRanks) {
   BufferOp largest;
   int64_t number = 0;
   for (BufferOp buffer : memory.peakBuffers)
@@ -73,14 +78,17 @@ static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Catego
       largest = largest ? largest : buffer;
       ++number;
     }
-  std::string text = (stringifyCategory(category) + ": " + formatSize(memory.getAtPeak(category))).str();
+  std::string text =
+      (stringifyCategory(category) + ": " + formatSize(memory.getAtPeak(category))).str();
   std::optional<Location> place;
   if (largest) {
     bool located = isInFile(largest.getLoc());
     if (located && category == Category::activations)
       place = largest.getLoc();
-    text += (number == 1 ? " in one buffer, " : " in " + std::to_string(number) + " buffers, the largest ") +
-            (number == 1 ? "" : formatSize(largest.getBytes()) + " of ") + "'" + largest.getLabel().str() + "'" + (place ? " here" : "");
+    text += (number == 1 ? " in one buffer, "
+                         : " in " + std::to_string(number) + " buffers, the largest ") +
+            (number == 1 ? "" : formatSize(largest.getBytes()) + " of ") + "'" +
+            largest.getLabel().str() + "'" + (place ? " here" : "");
   }
   diag.attachNote(place) << text << "; " << advise(category, severalRanks);
 }
@@ -91,18 +99,22 @@ LogicalResult fsdp::checkMemoryLimit(ModuleOp planned, int64_t limit) {
   limit = isAsked ? limit : kMaxArenaBytes;
   if (memory.peak <= limit)
     return success();
-  bool severalRanks = llvm::any_of(planned.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.getNumRanks() > 1; });
+  bool severalRanks =
+      llvm::any_of(planned.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.getNumRanks() > 1; });
   InFlightDiagnostic diag = planned.emitError("a rank's arena takes ");
-  diag << memory.peak << " bytes (" << formatSize(memory.peak) << "), " << (isAsked ? "--memory-limit allows " : "artifacts may have at most ")
-       << limit << " (" << formatSize(limit) << ")";
+  diag << memory.peak << " bytes (" << formatSize(memory.peak) << "), "
+       << (isAsked ? "--memory-limit allows " : "artifacts may have at most ") << limit << " ("
+       << formatSize(limit) << ")";
   if (memory.peakCommand)
     diag << "; most is alive at command " << memory.peakNumber << " of @"
-         << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " (" << describeCommand(memory.peakCommand) << ")";
+         << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " ("
+         << describeCommand(memory.peakCommand) << ")";
   SmallVector<Category> order;
   for (unsigned category = 0; category < numCategories; ++category)
     if (memory.atPeak[category] > 0)
       order.push_back(static_cast<Category>(category));
-  llvm::stable_sort(order, [&](Category a, Category b) { return memory.getAtPeak(a) > memory.getAtPeak(b); });
+  llvm::stable_sort(
+      order, [&](Category a, Category b) { return memory.getAtPeak(a) > memory.getAtPeak(b); });
   for (Category category : ArrayRef(order).take_front(maxCategories))
     addNote(diag, memory, category, severalRanks);
   return failure();

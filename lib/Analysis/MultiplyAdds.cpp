@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a contraction: the product of its loop ranges. Of attention: two products per score forward, five backward, of
-// the scores that its mask leaves. Each times the trips of the loops around it.
+// Of a contraction: the product of its loop ranges. Of attention: two products per score forward,
+// five backward, of the scores that its mask leaves. Each times the trips of the loops around it.
 // Not counted: what is done to each element once, and products in loops whose trips are not known.
 //
 //===----------------------------------------------------------------------===//
@@ -23,21 +23,24 @@ using namespace mlir::fsdp;
 /// Of all loops around `op`; 0 where one is not known.
 static uint64_t countTrips(Operation *op) {
   uint64_t trips = 1;
-  for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop; loop = loop->getParentOfType<LoopLikeOpInterface>()) {
+  for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
+       loop = loop->getParentOfType<LoopLikeOpInterface>()) {
     std::optional<APInt> count = loop.getStaticTripCount();
     trips *= count ? count->getZExtValue() : 0;
   }
   return trips;
 }
 
-/// The part of rows × keys that is visited, in 32 × 32 tiles. What follows from data is taken as visited.
+/// The part of rows × keys that is visited, in 32 × 32 tiles. What follows from data is taken as
+/// visited.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;
   AttentionTiles visits(op);
   if (visits.isUnmasked())
     return 1;
-  int64_t rowStep = llvm::divideCeil(rows, tiles), keyStep = llvm::divideCeil(keys, tiles), visited = 0, all = 0;
+  int64_t rowStep = llvm::divideCeil(rows, tiles), keyStep = llvm::divideCeil(keys, tiles),
+          visited = 0, all = 0;
   auto scalar = [](Value) { return int64_t(0); };
   for (int64_t q = 0; q < rows; q += rowStep)
     for (int64_t k = 0; k < keys; k += keyStep) {
@@ -54,7 +57,8 @@ static uint64_t countProducts(Op op, unsigned products) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),
                     v = op.getV().getType().getShape();
   double scores = static_cast<double>(q[0] * q[1]) * static_cast<double>(q[2] * k[2]);
-  return static_cast<uint64_t>(scores * products * (q[3] + v[3]) / 2 * getVisitedPart(op, q[2], k[2]));
+  return static_cast<uint64_t>(scores * products * (q[3] + v[3]) / 2 *
+                               getVisitedPart(op, q[2], k[2]));
 }
 
 MultiplyAdds fsdp::countMultiplyAdds(Operation *kernel) {
@@ -66,7 +70,8 @@ MultiplyAdds fsdp::countMultiplyAdds(Operation *kernel) {
     for (int64_t range : op.getStaticLoopRanges())
       products *= ShapedType::isDynamic(range) ? 0 : static_cast<uint64_t>(range);
     auto isOf = [&](auto matches) {
-      return llvm::all_of(op.getDpsInputs(), [&](Value input) { return matches(getElementTypeOrSelf(input)); });
+      return llvm::all_of(op.getDpsInputs(),
+                          [&](Value input) { return matches(getElementTypeOrSelf(input)); });
     };
     if (isOf([](Type type) { return type.isBF16(); }))
       counts.bf16 += products;
@@ -87,6 +92,7 @@ uint64_t fsdp::countMovedBytes(func::FuncOp kernel) {
   uint64_t bytes = 0;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
     if (auto tensor = dyn_cast<ShapedType>(type))
-      bytes += static_cast<uint64_t>(getStorageBytes(tensor)) * (kernel.getArgAttr(index, inoutAttr) ? 2 : 1);
+      bytes += static_cast<uint64_t>(getStorageBytes(tensor)) *
+               (kernel.getArgAttr(index, inoutAttr) ? 2 : 1);
   return bytes;
 }

@@ -11,20 +11,22 @@
 //          |   | a    |      | c |
 //          +--------------------------> moments
 //
-//  0. Moments at which nothing begins do not count: a plan in which only waits were added is packed as before.
+//  0. Moments at which nothing begins do not count: a plan in which only waits were added is packed
+//     as before.
 //  1. Order the intervals, largest first: by size x lifetime, by size, by lifetime; by
 //     contention (the most that is alive while they live), then one of those; or by
 //     their beginning. Ties: the earlier, then the one with the smaller index.
 //  2. Place each beside those placed before that meet it in time: in the lowest
 //     gap that holds it (first fit) or the tightest one (best fit).
-//  3. Keep the smallest; stop at once when one reaches the lower bound, or is small enough for who asks.
+//  3. Keep the smallest; stop at once when one reaches the lower bound, or is small enough for who
+//     asks.
 //  4. Else amend each of the orders: what reaches the top has come too late, so it goes
 //     to an earlier place, drawn by a fixed sequence; undone when the top rises. As
 //     often as the work that this is stays within a limit.
 //
-// Contention packs large models exactly, where few moments decide; the others are
-// better when many moments are nearly as full as the fullest.
-// O(n^2) for each order and fit, and for each of the amendments, which are the fewer the larger n is. The result depends on nothing but the input.
+// Contention packs large models exactly, where few moments decide; the others are better when many
+// moments are nearly as full as the fullest. O(n^2) for each order and fit, and for each of the
+// amendments, which are the fewer the larger n is. The result depends on nothing but the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +75,8 @@ public:
     int64_t offset = findOffset(intervals[index]);
     offsets[index] = offset;
     top = std::max(top, offset + roundUp(intervals[index].bytes));
-    auto behind = llvm::upper_bound(placed, offset, [&](int64_t o, unsigned other) { return o < offsets[other]; });
+    auto behind = llvm::upper_bound(placed, offset,
+                                    [&](int64_t o, unsigned other) { return o < offsets[other]; });
     placed.insert(behind, index);
   }
 
@@ -120,8 +123,10 @@ struct Order {
 } // namespace
 
 static const Order orders[] = {
-    {"contention, size x lifetime", [](const Weights &w) { return std::make_pair(w.contention, w.bytes * w.lifetime); }},
-    {"contention, lifetime", [](const Weights &w) { return std::make_pair(w.contention, w.lifetime); }},
+    {"contention, size x lifetime",
+     [](const Weights &w) { return std::make_pair(w.contention, w.bytes * w.lifetime); }},
+    {"contention, lifetime",
+     [](const Weights &w) { return std::make_pair(w.contention, w.lifetime); }},
     {"size x lifetime", [](const Weights &w) { return std::make_pair(w.bytes * w.lifetime, 0.0); }},
     {"size", [](const Weights &w) { return std::make_pair(w.bytes, 0.0); }},
     {"lifetime", [](const Weights &w) { return std::make_pair(w.lifetime, w.bytes); }},
@@ -141,17 +146,18 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   SmallVector<Weights> weights;
   for (const Interval &interval : intervals) {
     int64_t most = 0;
-    for (auto moment = live.find(interval.first); moment != live.end() && moment->first <= interval.last; ++moment)
+    for (auto moment = live.find(interval.first);
+         moment != live.end() && moment->first <= interval.last; ++moment)
       most = std::max(most, moment->second);
-    weights.push_back({double(interval.bytes), double(interval.last - interval.first + 1), double(most),
-                       double(interval.first)});
+    weights.push_back({double(interval.bytes), double(interval.last - interval.first + 1),
+                       double(most), double(interval.first)});
   }
   return weights;
 }
 
 /// Steps 2 and 3: true where `order` leads to less than `result` has.
-static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest, StringRef method,
-                     Packing &result, SmallVectorImpl<int64_t> &offsets) {
+static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
+                     StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);
   for (unsigned index : order)
     if (intervals[index].bytes > 0)
@@ -173,7 +179,9 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
     begins.push_back(interval.first);
   llvm::sort(begins);
   begins.erase(llvm::unique(begins), begins.end());
-  auto count = [&](int64_t moment) { return llvm::upper_bound(begins, moment) - begins.begin() - 1; };
+  auto count = [&](int64_t moment) {
+    return llvm::upper_bound(begins, moment) - begins.begin() - 1;
+  };
   SmallVector<Interval> dense;
   for (const Interval &interval : intervals)
     dense.push_back({interval.bytes, count(interval.first), count(interval.last)});
@@ -181,17 +189,23 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
 }
 
 /// Step 4, from `order` on, until there are `enough` bytes.
-static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest, int64_t enough, Packing &result) {
-  static constexpr int64_t work = 8'000'000, mostTimes = 1000; // all orders together: a fraction of a second
+static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
+                  int64_t enough, Packing &result) {
+  static constexpr int64_t work = 8'000'000,
+                           mostTimes = 1000; // all orders together: a fraction of a second
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   std::minstd_rand draw; // the same everywhere
   SmallVector<int64_t> offsets, tried;
   tryOrder(intervals, order, tightest, "amended", result, offsets);
   auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };
-  auto top = [&] { return reach(*llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); })); };
+  auto top = [&] {
+    return reach(
+        *llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); }));
+  };
   int64_t height = top();
   for (int64_t time = 0; time < times && result.bytes > enough; ++time) {
-    auto highest = llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); });
+    auto highest =
+        llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); });
     auto to = order.begin() + draw() % (highest - order.begin() + 1);
     std::rotate(to, highest, highest + 1);
     tried = offsets;
@@ -218,7 +232,9 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> given, int64_t enough) {
     auto sorted = llvm::to_vector(llvm::seq<unsigned>(0, intervals.size()));
     llvm::sort(sorted, [&](unsigned a, unsigned b) {
       auto keyA = order.key(weights[a]), keyB = order.key(weights[b]);
-      return keyA != keyB ? keyA > keyB : std::make_pair(intervals[a].first, a) < std::make_pair(intervals[b].first, b);
+      return keyA != keyB
+                 ? keyA > keyB
+                 : std::make_pair(intervals[a].first, a) < std::make_pair(intervals[b].first, b);
     });
     for (bool tightest : {false, true}) {
       SmallVector<int64_t> offsets;

@@ -4,15 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Upstream's parsers of text and bytecode crash on some malformed files (docs/Rationale.md lists them).
+// Upstream's parsers of text and bytecode crash on some malformed files (docs/Rationale.md lists
+// them).
 //
 //  1. Compose the message before anything is read: a signal handler must not allocate.
-//  2. Install a handler for the signals of a crash, on a stack of its own: after a stack overflow there is no other.
+//  2. Install a handler for the signals of a crash, on a stack of its own: after a stack overflow
+//     there is no other.
 //  3. The handler writes the message and ends the process with _exit(2).
 //
-// llvm::CrashRecoveryContext, which returns to its caller instead, is not used. Its handler runs on the stack that has
-// overflowed, and after a crash the context's locks and memory can be in any state, so that the next diagnostic or a
-// destructor hangs or crashes again.
+// llvm::CrashRecoveryContext, which returns to its caller instead, is not used. Its handler runs on
+// the stack that has overflowed, and after a crash the context's locks and memory can be in any
+// state, so that the next diagnostic or a destructor hangs or crashes again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,13 +63,14 @@ static void reportCrash(int number) {
 ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file) {
   std::string prefix = tool.empty() ? std::string() : tool.str() + ": ";
   beforeName = prefix + file.str() + ": error: MLIR's parser crashed on this file (";
-  afterName = "); the file is damaged, or nested too deep\n" + prefix + file.str() +
-              ": note: export it again; a bytecode file can be written as text with 'mlir-opt FILE'\n";
+  afterName =
+      "); the file is damaged, or nested too deep\n" + prefix + file.str() +
+      ": note: export it again; a bytecode file can be written as text with 'mlir-opt FILE'\n";
   stack_t stack{};
   stack.ss_sp = handlerStack;
   stack.ss_size = sizeof handlerStack;
   ::sigaltstack(&stack, &previousStack);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = reportCrash;
   action.sa_flags = SA_ONSTACK;
   sigemptyset(&action.sa_mask);

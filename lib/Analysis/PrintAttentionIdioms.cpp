@@ -25,7 +25,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-struct PrintAttentionIdiomsPass : public fsdp::impl::PrintAttentionIdiomsPassBase<PrintAttentionIdiomsPass> {
+struct PrintAttentionIdiomsPass
+    : public fsdp::impl::PrintAttentionIdiomsPassBase<PrintAttentionIdiomsPass> {
   using PrintAttentionIdiomsPassBase::PrintAttentionIdiomsPassBase;
   void runOnOperation() override;
 
@@ -66,9 +67,13 @@ void PrintAttentionIdiomsPass::print(AttentionOp op) {
   remark << (mask.empty() ? "none" : mask) << "; score is " << (score.empty() ? "plain" : score);
   std::string unit = tile ? " in tiles of " + std::to_string(tile) : "";
   remark.attachNote() << "rows [q0, q1) visit keys" << unit << " "
-                      << describe(tile ? tiles.getKeyTiles(tile) : SmallVector<TileRange>(tiles.getKeys()), "q");
+                      << describe(tile ? tiles.getKeyTiles(tile)
+                                       : SmallVector<TileRange>(tiles.getKeys()),
+                                  "q");
   remark.attachNote() << "keys [k0, k1) visit rows" << unit << " "
-                      << describe(tile ? tiles.getRowTiles(tile) : SmallVector<TileRange>(tiles.getRows()), "k");
+                      << describe(tile ? tiles.getRowTiles(tile)
+                                       : SmallVector<TileRange>(tiles.getRows()),
+                                  "k");
   unsigned counts[4] = {};
   for (Region *function : {&op.getScoreMod(), &op.getMaskMod()}) {
     RegionDependence dependence(*function);
@@ -76,18 +81,20 @@ void PrintAttentionIdiomsPass::print(AttentionOp op) {
       if (!isa<YieldOp>(o) && !o.hasTrait<OpTrait::ConstantLike>())
         ++counts[static_cast<unsigned>(dependence.of(&o))];
   }
-  remark.attachNote() << "ops of its functions: " << counts[0] << " once, " << counts[1] << " per row, " << counts[2]
-                      << " per key, " << counts[3] << " per score";
+  remark.attachNote() << "ops of its functions: " << counts[0] << " once, " << counts[1]
+                      << " per row, " << counts[2] << " per key, " << counts[3] << " per score";
   for (const SideComparison &c : tiles.getSideComparisons())
-    remark.attachNote(c.row.getLoc()) << "kept only where this value of the row is "
-                                      << arith::stringifyCmpIPredicate(c.predicate) << " one of the key";
+    remark.attachNote(c.row.getLoc())
+        << "kept only where this value of the row is " << arith::stringifyCmpIPredicate(c.predicate)
+        << " one of the key";
   ++numAttentions;
   numSkipping += !tiles.isUnmasked();
 }
 
 void PrintAttentionIdiomsPass::runOnOperation() {
   if (tile < 0 || tile > kMaxElements) {
-    emitError(getOperation()->getLoc()) << "tile: expected at least 0 and at most 2^48, found " << tile.getValue();
+    emitError(getOperation()->getLoc())
+        << "tile: expected at least 0 and at most 2^48, found " << tile.getValue();
     return signalPassFailure();
   }
   getOperation()->walk([&](AttentionOp op) {

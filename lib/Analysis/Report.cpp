@@ -7,9 +7,10 @@
 // The page (ReportPage.html) has one place for data, a JSON object:
 //
 //   title, mesh, cluster
-//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json has them
-//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers, 2 reductions,
-//                3 copies to the device, 4 to the host, 5 from the rank's file, 6 to it
+//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers,
+//                2 reductions, 3 copies to the device, 4 to the host, 5 from the rank's file, 6 to
+//                it
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers the same of the host's arena
 //   moments      when each command begins; one more for the end
@@ -93,7 +94,8 @@ private:
     if (isa<CopyOp>(op))
       return getChannel(op);
     CollectiveKind kind = cast<CollectiveOp>(op).getKind();
-    return kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ? gatherChannel : reduceChannel;
+    return kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ? gatherChannel
+                                                                                   : reduceChannel;
   }
 
   void add(Operation *op, double seconds) {
@@ -101,7 +103,8 @@ private:
     if (id || isa<CollectiveOp>(op)) {
       unsigned number = transferOf.size(), lane = getLane(op);
       transferOf[op] = number;
-      events.push_back({TimelineEvent::Kind::start, seconds, number, id ? lane : 0, getLinks(lane)});
+      events.push_back(
+          {TimelineEvent::Kind::start, seconds, number, id ? lane : 0, getLinks(lane)});
       if (id)
         byId[*id] = number;
       else
@@ -151,7 +154,8 @@ static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json:
   });
 }
 
-static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title) {
+static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &cluster,
+                            ArrayRef<DtypeRow> dtypes, StringRef title) {
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os);
@@ -173,8 +177,8 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
   return safe;
 }
 
-void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title,
-                       raw_ostream &os) {
+void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
+                       StringRef title, raw_ostream &os) {
   ProgramOp step;
   for (auto program : planned.getOps<ProgramOp>())
     if (!step || program.getSymName() == "step")

@@ -63,7 +63,8 @@ ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
       double seconds = getSeconds(op, secondsAttr), exposed = getSeconds(op, exposedAttr);
       auto limit = op->getAttrOfType<StringAttr>(limitAttr);
       if (exposed > 0.01 * seconds)
-        report.exposed.push_back({op, seconds * command.turns, exposed * command.turns, limit ? limit.getValue() : "the links"});
+        report.exposed.push_back({op, seconds * command.turns, exposed * command.turns,
+                                  limit ? limit.getValue() : "the links"});
     }
     llvm::sort(report.exposed, [](const ExposedReport &a, const ExposedReport &b) {
       return std::make_pair(-a.exposed, getId(a.op)) < std::make_pair(-b.exposed, getId(b.op));
@@ -83,13 +84,17 @@ static std::string formatSeconds(double seconds) {
 void fsdp::writeSchedule(const ScheduleReport &report, raw_ostream &os) {
   if (!report.isScheduled)
     return;
-  os << "\nSchedule, by estimates for '" << report.cluster << "'\n  " << formatSeconds(report.compute) << " compute + "
-     << formatSeconds(report.getExposed()) << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
-     << " without a schedule, at least " << formatSeconds(report.bound - report.compute) << " with any\n";
+  os << "\nSchedule, by estimates for '" << report.cluster << "'\n  "
+     << formatSeconds(report.compute) << " compute + " << formatSeconds(report.getExposed())
+     << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
+     << " without a schedule, at least " << formatSeconds(report.bound - report.compute)
+     << " with any\n";
   if (report.launches < report.collectives)
-    os << "  " << report.collectives << " collectives start in " << report.launches << " launches\n";
+    os << "  " << report.collectives << " collectives start in " << report.launches
+       << " launches\n";
   for (const ExposedReport &row : ArrayRef(report.exposed).take_front(maxRows))
-    os << "  " << llvm::left_justify(describeCommand(row.op), 40) << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
+    os << "  " << llvm::left_justify(describeCommand(row.op), 40)
+       << llvm::right_justify(formatSeconds(row.exposed), 10) << " of "
        << llvm::left_justify(formatSeconds(row.seconds), 10) << " exposed: " << row.limit << "\n";
   if (report.exposed.size() > maxRows)
     os << "  and " << report.exposed.size() - maxRows << " shorter ones\n";

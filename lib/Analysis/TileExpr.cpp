@@ -100,7 +100,9 @@ SmallVector<TileExpr::Term, 4> TileExpr::terms() const {
   return result;
 }
 
-int64_t TileExpr::offset() const { return node->kind == Kind::Sum || node->kind == Kind::Constant ? node->number : 0; }
+int64_t TileExpr::offset() const {
+  return node->kind == Kind::Sum || node->kind == Kind::Constant ? node->number : 0;
+}
 
 bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
   if (a.node == b.node)
@@ -112,8 +114,9 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
     auto other = b.terms();
     return x.number == y.number && x.operands.size() == other.size() &&
            llvm::all_of(a.terms(), [&](const TileExpr::Term &term) {
-             return llvm::any_of(
-                 other, [&](const TileExpr::Term &o) { return o.factor == term.factor && o.expr == term.expr; });
+             return llvm::any_of(other, [&](const TileExpr::Term &o) {
+               return o.factor == term.factor && o.expr == term.expr;
+             });
            });
   }
   return x.kind == y.kind && x.number == y.number && x.symbol == y.symbol && x.value == y.value &&
@@ -149,7 +152,8 @@ static void meetLength(Bounds &range, int64_t offset, ArrayRef<TileExpr::Term> t
       return;
     }
   }
-  if (ofBegin == 0 || ofEnd == 0 || !accumulate(other, ofBegin + ofEnd, begin) || !accumulate(other, ofEnd, length))
+  if (ofBegin == 0 || ofEnd == 0 || !accumulate(other, ofBegin + ofEnd, begin) ||
+      !accumulate(other, ofEnd, length))
     return;
   range = {std::max(range.lo, other.lo), std::min(range.hi, other.hi)};
 }
@@ -181,7 +185,8 @@ TileExpr fsdp::operator+(TileExpr a, TileExpr b) {
     return {};
   SmallVector<TileExpr::Term, 4> terms = a.terms();
   for (auto &[factor, term] : b.terms()) {
-    auto same = llvm::find_if(terms, [&, &term = term](const TileExpr::Term &other) { return other.expr == term; });
+    auto same = llvm::find_if(
+        terms, [&, &term = term](const TileExpr::Term &other) { return other.expr == term; });
     if (same == terms.end())
       terms.push_back({factor, term});
     else if (llvm::AddOverflow(same->factor, factor, same->factor))
@@ -214,7 +219,9 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     return *this;
   if (SmallVector<Term, 4> all = terms(); all.size() == 1 && all[0].factor > 0) { // it is monotone
     const TileExpr &term = all[0].expr;
-    auto in = [&](unsigned i) { return (term.operands()[i] * all[0].factor + offset()).floorDiv(divisor); };
+    auto in = [&](unsigned i) {
+      return (term.operands()[i] * all[0].factor + offset()).floorDiv(divisor);
+    };
     if (term.kind() == Kind::Min || term.kind() == Kind::Max)
       return extremum(term.kind(), in(0), in(1));
     if (term.kind() == Kind::Choose)
@@ -225,7 +232,8 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   whole = whole + floorOf(offset(), divisor);
   for (auto &[factor, term] : terms())
     (factor % divisor == 0 ? whole : rest) =
-        (factor % divisor == 0 ? whole : rest) + term * (factor % divisor == 0 ? factor / divisor : factor);
+        (factor % divisor == 0 ? whole : rest) +
+        term * (factor % divisor == 0 ? factor / divisor : factor);
   if (!rest)
     return {};
   Bounds inner = rest.range();
@@ -238,7 +246,9 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   return whole + make(std::move(quotient));
 }
 
-TileExpr TileExpr::ceilDiv(int64_t divisor) const { return (*this + (divisor - 1)).floorDiv(divisor); }
+TileExpr TileExpr::ceilDiv(int64_t divisor) const {
+  return (*this + (divisor - 1)).floorDiv(divisor);
+}
 
 /// difference >= 0; false when that is not clear after `steps` trees.
 static bool isNatural(TileExpr difference, unsigned &steps) {
@@ -253,7 +263,9 @@ static bool isNatural(TileExpr difference, unsigned &steps) {
     if (!isChoice && term.kind() != Kind::Min && term.kind() != Kind::Max)
       continue;
     TileExpr rest = difference - term * factor;
-    auto holds = [&, factor = factor](TileExpr operand) { return isNatural(rest + operand * factor, steps); };
+    auto holds = [&, factor = factor](TileExpr operand) {
+      return isNatural(rest + operand * factor, steps);
+    };
     bool all = isChoice || (term.kind() == Kind::Min) == (factor > 0);
     ArrayRef<TileExpr> operands = term.operands().drop_front(isChoice ? 1 : 0);
     if (all ? llvm::all_of(operands, holds) : llvm::any_of(operands, holds))
@@ -279,13 +291,14 @@ TileExpr TileExpr::extremum(Kind kind, TileExpr a, TileExpr b) {
   for (auto [nested, other] : {std::pair(a, b), std::pair(b, a)})
     if (nested.kind() == kind)
       for (unsigned i : {0, 1})
-        if (TileExpr inner = nested.operands()[i]; isMax ? isAtLeast(other, inner) : isAtLeast(inner, other))
+        if (TileExpr inner = nested.operands()[i];
+            isMax ? isAtLeast(other, inner) : isAtLeast(inner, other))
           return extremum(kind, nested.operands()[1 - i], other);
   Node node{kind};
   node.operands = {a, b};
   Bounds x = a.range(), y = b.range();
-  node.range =
-      isMax ? Bounds{std::max(x.lo, y.lo), std::max(x.hi, y.hi)} : Bounds{std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+  node.range = isMax ? Bounds{std::max(x.lo, y.lo), std::max(x.hi, y.hi)}
+                     : Bounds{std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
   return make(std::move(node));
 }
 
@@ -302,7 +315,9 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
   // A condition on a choice is that choice's, where each branch decides it.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
-    auto decide = [&](TileExpr value) { return choose(value * terms[0].factor + condition.offset(), yes, no); };
+    auto decide = [&](TileExpr value) {
+      return choose(value * terms[0].factor + condition.offset(), yes, no);
+    };
     TileExpr onYes = decide(inner[1]), onNo = decide(inner[2]);
     if ((onYes == yes || onYes == no) && (onNo == yes || onNo == no))
       return choose(inner[0], onYes, onNo);
@@ -314,13 +329,15 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
 }
 
 bool TileExpr::contains(llvm::function_ref<bool(TileExpr)> predicate) const {
-  return predicate(*this) || llvm::any_of(node->operands, [&](const TileExpr &o) { return o.contains(predicate); });
+  return predicate(*this) ||
+         llvm::any_of(node->operands, [&](const TileExpr &o) { return o.contains(predicate); });
 }
 
 bool TileExpr::isPositional() const {
   return !contains([](TileExpr e) {
     return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque ||
-           (e.kind() == Kind::Symbol && e.asSymbol() != Symbol::Begin && e.asSymbol() != Symbol::End);
+           (e.kind() == Kind::Symbol && e.asSymbol() != Symbol::Begin &&
+            e.asSymbol() != Symbol::End);
   });
 }
 
@@ -376,7 +393,8 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   if (isNatural)
     return arith::DivUIOp::create(b, loc, x, by);
   // x < 0: -1 - (-1 - x) / divisor, a division that rounds to zero in both cases.
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0), minusOne = arith::ConstantIndexOp::create(b, loc, -1);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+        minusOne = arith::ConstantIndexOp::create(b, loc, -1);
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);
   Value mirrored = arith::SubIOp::create(b, loc, minusOne, x);
   Value natural = arith::SelectOp::create(b, loc, isNegative, mirrored, x);
@@ -418,7 +436,8 @@ Value TileExpr::emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbo
         term = arith::MulIOp::create(b, loc, term, constantOf(factor));
       value = value ? Value(arith::AddIOp::create(b, loc, value, term)) : term;
     }
-    return node->number ? Value(arith::AddIOp::create(b, loc, value, constantOf(node->number))) : value;
+    return node->number ? Value(arith::AddIOp::create(b, loc, value, constantOf(node->number)))
+                        : value;
   }
   case Kind::FloorDiv:
     return emitFloorDiv(b, loc, in(0), node->number, node->operands[0].range().lo >= 0);
@@ -432,7 +451,8 @@ Value TileExpr::emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbo
   }
   case Kind::Choose: {
     Value condition = in(0), yes = in(1), no = in(2);
-    Value holds = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, condition, constantOf(0));
+    Value holds =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, condition, constantOf(0));
     return arith::SelectOp::create(b, loc, holds, yes, no);
   }
   }

@@ -26,7 +26,8 @@ namespace {
 
 class Links {
 public:
-  explicit Links(Timeline &line) : line(line), left(line.end.size(), 0), done(line.end.size(), false) {}
+  explicit Links(Timeline &line)
+      : line(line), left(line.end.size(), 0), done(line.end.size(), false) {}
 
   void start(const TimelineEvent &event) {
     left[event.collective] = event.seconds;
@@ -52,7 +53,8 @@ public:
   double now = 0;
 
 private:
-  /// Up to the next end of a collective, when that is not after `time`. False: nothing ends until then.
+  /// Up to the next end of a collective, when that is not after `time`. False: nothing ends until
+  /// then.
   bool step(double time) {
     llvm::SmallDenseMap<unsigned, unsigned, 4> active; // channels, by their links
     for (auto &[channel, queue] : channels)
@@ -129,7 +131,8 @@ double mlir::fsdp::getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> 
     while (next < sorted.size() && sorted[next].head <= now)
       ready.push(next++);
     unsigned job = ready.top();
-    double until = next < sorted.size() ? sorted[next].head : std::numeric_limits<double>::infinity();
+    double until =
+        next < sorted.size() ? sorted[next].head : std::numeric_limits<double>::infinity();
     double run = std::min(sorted[job].seconds, until - now);
     now += run;
     sorted[job].seconds -= run;

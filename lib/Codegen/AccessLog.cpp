@@ -23,16 +23,19 @@ void AccessLog::finish(ArrayRef<Step> written) {
 void AccessLog::watch(EvaluationState &state) {
   state.onRead = [this](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
     if (isa<BlockArgument>(tensor))
-      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, false, stage, body});
+      accesses.push_back(
+          {tensor, SmallVector<AffineExpr>(indices), false, precise, false, stage, body});
   };
 }
 
-void AccessLog::watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices) {
+void AccessLog::watchRow(EvaluationState &state, ArrayRef<Step> segment,
+                         SmallVector<AffineExpr> rowIndices) {
   llvm::SmallPtrSet<void *, 8> own;
   for (const Step &step : segment)
     if (!isa<BlockArgument>(step.value))
       own.insert(step.value.getAsOpaquePointer());
-  state.onRead = [this, &state, own, rowIndices](Value tensor, ArrayRef<AffineExpr> indices, bool precise) {
+  state.onRead = [this, &state, own, rowIndices](Value tensor, ArrayRef<AffineExpr> indices,
+                                                 bool precise) {
     bool sameRow = precise && indices.size() >= rowIndices.size();
     for (size_t i = 0; sameRow && i < rowIndices.size(); ++i)
       sameRow = indices[i] == rowIndices[i];
@@ -40,14 +43,16 @@ void AccessLog::watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVe
       if (!sameRow && state.refusal.empty())
         state.refusal = "a value of another row";
     } else if (isa<BlockArgument>(tensor)) {
-      accesses.push_back({tensor, SmallVector<AffineExpr>(indices), false, precise, sameRow, stage, body});
+      accesses.push_back(
+          {tensor, SmallVector<AffineExpr>(indices), false, precise, sameRow, stage, body});
     }
   };
 }
 
 void AccessLog::store(const Step &step, ArrayRef<AffineExpr> indices) {
   for (BlockArgument destination : step.destinations)
-    accesses.push_back({destination, SmallVector<AffineExpr>(indices), true, true, true, stage, body});
+    accesses.push_back(
+        {destination, SmallVector<AffineExpr>(indices), true, true, true, stage, body});
 }
 
 bool AccessLog::isSafeInPlace() const {

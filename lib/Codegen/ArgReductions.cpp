@@ -69,7 +69,8 @@ static std::optional<Comparison> readComparison(Value condition) {
     P p = op.getPredicate();
     if (p == P::eq || p == P::ne)
       return std::nullopt;
-    return Comparison{op.getLhs(), op.getRhs(), p == P::sgt || p == P::sge || p == P::ugt || p == P::uge,
+    return Comparison{op.getLhs(), op.getRhs(),
+                      p == P::sgt || p == P::sge || p == P::ugt || p == P::uge,
                       p == P::sgt || p == P::slt || p == P::ugt || p == P::ult,
                       p == P::ugt || p == P::uge || p == P::ult || p == P::ule};
   }
@@ -80,17 +81,21 @@ static std::optional<Comparison> readComparison(Value condition) {
 static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pair, bool &keepsNan) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getNumOperands() != 2 ||
-      !((op->getOperand(0) == x && op->getOperand(1) == state) || (op->getOperand(1) == x && op->getOperand(0) == state)))
+      !((op->getOperand(0) == x && op->getOperand(1) == state) ||
+        (op->getOperand(1) == x && op->getOperand(0) == state)))
     return false;
   keepsNan = isa<arith::MaximumFOp, arith::MinimumFOp>(op);
   if (pair.greatest)
-    return isa<arith::MaximumFOp, arith::MaxNumFOp>(op) || (pair.isUnsigned ? isa<arith::MaxUIOp>(op) : isa<arith::MaxSIOp>(op));
-  return isa<arith::MinimumFOp, arith::MinNumFOp>(op) || (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
+    return isa<arith::MaximumFOp, arith::MaxNumFOp>(op) ||
+           (pair.isUnsigned ? isa<arith::MaxUIOp>(op) : isa<arith::MaxSIOp>(op));
+  return isa<arith::MinimumFOp, arith::MinNumFOp>(op) ||
+         (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
 }
 
 /// The operands of a select, in the order (candidate, state); `flipped` when the
 /// condition is that of keeping the state.
-static bool readSelect(Value value, Value state, Value &condition, Value &candidate, bool &flipped) {
+static bool readSelect(Value value, Value state, Value &condition, Value &candidate,
+                       bool &flipped) {
   auto select = value.getDefiningOp<arith::SelectOp>();
   if (!select || (select.getTrueValue() == state) == (select.getFalseValue() == state))
     return false;
@@ -120,15 +125,16 @@ static Value otherOf(Value value, Value first) {
 }
 
 /// v > x | v != v for the value, | (v == x & i < k) for the position.
-static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other, Value keptIndex,
-                         Value otherIndex, bool &greatest) {
+static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
+                         Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
   if (!either)
     return false;
   std::optional<Comparison> better = readComparison(either.getLhs());
   auto isNan = either.getRhs().getDefiningOp<arith::CmpFOp>();
   if (!better || !isNan || !better->strict || isNan.getLhs() != kept || isNan.getRhs() != kept ||
-      (isNan.getPredicate() != arith::CmpFPredicate::UNE && isNan.getPredicate() != arith::CmpFPredicate::UNO))
+      (isNan.getPredicate() != arith::CmpFPredicate::UNE &&
+       isNan.getPredicate() != arith::CmpFPredicate::UNO))
     return false;
   bool straight = better->lhs == kept && better->rhs == other;
   if (!straight && !(better->lhs == other && better->rhs == kept))
@@ -141,7 +147,8 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   if (!equal || !before || equal.getPredicate() != arith::CmpFPredicate::OEQ ||
       before.getPredicate() != arith::CmpIPredicate::slt)
     return false;
-  bool same = (equal.getLhs() == kept && equal.getRhs() == other) || (equal.getLhs() == other && equal.getRhs() == kept);
+  bool same = (equal.getLhs() == kept && equal.getRhs() == other) ||
+              (equal.getLhs() == other && equal.getRhs() == kept);
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
@@ -154,15 +161,18 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   Value value = yield->getOperand(v), index = yield->getOperand(1 - v);
   Value indexCondition, position;
   bool flipped;
-  if (!isa<IntegerType, IndexType>(index.getType()) || !readSelect(index, indexState, indexCondition, position, flipped) || !isPosition(op, position))
+  if (!isa<IntegerType, IndexType>(index.getType()) ||
+      !readSelect(index, indexState, indexCondition, position, flipped) ||
+      !isPosition(op, position))
     return std::nullopt;
   Value valueCondition;
   bool valueFlipped;
-  if (readSelect(value, state, valueCondition, pair.candidate, valueFlipped) && valueFlipped == flipped &&
-      valueCondition != indexCondition) {
+  if (readSelect(value, state, valueCondition, pair.candidate, valueFlipped) &&
+      valueFlipped == flipped && valueCondition != indexCondition) {
     if (!isa<FloatType>(pair.getType()) || dependsOnOutput(op, pair.candidate) ||
-        !readNanAware(valueCondition, indexCondition, flipped ? state : pair.candidate, flipped ? pair.candidate : state,
-                      flipped ? indexState : position, flipped ? position : indexState, pair.greatest))
+        !readNanAware(valueCondition, indexCondition, flipped ? state : pair.candidate,
+                      flipped ? pair.candidate : state, flipped ? indexState : position,
+                      flipped ? position : indexState, pair.greatest))
       return std::nullopt;
     pair.nanWins = pair.keepsNan = true;
     return pair;
@@ -176,9 +186,10 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   pair.last = !comparison->strict;
   pair.isUnsigned = comparison->isUnsigned;
   auto select = value.getDefiningOp<arith::SelectOp>();
-  bool together = select && select.getCondition() == indexCondition && select.getTrueValue() == pair.candidate &&
-                  select.getFalseValue() == state;
-  if (dependsOnOutput(op, pair.candidate) || (!together && !isExtreme(value, pair.candidate, state, pair, pair.keepsNan)))
+  bool together = select && select.getCondition() == indexCondition &&
+                  select.getTrueValue() == pair.candidate && select.getFalseValue() == state;
+  if (dependsOnOutput(op, pair.candidate) ||
+      (!together && !isExtreme(value, pair.candidate, state, pair, pair.keepsNan)))
     return std::nullopt;
   return pair;
 }
@@ -227,7 +238,8 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
   maps.truncate(op.getNumDpsInputs());
   maps.append(more.size() + 1, out);
   auto generic = linalg::GenericOp::create(
-      b, loc, type, ins, filled, maps, op.getIteratorTypesArray(), [&](OpBuilder &nested, Location, ValueRange args) {
+      b, loc, type, ins, filled, maps, op.getIteratorTypesArray(),
+      [&](OpBuilder &nested, Location, ValueRange args) {
         IRMapping mapping;
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
@@ -244,13 +256,15 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         }
         if (Type to = type.getElementType(); !to.isIndex() && !isa<FloatType>(to))
           position = arith::IndexCastOp::create(nested, loc, to, position);
-        linalg::YieldOp::create(nested, loc, body(nested, mapping.lookupOrDefault(pair.candidate), position,
-                                                  args.slice(inputs, more.size()), args.back()));
+        linalg::YieldOp::create(nested, loc,
+                                body(nested, mapping.lookupOrDefault(pair.candidate), position,
+                                     args.slice(inputs, more.size()), args.back()));
       });
   return generic.getResult(0);
 }
 
-Value ArgReductionWriter::choose(ValueRange ins, unsigned result, function_ref<Value(OpBuilder &, ValueRange)> body) {
+Value ArgReductionWriter::choose(ValueRange ins, unsigned result,
+                                 function_ref<Value(OpBuilder &, ValueRange)> body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
   SmallVector<AffineMap> maps(ins.size() + 1, b.getMultiDimIdentityMap(type.getRank()));
@@ -264,10 +278,13 @@ Value ArgReductionWriter::choose(ValueRange ins, unsigned result, function_ref<V
 
 Value ArgReductionWriter::extremum(OpBuilder &nested, Value x, Value y) {
   if (pair.isFloat())
-    return pair.greatest ? Value(arith::MaximumFOp::create(nested, loc, x, y)) : arith::MinimumFOp::create(nested, loc, x, y);
+    return pair.greatest ? Value(arith::MaximumFOp::create(nested, loc, x, y))
+                         : arith::MinimumFOp::create(nested, loc, x, y);
   if (pair.isUnsigned)
-    return pair.greatest ? Value(arith::MaxUIOp::create(nested, loc, x, y)) : arith::MinUIOp::create(nested, loc, x, y);
-  return pair.greatest ? Value(arith::MaxSIOp::create(nested, loc, x, y)) : arith::MinSIOp::create(nested, loc, x, y);
+    return pair.greatest ? Value(arith::MaxUIOp::create(nested, loc, x, y))
+                         : arith::MinUIOp::create(nested, loc, x, y);
+  return pair.greatest ? Value(arith::MaxSIOp::create(nested, loc, x, y))
+                       : arith::MinSIOp::create(nested, loc, x, y);
 }
 
 Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
@@ -292,54 +309,66 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))
-    return b.getFloatAttr(type, APFloat::getInf(real.getFloatSemantics(), /*Negative=*/pair.greatest));
+    return b.getFloatAttr(type,
+                          APFloat::getInf(real.getFloatSemantics(), /*Negative=*/pair.greatest));
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   APInt value = pair.isUnsigned ? (pair.greatest ? APInt::getZero(width) : APInt::getAllOnes(width))
-                                : (pair.greatest ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
+                                : (pair.greatest ? APInt::getSignedMinValue(width)
+                                                 : APInt::getSignedMaxValue(width));
   return b.getIntegerAttr(type, value);
 }
 
 void ArgReductionWriter::write() {
   TypedAttr least = worst();
-  Value total = reduce({}, least, v, [&](OpBuilder &nested, Value x, Value, ValueRange, Value state) {
-    if (pair.isFloat() && !pair.keepsNan) { // NaN is never chosen
-      Value never = arith::ConstantOp::create(nested, loc, least);
-      x = arith::SelectOp::create(nested, loc, compare(nested, arith::CmpFPredicate::UNO, x, x), never, x);
-    }
-    return extremum(nested, x, state);
-  });
+  Value total =
+      reduce({}, least, v, [&](OpBuilder &nested, Value x, Value, ValueRange, Value state) {
+        if (pair.isFloat() && !pair.keepsNan) { // NaN is never chosen
+          Value never = arith::ConstantOp::create(nested, loc, least);
+          x = arith::SelectOp::create(nested, loc, compare(nested, arith::CmpFPredicate::UNO, x, x),
+                                      never, x);
+        }
+        return extremum(nested, x, state);
+      });
   Type indexType = getElementTypeOrSelf(op.getResult(1 - v).getType());
   unsigned width = indexType.isIndex() ? 64 : indexType.getIntOrFloatBitWidth();
-  TypedAttr none = b.getIntegerAttr(indexType, pair.last ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
-  Value where = reduce(total, none, 1 - v, [&](OpBuilder &nested, Value x, Value index, ValueRange more, Value state) {
-    Value hit = equals(nested, x, more.front());
-    if (pair.nanWins)
-      hit = arith::OrIOp::create(nested, loc, hit, compare(nested, arith::CmpFPredicate::UNO, x, x));
-    Value here = arith::SelectOp::create(nested, loc, hit, index, arith::ConstantOp::create(nested, loc, none));
-    return pair.last ? Value(arith::MaxSIOp::create(nested, loc, here, state)) : arith::MinSIOp::create(nested, loc, here, state);
-  });
+  TypedAttr none = b.getIntegerAttr(indexType, pair.last ? APInt::getSignedMinValue(width)
+                                                         : APInt::getSignedMaxValue(width));
+  Value where = reduce(total, none, 1 - v,
+                       [&](OpBuilder &nested, Value x, Value index, ValueRange more, Value state) {
+                         Value hit = equals(nested, x, more.front());
+                         if (pair.nanWins)
+                           hit = arith::OrIOp::create(
+                               nested, loc, hit, compare(nested, arith::CmpFPredicate::UNO, x, x));
+                         Value here = arith::SelectOp::create(
+                             nested, loc, hit, index, arith::ConstantOp::create(nested, loc, none));
+                         return pair.last ? Value(arith::MaxSIOp::create(nested, loc, here, state))
+                                          : arith::MinSIOp::create(nested, loc, here, state);
+                       });
   Value init = op.getDpsInits()[v], indexInit = op.getDpsInits()[1 - v];
   auto decide = [&](OpBuilder &nested, Value x, Value y) {
     Value better = isBetter(nested, x, y);
     if (!pair.nanWins)
       return better;
-    better = arith::OrIOp::create(nested, loc, better, compare(nested, arith::CmpFPredicate::UNO, x, x));
-    return Value(arith::AndIOp::create(nested, loc, better, compare(nested, arith::CmpFPredicate::ORD, y, y)));
+    better =
+        arith::OrIOp::create(nested, loc, better, compare(nested, arith::CmpFPredicate::UNO, x, x));
+    return Value(arith::AndIOp::create(nested, loc, better,
+                                       compare(nested, arith::CmpFPredicate::ORD, y, y)));
   };
   Value best = choose({total, init}, v, [&](OpBuilder &nested, ValueRange a) -> Value {
     if (pair.keepsNan)
       return extremum(nested, a[0], a[1]);
     return arith::SelectOp::create(nested, loc, decide(nested, a[0], a[1]), a[0], a[1]);
   });
-  Value index = choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
-    Value better = decide(nested, a[0], a[1]);
-    if (pair.last) { // no better than the initial value, and nothing was found
-      Value nowhere = arith::ConstantOp::create(nested, loc, none);
-      Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);
-      better = arith::AndIOp::create(nested, loc, better, found);
-    }
-    return arith::SelectOp::create(nested, loc, better, a[2], a[3]);
-  });
+  Value index =
+      choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
+        Value better = decide(nested, a[0], a[1]);
+        if (pair.last) { // no better than the initial value, and nothing was found
+          Value nowhere = arith::ConstantOp::create(nested, loc, none);
+          Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);
+          better = arith::AndIOp::create(nested, loc, better, found);
+        }
+        return arith::SelectOp::create(nested, loc, better, a[2], a[3]);
+      });
   op.getResult(v).replaceAllUsesWith(best);
   op.getResult(1 - v).replaceAllUsesWith(index);
   op.erase();
@@ -348,7 +377,8 @@ void ArgReductionWriter::write() {
 void fsdp::splitArgReductions(func::FuncOp kernel) {
   for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::GenericOp>())) {
     if (op->getNumResults() != 2 || op.getNumReductionLoops() != 1 ||
-        op.getIndexingMapMatchingResult(op->getResult(0)) != op.getIndexingMapMatchingResult(op->getResult(1)))
+        op.getIndexingMapMatchingResult(op->getResult(0)) !=
+            op.getIndexingMapMatchingResult(op->getResult(1)))
       continue;
     for (unsigned v : {0, 1}) {
       std::optional<ArgReduction> pair = readPair(op, v);

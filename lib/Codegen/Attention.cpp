@@ -27,21 +27,27 @@ static Operation *getOnlyOp(func::FuncOp kernel) {
     return argument && !kernel.getArgAttr(argument.getArgNumber(), inoutAttr);
   };
   llvm::SmallPtrSet<Value, 4> seen;
-  bool results = llvm::all_of(body.getTerminator()->getOperands(),
-                              [&](Value v) { return v.getDefiningOp() == op && seen.insert(v).second; });
+  bool results = llvm::all_of(body.getTerminator()->getOperands(), [&](Value v) {
+    return v.getDefiningOp() == op && seen.insert(v).second;
+  });
   auto isOurs = [](Type type) {
     auto tensor = cast<RankedTensorType>(type);
     Type element = tensor.getElementType();
     bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
-    return tensor.getNumElements() > 0 && (isFloat || element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
-                                           element.isInteger(32) || element.isInteger(64));
+    return tensor.getNumElements() > 0 &&
+           (isFloat || element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
+            element.isInteger(32) || element.isInteger(64));
   };
-  return results && llvm::all_of(op->getOperands(), isPlain) && llvm::all_of(op->getOperandTypes(), isOurs) ? op : nullptr;
+  return results && llvm::all_of(op->getOperands(), isPlain) &&
+                 llvm::all_of(op->getOperandTypes(), isOurs)
+             ? op
+             : nullptr;
 }
 
 bool fsdp::handlesAttentionKernel(func::FuncOp kernel) { return getOnlyOp(kernel) != nullptr; }
 
-LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target,
+                                         KernelInfo &info) {
   Operation *op = getOnlyOp(kernel);
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention::lowerForward(kernel, forward, target, info);
@@ -57,7 +63,8 @@ void fsdp::decomposeAttention(func::FuncOp kernel) {
   for (Operation *op : ops) {
     OpBuilder b(op);
     auto forward = dyn_cast<AttentionOp>(op);
-    op->replaceAllUsesWith(forward ? lowerToLinalg(forward, b) : lowerToLinalg(cast<AttentionGradOp>(op), b));
+    op->replaceAllUsesWith(forward ? lowerToLinalg(forward, b)
+                                   : lowerToLinalg(cast<AttentionGradOp>(op), b));
     op->erase();
   }
 }

@@ -53,7 +53,8 @@ struct BackwardPlan : Plan {
 
 class BackwardEmitter : public Emitter {
 public:
-  BackwardEmitter(CpuTiles &b, BackwardPlan &plan, AttentionGradOp op, func::FuncOp kernel, Captures &captures, Units units)
+  BackwardEmitter(CpuTiles &b, BackwardPlan &plan, AttentionGradOp op, func::FuncOp kernel,
+                  Captures &captures, Units units)
       : Emitter(b, plan), plan(plan), op(op), kernel(kernel), captures(captures), units(units),
         ranges(AttentionTiles(op).getRowTiles(plan.blockRows)) {
     plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
@@ -70,14 +71,19 @@ private:
     ScoreFunction::Values score, mask, weight, grad;
   };
   void keepFunctions();
-  bool hasMask() { return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows; }
+  bool hasMask() {
+    return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows;
+  }
   void emitHead(Head head, Value unit, Value chunk);
   void packRows(const Head &head, Value group);
   void packBlock(const Head &head, Value block);
-  void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree, Value unit);
-  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit, bool masked);
-  std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group, Value firstRow, Value firstCol,
-                                     Value col, Value unit, bool masked);
+  void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree,
+                Value unit);
+  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit,
+                  bool masked);
+  std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group,
+                                     Value firstRow, Value firstCol, Value col, Value unit,
+                                     bool masked);
   Matrix rowsOf(const Part &part, Value group, Value row, bool across);
   Matrix dqOf(const Head &head, Value group, Value chunk);
   Value scaleVector() { return b.number(op.getScale().convertToDouble(), plan.numbers.rowLanes); }
@@ -102,12 +108,14 @@ BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(sh
   blockRows = std::min<int64_t>(mostRows, llvm::alignTo(shape.rows, 2));
   rowBlocks = llvm::divideCeil(shape.rows, blockRows);
   colBlocks = llvm::divideCeil(shape.cols, blockCols);
-  tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols), CpuTiles::rowsOf(numbers, blockRows, shape.dim));
+  tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
+                      CpuTiles::rowsOf(numbers, blockRows, shape.dim));
   paddedRows = llvm::alignTo((rowBlocks - 1) * blockRows + tileRows, 2);
 }
 
 void BackwardPlan::takeParts(const Units &units) {
-  int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes(), per = numbers.perStep();
+  int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes(),
+          per = numbers.perStep();
   int64_t rows = shape.group * paddedRows, d = padded(shape.dim), dv_ = padded(shape.valueDim);
   q = take(rows, d / per, step);
   dout = take(rows, dv_ / per, step);
@@ -152,23 +160,29 @@ Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
     return {b.shift(all.place, b.mul(group, elements)), all.rowStride, 1};
   }
   Value number = b.add(b.mul(b.add(b.mul(chunk, shape.batch), head.batch), shape.heads), head.head);
-  Pointer all{b.address(b.shift(shared, b.constant(plan.dqShared))), plan.numbers.wide, b.mul(number, elements)};
+  Pointer all{b.address(b.shift(shared, b.constant(plan.dqShared))), plan.numbers.wide,
+              b.mul(number, elements)};
   return {all, plan.dq.stride, 1};
 }
 
 void BackwardEmitter::packRows(const Head &head, Value group) {
-  int64_t lanes = plan.numbers.rowLanes, d = plan.padded(shape.dim), dv = plan.padded(shape.valueDim);
+  int64_t lanes = plan.numbers.rowLanes, d = plan.padded(shape.dim),
+          dv = plan.padded(shape.valueDim);
   Type wide = plan.numbers.wide;
   Value zero = b.constant(0), rows = b.constant(shape.rows);
   Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  Matrix dout = slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix o = slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Matrix dout =
+      slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Matrix o =
+      slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
   Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
   b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows, d);
-  b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows, dv);
+  b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
+              dv);
   if (!plan.isFma()) {
     b.packAcross(q, {rows, shape.dim}, rowsOf(plan.qAcross, group, zero, true), plan.paddedRows, d);
-    b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true), plan.paddedRows, dv);
+    b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true),
+                 plan.paddedRows, dv);
   }
   Pointer ownLse = b.shift(scratch(plan.lse, wide), b.mul(group, plan.paddedRows));
   Pointer ownDelta = b.shift(scratch(plan.delta, wide), b.mul(group, plan.paddedRows));
@@ -178,13 +192,16 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
   });
   b.loop(zero, rows, 1, [&](Value row) {
     Value x = b.load(wide, b.at(lse, row, zero));
-    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
+    Value isEmpty =
+        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
     b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
     Value sum = b.number(0, lanes);
     for (int64_t col = 0; col < dv; col += lanes) {
       Value mask = b.maskBelow(lanes, b.constant(shape.valueDim - col));
       auto of = [&](const Matrix &x) {
-        return b.convertFloat(b.load(VectorType::get({lanes}, x.place.type), b.at(x, row, b.constant(col)), mask), wide);
+        return b.convertFloat(
+            b.load(VectorType::get({lanes}, x.place.type), b.at(x, row, b.constant(col)), mask),
+            wide);
       };
       sum = b.fma(of(o), of(dout), sum);
     }
@@ -201,8 +218,10 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
   };
   Matrix k = from(op.getK(), shape.dim), v = from(op.getV(), shape.valueDim);
   b.packTransposed(k, {rows, shape.dim}, matrix(plan.kT, step), plan.blockCols, shape.dim);
-  b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols, shape.valueDim);
-  b.packAcross(k, {rows, shape.dim}, matrix(plan.kAcross, step), plan.blockCols, plan.padded(shape.dim));
+  b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols,
+                   shape.valueDim);
+  b.packAcross(k, {rows, shape.dim}, matrix(plan.kAcross, step), plan.blockCols,
+               plan.padded(shape.dim));
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,8 +229,9 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
 //===----------------------------------------------------------------------===//
 
 /// f · P and dS of one vector of scores.
-std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context, Value group, Value firstRow,
-                                                    Value firstCol, Value col, Value unit, bool masked) {
+std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
+                                                    Value group, Value firstRow, Value firstCol,
+                                                    Value col, Value unit, bool masked) {
   int64_t lanes = plan.numbers.rowLanes;
   auto vector = VectorType::get({lanes}, plan.numbers.wide);
   double scale = op.getScale().convertToDouble();
@@ -223,7 +243,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   if (masked) {
     site.q = b.min(row, b.constant(shape.rows - 1));
     site.lastColumn = b.constant(shape.cols - 1);
-    keep = b.both(keptLanes(*mask, context.mask, site, col), b.splat(b.isLess(row, b.constant(shape.rows)), lanes));
+    keep = b.both(keptLanes(*mask, context.mask, site, col),
+                  b.splat(b.isLess(row, b.constant(shape.rows)), lanes));
   }
   bool modifies = !score->function.empty();
   Value exponent;
@@ -236,10 +257,14 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  exponent = b.mulf(exponent, b.number(log2e, lanes)); // now, not lse before: its rounding would be that of a whole row
-  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as well.
+  exponent = b.mulf(
+      exponent,
+      b.number(log2e, lanes)); // now, not lse before: its rounding would be that of a whole row
+  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as
+  // well.
   Value most = b.number(127, lanes);
-  exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most), most, exponent);
+  exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
+                      most, exponent);
   Value p = b.exp2(exponent);
   if (masked)
     p = b.select(keep, p, zero);
@@ -265,10 +290,12 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
 }
 
 /// f · P over the scores, dS over dP, as the products behind read them.
-void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit, bool masked) {
+void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
+                                 Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
   int64_t lanes = plan.numbers.rowLanes, rowsPerTurn = plan.isFma() ? 1 : 2;
-  Matrix p = matrix(plan.scores, step), ds = matrix(plan.gradients, step), dsAcross = matrix(plan.gradientsAcross, step);
+  Matrix p = matrix(plan.scores, step), ds = matrix(plan.gradients, step),
+         dsAcross = matrix(plan.gradientsAcross, step);
   auto perRow = [&](const Part &part, Value row) {
     Value number = b.add(b.mul(group, plan.paddedRows), b.add(firstRow, row));
     return b.broadcastLoad(b.shift(scratch(part, wide), number), lanes);
@@ -277,8 +304,8 @@ void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, 
     SmallVector<RowContext> contexts;
     for (int64_t i = 0; i < rowsPerTurn; ++i) {
       Value at = b.add(row, i);
-      contexts.push_back({at, perRow(plan.lse, at), perRow(plan.delta, at), knownOfRow(*score, at), knownOfRow(*mask, at),
-                          knownOfRow(*weight, at), knownOfRow(*grad, at)});
+      contexts.push_back({at, perRow(plan.lse, at), perRow(plan.delta, at), knownOfRow(*score, at),
+                          knownOfRow(*mask, at), knownOfRow(*weight, at), knownOfRow(*grad, at)});
     }
     b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
       SmallVector<std::pair<Value, Value>> values;
@@ -296,25 +323,29 @@ void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, 
   });
 }
 
-void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree, Value unit) {
+void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Value firstCol,
+                               Value isFree, Value unit) {
   Numbers numbers = plan.numbers;
   Type wide = numbers.wide, step = numbers.stepType();
   Value firstRow = b.mul(rowBlock, plan.blockRows);
   for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad})
     emitRows(*f, head, firstRow, plan.blockRows);
   captures.beginTile(*this);
-  auto zero = [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); };
+  auto zero = [&](Layout layout, Value, Value) {
+    return b.fill(layout, b.number(0, layout.numLanes()));
+  };
   Matrix scores = matrix(plan.scores, wide), gradients = matrix(plan.gradients, wide);
-  b.gemm(scores, rowsOf(plan.q, group, firstRow, false), matrix(plan.kT, step), plan.blockRows, plan.blockCols,
-         plan.dimSteps(), zero);
-  b.gemm(gradients, rowsOf(plan.dout, group, firstRow, false), matrix(plan.vT, step), plan.blockRows, plan.blockCols,
-         plan.valueSteps(), zero);
+  b.gemm(scores, rowsOf(plan.q, group, firstRow, false), matrix(plan.kT, step), plan.blockRows,
+         plan.blockCols, plan.dimSteps(), zero);
+  b.gemm(gradients, rowsOf(plan.dout, group, firstRow, false), matrix(plan.vT, step),
+         plan.blockRows, plan.blockCols, plan.valueSteps(), zero);
   auto change = [&](bool masked) { emitScores(head, group, firstRow, firstCol, unit, masked); };
   if (hasMask())
     b.when(isFree, [&] { change(false); }, [&] { change(true); });
   else
     change(false);
-  auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows, int64_t cols, int64_t steps) {
+  auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows,
+                        int64_t cols, int64_t steps) {
     b.gemm(to, left, right, rows, cols, steps, [&](Layout layout, Value row, Value col) {
       return b.load(layout, {b.at(to, row, col), to.rowStride, 1});
     });
@@ -322,13 +353,14 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   // Columns of a tile that is packed across rows are the rows of its transpose.
   auto transposed = [&](const Part &part) { return Matrix{scratch(part, step), 1, part.stride}; };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  accumulate(matrix(plan.dv, wide), transposed(plan.scores), rowsOf(plan.doutAcross, group, firstRow, true), plan.blockCols,
-             shape.valueDim, rowSteps);
-  accumulate(matrix(plan.dk, wide), transposed(plan.gradientsAcross), rowsOf(plan.qAcross, group, firstRow, true),
-             plan.blockCols, shape.dim, rowSteps);
+  accumulate(matrix(plan.dv, wide), transposed(plan.scores),
+             rowsOf(plan.doutAcross, group, firstRow, true), plan.blockCols, shape.valueDim,
+             rowSteps);
+  accumulate(matrix(plan.dk, wide), transposed(plan.gradientsAcross),
+             rowsOf(plan.qAcross, group, firstRow, true), plan.blockCols, shape.dim, rowSteps);
   Matrix dq{b.at(dqHead, firstRow, b.constant(0)), dqHead.rowStride, 1};
-  accumulate(dq, matrix(plan.gradients, step), matrix(plan.kAcross, step), plan.blockRows, shape.dim,
-             numbers.steps(plan.blockCols));
+  accumulate(dq, matrix(plan.gradients, step), matrix(plan.kAcross, step), plan.blockRows,
+             shape.dim, numbers.steps(plan.blockCols));
   captures.endTile(*this, group);
 }
 
@@ -366,24 +398,28 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
       }
       captures.beginBlock(*this, own, group);
       dqHead = dqOf(own, group, chunk);
-      forBlocks(ranges, plan.bounds, *mask, own, firstCol, b.add(firstCol, cols), [&](Value rowBlock, Value isFree) {
-        emitTile(own, group, rowBlock, firstCol, b.both(isFree, isWhole), unit);
-      });
+      forBlocks(ranges, plan.bounds, *mask, own, firstCol, b.add(firstCol, cols),
+                [&](Value rowBlock, Value isFree) {
+                  emitTile(own, group, rowBlock, firstCol, b.both(isFree, isWhole), unit);
+                });
       captures.endBlock(*this, own, firstCol, cols);
     });
     if (dkOut.base)
-      storeRows(dk, scaleVector(), dkOut, slab(dkOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim), firstCol,
-                cols, shape.dim);
+      storeRows(dk, scaleVector(), dkOut,
+                slab(dkOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim),
+                firstCol, cols, shape.dim);
     if (dvOut.base)
-      storeRows(dv, Value(), dvOut, slab(dvOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim), firstCol,
-                cols, shape.valueDim);
+      storeRows(dv, Value(), dvOut,
+                slab(dvOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim),
+                firstCol, cols, shape.valueDim);
   });
   Pointer dqOut = destination(kernel, op.getDq());
   eachGroup([&](Head own, Value group) {
     captures.endHead(*this, own, group, chunk);
     if (units.chunks == 1 && dqOut.base)
       storeRows(dqOf(own, group, chunk), scaleVector(), dqOut,
-                slab(dqOut, own.batch, own.head, shape.heads, shape.rows, shape.dim), zero, b.constant(shape.rows), shape.dim);
+                slab(dqOut, own.batch, own.head, shape.heads, shape.rows, shape.dim), zero,
+                b.constant(shape.rows), shape.dim);
   });
 }
 
@@ -445,14 +481,17 @@ void BackwardEmitter::emitSum(func::FuncOp phase) {
         b.store(b.addf(b.load(vector, to), b.load(vector, b.shift(other.place, i))), to);
       });
     });
-    storeRows(sum, scaleVector(), out, slab(out, head.batch, head.head, shape.heads, shape.rows, shape.dim), zero,
+    storeRows(sum, scaleVector(), out,
+              slab(out, head.batch, head.head, shape.heads, shape.rows, shape.dim), zero,
               b.constant(shape.rows), shape.dim);
   });
 }
 
-LogicalResult attention::lowerBackward(func::FuncOp kernel, AttentionGradOp op, const CpuTarget &target, KernelInfo &info) {
+LogicalResult attention::lowerBackward(func::FuncOp kernel, AttentionGradOp op,
+                                       const CpuTarget &target, KernelInfo &info) {
   Numbers numbers(cast<RankedTensorType>(op.getQ().getType()).getElementType(), target);
-  BackwardPlan plan(getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType()), numbers);
+  BackwardPlan plan(getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType()),
+                    numbers);
   Captures captures(op, kernel, plan.shape);
   Units units = captures.chooseUnits(plan.colBlocks);
   plan.takeParts(units);
@@ -460,7 +499,8 @@ LogicalResult attention::lowerBackward(func::FuncOp kernel, AttentionGradOp op, 
   CpuTiles b(op.getLoc(), op.getContext(), numbers);
   BackwardEmitter emitter(b, plan, op, kernel, captures, units);
   auto phase = [&](int64_t extent, void (BackwardEmitter::*emit)(func::FuncOp)) {
-    std::string symbol = info.phases.empty() ? info.name : info.name + "." + std::to_string(info.phases.size());
+    std::string symbol =
+        info.phases.empty() ? info.name : info.name + "." + std::to_string(info.phases.size());
     (emitter.*emit)(createPhase(b, kernel, symbol, extent, 1, plan.sharedBytes > 0));
     info.phases.push_back({symbol, extent, 1});
   };

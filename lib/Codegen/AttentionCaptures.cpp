@@ -36,10 +36,12 @@ static constexpr unsigned leading = leadingOfGrad;
 
 static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
-Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape) : op(op), kernel(kernel), shape(shape) {
+Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape)
+    : op(op), kernel(kernel), shape(shape) {
   for (const CapturedFloat &captured : collectCapturedFloats(op)) {
     Type element = captured.type.getElementType();
-    Type work = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(op.getContext())) : element;
+    Type work =
+        element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(op.getContext())) : element;
     bool isDirect = work == cast<RankedTensorType>(captured.result.getType()).getElementType();
     gradients.push_back({captured.type, work, false, isDirect, 0, 0, captured.result});
   }
@@ -62,7 +64,9 @@ Units Captures::chooseUnits(int64_t most) {
     return c.where == Dependence::Both && !gradients[c.gradient].isPrivate;
   };
   for (auto [number, gradient] : llvm::enumerate(gradients))
-    gradient.isPrivate = gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <= mostPrivateBytes;
+    gradient.isPrivate =
+        gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
+        mostPrivateBytes;
   // In one place of each contribution to a table: t[h, q] and t[q, h] meet.
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
@@ -133,7 +137,8 @@ Pointer Captures::sharedAt(Emitter &e, int64_t offset, Type type) {
 }
 
 Pointer Captures::sumOf(Emitter &e, const Gradient &gradient) {
-  return gradient.isDirect ? e.destination(kernel, gradient.result) : sharedAt(e, gradient.sharedOffset, gradient.work);
+  return gradient.isDirect ? e.destination(kernel, gradient.result)
+                           : sharedAt(e, gradient.sharedOffset, gradient.work);
 }
 
 Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
@@ -144,7 +149,8 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
 }
 
 /// The `count` sums of one head and chunk (null: of all).
-Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk, int64_t count) {
+Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
+                         int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
   if (chunk)
     number = e.b.add(e.b.mul(number, chunks), chunk);
@@ -157,7 +163,8 @@ void Captures::addInto(CodeBuilder &b, const Pointer &place, Value value) {
 
 void Captures::clear(Emitter &e, const Pointer &place, int64_t count, Type type) {
   CpuTiles &b = e.b;
-  b.loop(b.constant(0), b.constant(count), 1, [&](Value i) { b.store(b.zero(type), b.shift(place, i)); });
+  b.loop(b.constant(0), b.constant(count), 1,
+         [&](Value i) { b.store(b.zero(type), b.shift(place, i)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,7 +181,8 @@ void Captures::beginHead(Emitter &e, Value group) {
   for (const Contribution &c : contributions) {
     int64_t rows = c.where == Dependence::None ? 1 : c.where == Dependence::Row ? paddedRows : 0;
     if (rows)
-      clear(e, e.b.shift(e.scratch(c.head, c.work), e.b.mul(group, rows * c.head.stride)), rows * c.head.stride, c.work);
+      clear(e, e.b.shift(e.scratch(c.head, c.work), e.b.mul(group, rows * c.head.stride)),
+            rows * c.head.stride, c.work);
   }
 }
 
@@ -211,8 +219,8 @@ void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c,
   RankedTensorType type = gradients[c.gradient].type;
   Value k = op.getScoreGrad().front().getArgument(leading + 3);
   bool along = indices.back() == k && llvm::none_of(indices.drop_back(), [&](Value i) {
-    return (grad.function.dependenceOf(i) | Dependence::Row) == Dependence::Both;
-  });
+                 return (grad.function.dependenceOf(i) | Dependence::Row) == Dependence::Both;
+               });
   if (along) {
     Site first = site; // the position of lane 0
     first.lanes = 0;
@@ -228,7 +236,9 @@ void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c,
   Value position = grad.function.emitPosition(b, type, indices, site, known);
   for (int64_t lane = 0; lane < site.lanes; ++lane) {
     auto of = [&](Value v) -> Value {
-      return isa<VectorType>(v.getType()) ? vector::ExtractOp::create(b, b.loc, v, ArrayRef<int64_t>{lane}) : v;
+      return isa<VectorType>(v.getType())
+                 ? vector::ExtractOp::create(b, b.loc, v, ArrayRef<int64_t>{lane})
+                 : v;
     };
     Value at = of(position);
     if (!at.getType().isInteger(64))
@@ -237,8 +247,8 @@ void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c,
   }
 }
 
-void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFunction::Values &known, Value keep, Value unit,
-                   Value group, Value row) {
+void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFunction::Values &known,
+                   Value keep, Value unit, Value group, Value row) {
   CpuTiles &b = e.b;
   for (Contribution &c : contributions) {
     Value value = e.splatted(grad.function.emit(b, c.op.getValue(), site, known));
@@ -277,8 +287,10 @@ void Captures::endBlock(Emitter &e, const Head &head, Value firstCol, Value cols
   CpuTiles &b = e.b;
   for (const Contribution &c : contributions)
     if (c.where == Dependence::Column) {
-      Pointer to = b.shift(totals(e, c, head, Value(), shape.cols), firstCol), from = e.scratch(c.tile, c.work);
-      b.loop(b.constant(0), cols, 1, [&](Value col) { b.store(b.load(c.work, b.shift(from, col)), b.shift(to, col)); });
+      Pointer to = b.shift(totals(e, c, head, Value(), shape.cols), firstCol),
+              from = e.scratch(c.tile, c.work);
+      b.loop(b.constant(0), cols, 1,
+             [&](Value col) { b.store(b.load(c.work, b.shift(from, col)), b.shift(to, col)); });
     }
 }
 
@@ -287,7 +299,8 @@ void Captures::endHead(Emitter &e, const Head &head, Value group, Value chunk) {
   for (const Contribution &c : contributions) {
     if (c.where != Dependence::None && c.where != Dependence::Row)
       continue;
-    int64_t rows = c.where == Dependence::None ? 1 : shape.rows, padded = c.where == Dependence::None ? 1 : paddedRows;
+    int64_t rows = c.where == Dependence::None ? 1 : shape.rows,
+            padded = c.where == Dependence::None ? 1 : paddedRows;
     Pointer to = totals(e, c, head, chunk, rows), from = e.scratch(c.head, c.work);
     from = b.shift(from, b.mul(group, padded * c.head.stride));
     auto vector = VectorType::get({c.head.stride}, c.work);
@@ -314,8 +327,11 @@ void Captures::emitClear(Emitter &e) {
   for (auto [number, gradient] : llvm::enumerate(gradients)) {
     if (gradient.result.use_empty())
       continue;
-    Value mine = b.both(b.isLess(e.begin, b.constant(number + 1)), b.isLess(b.constant(number), e.end));
-    b.when(mine, [&, &gradient = gradient] { clear(e, sumOf(e, gradient), gradient.type.getNumElements(), gradient.work); });
+    Value mine =
+        b.both(b.isLess(e.begin, b.constant(number + 1)), b.isLess(b.constant(number), e.end));
+    b.when(mine, [&, &gradient = gradient] {
+      clear(e, sumOf(e, gradient), gradient.type.getNumElements(), gradient.work);
+    });
   }
 }
 
@@ -327,7 +343,9 @@ void Captures::emitFinish(Emitter &e, KeptFunction &grad, const Units &units) {
     ContributeOp contribute = c.op;
     const Gradient &gradient = gradients[c.gradient];
     Pointer sum = sumOf(e, gradient);
-    int64_t count = c.where == Dependence::None ? 1 : c.where == Dependence::Row ? shape.rows : shape.cols;
+    int64_t count = c.where == Dependence::None  ? 1
+                    : c.where == Dependence::Row ? shape.rows
+                                                 : shape.cols;
     int64_t parts = c.where == Dependence::Column ? 1 : chunks;
     b.loop(b.constant(0), b.constant(shape.batch * shape.heads), 1, [&](Value number) {
       Head head{b.div(number, shape.heads), b.rem(number, shape.heads), Value()};
@@ -335,7 +353,8 @@ void Captures::emitFinish(Emitter &e, KeptFunction &grad, const Units &units) {
         Site site = siteOf(b, head);
         (c.where == Dependence::Row ? site.q : site.column) = i;
         ScoreFunction::Values known;
-        Value position = grad.function.emitPosition(b, gradient.type, contribute.getIndices(), site, known);
+        Value position =
+            grad.function.emitPosition(b, gradient.type, contribute.getIndices(), site, known);
         if (!position.getType().isInteger(64))
           position = arith::ExtSIOp::create(b, b.loc, b.getI64Type(), position);
         Pointer to = b.shift(sum, position);
@@ -349,7 +368,8 @@ void Captures::emitFinish(Emitter &e, KeptFunction &grad, const Units &units) {
   for (auto [number, gradient] : llvm::enumerate(gradients)) {
     if (gradient.result.use_empty())
       continue;
-    Value mine = b.both(b.isLess(e.begin, b.constant(number + 1)), b.isLess(b.constant(number), e.end));
+    Value mine =
+        b.both(b.isLess(e.begin, b.constant(number + 1)), b.isLess(b.constant(number), e.end));
     b.when(mine, [&, &gradient = gradient, number = number] {
       Pointer sum = sumOf(e, gradient), out = e.destination(kernel, gradient.result);
       int64_t count = gradient.type.getNumElements();
@@ -367,7 +387,8 @@ void Captures::emitFinish(Emitter &e, KeptFunction &grad, const Units &units) {
           emitContribution(c);
       if (!gradient.isDirect)
         b.loop(b.constant(0), b.constant(count), 1, [&](Value i) {
-          b.store(b.convertFloat(b.load(gradient.work, b.shift(sum, i)), out.type), b.shift(out, i));
+          b.store(b.convertFloat(b.load(gradient.work, b.shift(sum, i)), out.type),
+                  b.shift(out, i));
         });
     });
   }

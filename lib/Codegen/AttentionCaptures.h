@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// How the units of a backward are cut. A unit does the heads that it does not own one after the other.
+/// How the units of a backward are cut. A unit does the heads that it does not own one after the
+/// other.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
   int64_t chunks = 1; ///< of the blocks of columns
@@ -23,10 +24,11 @@ struct Units {
 /// One `fsdp.contribute`, and where its sums wait.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;      ///< of which result
-  Dependence where;       ///< on what its place depends
-  Type work;              ///< of sums
-  Part row, tile, head;   ///< in the scratch of a worker: of the row, the tile or block at hand; of the head's rows
+  unsigned gradient;    ///< of which result
+  Dependence where;     ///< on what its place depends
+  Type work;            ///< of sums
+  Part row, tile, head; ///< in the scratch of a worker: of the row, the tile or block at hand; of
+                        ///< the head's rows
   int64_t sharedOffset = 0; ///< of the sums of all heads
 };
 
@@ -34,10 +36,10 @@ struct Contribution {
 struct Gradient {
   RankedTensorType type;
   Type work;
-  bool isPrivate = false;    ///< each unit sums in a table of its own
-  bool isDirect = false;     ///< summed in the result itself
-  int64_t sharedOffset = 0;  ///< of the sum, unless direct
-  int64_t tablesOffset = 0;  ///< of the private tables
+  bool isPrivate = false;   ///< each unit sums in a table of its own
+  bool isDirect = false;    ///< summed in the result itself
+  int64_t sharedOffset = 0; ///< of the sum, unless direct
+  int64_t tablesOffset = 0; ///< of the private tables
   Value result;
 };
 
@@ -64,8 +66,8 @@ public:
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
   /// Adds what is contributed at a site; `keep`: the lanes that count, null for all.
-  void add(Emitter &e, KeptFunction &grad, const tile::Site &site, tile::ScoreFunction::Values &known, Value keep, Value unit,
-           Value group, Value row);
+  void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
+           tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);
   void endBlock(Emitter &e, const Head &head, Value firstCol, Value cols);
   void endHead(Emitter &e, const Head &head, Value group, Value chunk);

@@ -13,7 +13,8 @@ using namespace mlir::fsdp::attention;
 SmallVector<CapturedFloat> attention::collectCapturedFloats(AttentionGradOp op) {
   SmallVector<CapturedFloat> floats;
   for (Value capture : op.getCaptures())
-    if (auto type = cast<RankedTensorType>(capture.getType()); isa<FloatType>(type.getElementType()))
+    if (auto type = cast<RankedTensorType>(capture.getType());
+        isa<FloatType>(type.getElementType()))
       floats.push_back({type, op.getDcaptures()[floats.size()]});
   return floats;
 }
@@ -25,7 +26,8 @@ SmallVector<Contributed> attention::collectContributions(AttentionGradOp op) {
   SmallVector<int> numbers;
   int floats = 0;
   for (Value capture : op.getCaptures())
-    numbers.push_back(isa<FloatType>(cast<RankedTensorType>(capture.getType()).getElementType()) ? floats++ : -1);
+    numbers.push_back(
+        isa<FloatType>(cast<RankedTensorType>(capture.getType()).getElementType()) ? floats++ : -1);
   RegionDependence dependences(op.getScoreGrad());
   for (ContributeOp c : op.getScoreGrad().front().getOps<ContributeOp>()) {
     int number = numbers[cast<BlockArgument>(c.getCapture()).getArgNumber() - leadingOfGrad - 4];

@@ -46,7 +46,8 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
   unsigned count = kernel.getNumArguments(), last = entry.getNumArguments() - 3;
   for (BlockArgument argument : kernel.getArguments())
     bindings[argument] = {toPointer(entry.getArgument(argument.getArgNumber())),
-                          cast<RankedTensorType>(argument.getType()).getElementType(), b.constant(0)};
+                          cast<RankedTensorType>(argument.getType()).getElementType(),
+                          b.constant(0)};
   if (last > count)
     shared = {toPointer(entry.getArgument(count)), b.getI8Type(), b.constant(0)};
   begin = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry.getArgument(last));
@@ -58,13 +59,16 @@ Pointer Emitter::scratch(const Part &part, Type type) {
   return {b.address({worker.base, b.getI8Type(), b.constant(part.offset)}), type, b.constant(0)};
 }
 
-void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
-                        function_ref<void(Value, Value)> body) {
+void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
+                        Value first, Value last, function_ref<void(Value, Value)> body) {
   Pointer all = scratch(part, b.getI64Type());
   for (auto [number, range] : llvm::enumerate(ranges))
-    for (auto [i, bound] : llvm::enumerate(emitBounds(b, range, mask.function, mask.unit, head, first, last)))
+    for (auto [i, bound] :
+         llvm::enumerate(emitBounds(b, range, mask.function, mask.unit, head, first, last)))
       b.store(bound, b.shift(all, b.constant(4 * number + i)));
-  auto of = [&](Value number, int64_t i) { return b.load(b.getI64Type(), b.shift(all, b.add(b.mul(number, 4), i))); };
+  auto of = [&](Value number, int64_t i) {
+    return b.load(b.getI64Type(), b.shift(all, b.add(b.mul(number, 4), i)));
+  };
   b.loop(b.constant(0), b.constant(ranges.size()), 1, [&](Value number) {
     Value freeFrom = of(number, 1), freeTo = of(number, 2);
     b.pipeline(of(number, 0), of(number, 3), nullptr, [&](Value block) {
@@ -74,7 +78,8 @@ void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mas
   });
 }
 
-Matrix Emitter::slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols) {
+Matrix Emitter::slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
+                     int64_t cols) {
   Value number = b.add(b.mul(batch, heads), head);
   return {b.shift(tensor, b.mul(number, rows * cols)), cols, 1};
 }
@@ -86,7 +91,9 @@ KeptFunction Emitter::keep(Region &region, unsigned scores, ValueRange captures)
   KeptFunction f(ScoreFunction(region, scores, shape.extents(), captured));
   if (f.function.empty())
     return f;
-  auto bytes = [&](Value value) { return std::max(1u, f.function.typeOf(value).getIntOrFloatBitWidth() / 8); };
+  auto bytes = [&](Value value) {
+    return std::max(1u, f.function.typeOf(value).getIntOrFloatBitWidth() / 8);
+  };
   for (Value value : f.function.staged(Dependence::Row))
     f.rows.push_back(plan.take(1, plan.tileRows, bytes(value)));
   for (Value value : f.function.staged(Dependence::Column))
@@ -108,7 +115,8 @@ void Emitter::emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_
     Site site = siteOf(b, head);
     site.q = b.min(b.add(firstRow, row), b.constant(shape.rows - 1));
     for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Row), f.rows))
-      b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), row));
+      b.store(f.function.emit(b, value, site, values),
+              b.shift(scratch(part, f.function.typeOf(value)), row));
   });
 }
 
@@ -120,7 +128,8 @@ void Emitter::emitColumns(KeptFunction &f, const Head &head, Value firstCol) {
     Site site = siteOf(b, head);
     site.column = b.min(b.add(firstCol, col), b.constant(shape.cols - 1));
     for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Column), f.columns))
-      b.store(f.function.emit(b, value, site, values), b.shift(scratch(part, f.function.typeOf(value)), col));
+      b.store(f.function.emit(b, value, site, values),
+              b.shift(scratch(part, f.function.typeOf(value)), col));
   });
 }
 
@@ -133,16 +142,19 @@ ScoreFunction::Values Emitter::knownOfRow(const KeptFunction &f, Value row) {
   return values;
 }
 
-ScoreFunction::Values Emitter::known(const KeptFunction &f, const ScoreFunction::Values &ofRow, Value col) {
+ScoreFunction::Values Emitter::known(const KeptFunction &f, const ScoreFunction::Values &ofRow,
+                                     Value col) {
   ScoreFunction::Values values = ofRow;
   for (auto [value, part] : llvm::zip_equal(f.function.staged(Dependence::Column), f.columns)) {
     Type type = f.function.typeOf(value);
-    values[value] = b.load(VectorType::get({plan.numbers.rowLanes}, type), b.shift(scratch(part, type), col));
+    values[value] =
+        b.load(VectorType::get({plan.numbers.rowLanes}, type), b.shift(scratch(part, type), col));
   }
   return values;
 }
 
-Value Emitter::keptLanes(KeptFunction &mask, const ScoreFunction::Values &ofRow, const Site &site, Value col) {
+Value Emitter::keptLanes(KeptFunction &mask, const ScoreFunction::Values &ofRow, const Site &site,
+                         Value col) {
   Value keep;
   if (site.lastColumn)
     keep = b.maskBelow(plan.numbers.rowLanes, b.add(b.sub(site.lastColumn, site.column), 1));
@@ -153,8 +165,8 @@ Value Emitter::keptLanes(KeptFunction &mask, const ScoreFunction::Values &ofRow,
   return keep ? b.both(keep, kept) : kept;
 }
 
-void Emitter::storeRows(const Matrix &from, Value factor, const Pointer &tensor, const Matrix &slab, Value firstRow,
-                        Value rows, int64_t cols) {
+void Emitter::storeRows(const Matrix &from, Value factor, const Pointer &tensor, const Matrix &slab,
+                        Value firstRow, Value rows, int64_t cols) {
   int64_t lanes = plan.numbers.rowLanes;
   auto vector = VectorType::get({lanes}, plan.numbers.wide);
   b.loop(b.constant(0), rows, 1, [&](Value row) {

@@ -31,7 +31,8 @@ public:
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
   /// Rows of a [batch, heads, rows, cols] tensor.
-  tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
+  tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
+                    int64_t cols);
 
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
   void emitUnit(KeptFunction &f, const Head &head);
@@ -39,17 +40,21 @@ public:
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
   /// What is known of row `row` of a tile; and of columns from `col` on in it.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
-  tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow, Value col);
-  Value splatted(Value value) { return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes); }
-  /// body(block, whether nothing of it is masked) for the blocks that the tile [first, last) of the other
-  /// side meets; `part` holds the bounds of each range.
-  void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head, Value first, Value last,
-                 function_ref<void(Value, Value)> body);
+  tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
+                                    Value col);
+  Value splatted(Value value) {
+    return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
+  }
+  /// body(block, whether nothing of it is masked) for the blocks that the tile [first, last) of the
+  /// other side meets; `part` holds the bounds of each range.
+  void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
+                 Value first, Value last, function_ref<void(Value, Value)> body);
   /// The lanes of a site that are kept: in range, and kept by the mask.
-  Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow, const tile::Site &site, Value col);
+  Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
+                  const tile::Site &site, Value col);
   /// Rows of wide numbers times `factor` to rows of a tensor, from `firstRow` on.
-  void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor, const tile::Matrix &slab, Value firstRow,
-                 Value rows, int64_t cols);
+  void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
+                 const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Where the kernel returns a value; no base when it does not.
   Pointer destination(func::FuncOp kernel, Value result);
 

@@ -11,8 +11,8 @@
 //   for each block of columns that is not masked as a whole
 //     S = Q · Kᵀ                                        tile
 //     S = score_mod(scale · S), -inf where masked       only where there is something to do
-//     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale, without score_mod; with one, which
-//     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     may give any number: max S, c (m - m') and c (S - m')
+//     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;
+//     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
 //     P = P · weight_mod                                behind the sums, where there is one
 //     O = O · a + P · V                                 tile
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l);  0 and -inf where l = 0
@@ -46,7 +46,8 @@ struct ForwardPlan : Plan {
 class ForwardEmitter : public Emitter {
 public:
   ForwardEmitter(CpuTiles &b, ForwardPlan &plan, AttentionOp op, func::FuncOp kernel)
-      : Emitter(b, plan), plan(plan), op(op), kernel(kernel), ranges(AttentionTiles(op).getKeyTiles(plan.blockCols)) {
+      : Emitter(b, plan), plan(plan), op(op), kernel(kernel),
+        ranges(AttentionTiles(op).getKeyTiles(plan.blockCols)) {
     plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
     if (!op.getWeightMod().empty())
       plan.factors = plan.take(1, plan.blockCols, plan.numbers.wide.getIntOrFloatBitWidth() / 8);
@@ -65,7 +66,9 @@ private:
   void emitFactors(const Head &head, Value firstRow, Value row, Value firstCol);
   void softmax(const Head &head, Value firstRow, Value rows, Value firstCol);
   void finish(const Head &head, Value firstRow, Value rows);
-  Pointer perRow(const Part &part, Value row) { return b.shift(scratch(part, plan.numbers.wide), b.mul(row, part.stride)); }
+  Pointer perRow(const Part &part, Value row) {
+    return b.shift(scratch(part, plan.numbers.wide), b.mul(row, part.stride));
+  }
 
   ForwardPlan &plan;
   AttentionOp op;
@@ -111,23 +114,30 @@ Matrix ForwardEmitter::keys(Value block) {
 
 Matrix ForwardEmitter::values(Value block) {
   Matrix all = matrix(plan.v, plan.numbers.stepType());
-  all.place = b.shift(all.place, b.mul(block, plan.blockCols / plan.numbers.perStep() * plan.v.stride));
+  all.place =
+      b.shift(all.place, b.mul(block, plan.blockCols / plan.numbers.perStep() * plan.v.stride));
   return all;
 }
 
 void ForwardEmitter::packHead(const Head &head) {
-  Matrix k = slab(binding(op.getK()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim);
-  Matrix v = slab(binding(op.getV()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
+  Matrix k =
+      slab(binding(op.getK()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim);
+  Matrix v =
+      slab(binding(op.getV()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
   b.loop(b.constant(0), b.constant(plan.colBlocks), 1, [&](Value block) {
     Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
-    auto from = [&](const Matrix &x) { return Matrix{b.at(x, first, b.constant(0)), x.rowStride, 1}; };
+    auto from = [&](const Matrix &x) {
+      return Matrix{b.at(x, first, b.constant(0)), x.rowStride, 1};
+    };
     b.packTransposed(from(k), {rows, shape.dim}, keys(block), plan.blockCols, shape.dim);
-    b.packAcross(from(v), {rows, shape.valueDim}, values(block), plan.blockCols, plan.padded(shape.valueDim));
+    b.packAcross(from(v), {rows, shape.valueDim}, values(block), plan.blockCols,
+                 plan.padded(shape.valueDim));
   });
 }
 
 /// Scores as the functions make them, in place.
-void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value firstCol, bool masked) {
+void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value firstCol,
+                            bool masked) {
   Matrix s = matrix(plan.scores, plan.numbers.wide);
   int64_t lanes = plan.numbers.rowLanes;
   auto layout = Layout::rowVectors(1, lanes, lanes);
@@ -160,7 +170,13 @@ void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Va
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
   b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
-    Site site{head.batch, head.head, b.add(firstRow, row), b.add(firstCol, col), b.constant(shape.cols - 1), {}, lanes};
+    Site site{head.batch,
+              head.head,
+              b.add(firstRow, row),
+              b.add(firstCol, col),
+              b.constant(shape.cols - 1),
+              {},
+              lanes};
     ScoreFunction::Values values = known(*weight, ofRow, col);
     Value factor = splatted(weight->function.emit(b, weight->function.result(), site, values));
     b.store(factor, b.shift(scratch(plan.factors, plan.numbers.wide), col));
@@ -169,12 +185,15 @@ void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Va
 
 /// P over S, and what is known of each row.
 void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value firstCol) {
-  Matrix s = matrix(plan.scores, plan.numbers.wide), p = matrix(plan.scores, plan.numbers.stepType());
+  Matrix s = matrix(plan.scores, plan.numbers.wide),
+         p = matrix(plan.scores, plan.numbers.stepType());
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  bool folds = foldsScale(); // else scores may be any numbers, whose products with c round away more than exp2 can take
-  Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes), none = b.number(-infinity, lanes);
+  bool folds = foldsScale(); // else scores may be any numbers, whose products with c round away
+                             // more than exp2 can take
+  Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
+        none = b.number(-infinity, lanes);
   auto expOf = [&](Value distance) { return b.exp2(folds ? distance : b.mulf(distance, c)); };
   b.loop(b.constant(0), rows, 1, [&](Value row) {
     Fragment x = b.load(layout, {b.at(s, row, b.constant(0)), s.rowStride, 1});
@@ -184,7 +203,9 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
     Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, none);
     Value shift = b.select(isEmpty, b.number(0, lanes), after);
     Value minus = arith::NegFOp::create(b, b.loc, shift);
-    Fragment e = b.map(x, [&](Value value, int64_t) { return folds ? b.exp2(b.fma(value, c, minus)) : expOf(b.subf(value, shift)); });
+    Fragment e = b.map(x, [&](Value value, int64_t) {
+      return folds ? b.exp2(b.fma(value, c, minus)) : expOf(b.subf(value, shift));
+    });
     Value correction = expOf(b.subf(before, shift));
     auto vector = VectorType::get({lanes}, wide);
     b.store(b.fma(b.load(vector, sum), correction, b.rowSum(e).front()), sum);
@@ -195,24 +216,28 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
     for (auto [reg, value] : llvm::enumerate(e.registers)) {
       Value col = b.constant(layout.place(reg).second);
       if (!weight->function.empty()) {
-        Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)), zero = b.number(0, lanes);
+        Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
+              zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        value = b.select(isNone, zero, b.mulf(value, factor)); // a factor where the mask masks may be anything
+        value = b.select(isNone, zero,
+                         b.mulf(value, factor)); // a factor where the mask masks may be anything
       }
       b.storeAlong(value, p, row, col);
     }
   });
 }
 
-void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Value block, Value isFree) {
+void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Value block,
+                               Value isFree) {
   Numbers numbers = plan.numbers;
   Value firstCol = b.mul(block, plan.blockCols);
   for (KeptFunction *f : {&*score, &*mask, &*weight})
     emitColumns(*f, head, firstCol);
   Matrix s = matrix(plan.scores, numbers.wide), p = matrix(plan.scores, numbers.stepType());
   Matrix q = matrix(plan.q, numbers.stepType()), o = matrix(plan.o, numbers.wide);
-  b.gemm(s, q, keys(block), plan.blockRows, plan.blockCols, plan.dimSteps(),
-         [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); });
+  b.gemm(
+      s, q, keys(block), plan.blockRows, plan.blockCols, plan.dimSteps(),
+      [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); });
 
   bool always = !score->function.empty() || !foldsScale();
   auto change = [&](bool masked) { modify(head, firstRow, rows, firstCol, masked); };
@@ -241,7 +266,8 @@ void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
   Matrix sums = matrix(plan.o, wide);
   b.loop(b.constant(0), rows, 1, [&](Value row) {
     Value total = b.sumOfLanes(b.load(vector, perRow(plan.sum, row)));
-    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, total, b.number(0, lanes));
+    Value isEmpty =
+        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, total, b.number(0, lanes));
     Value inverse = arith::DivFOp::create(b, b.loc, b.number(1, lanes), total);
     inverse = b.select(isEmpty, b.number(0, lanes), inverse);
     if (o.base) {
@@ -256,8 +282,10 @@ void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
       return;
     Matrix out = slab(lse, head.batch, head.head, shape.heads, shape.rows, 1);
     Value max = b.load(wide, perRow(plan.max, row));
-    Value value = b.addf(foldsScale() ? b.mulf(max, b.number(ln2)) : max, math::LogOp::create(b, b.loc, b.first(total)));
-    b.store(b.select(b.first(isEmpty), b.number(-infinity), value), b.at(out, b.add(firstRow, row), b.constant(0)));
+    Value value = b.addf(foldsScale() ? b.mulf(max, b.number(ln2)) : max,
+                         math::LogOp::create(b, b.loc, b.first(total)));
+    b.store(b.select(b.first(isEmpty), b.number(-infinity), value),
+            b.at(out, b.add(firstRow, row), b.constant(0)));
   });
 }
 
@@ -292,23 +320,28 @@ void ForwardEmitter::emit(func::FuncOp phase) {
   o = destination(kernel, op.getO());
   lse = destination(kernel, op.getLse());
   int64_t perKvHead = shape.group * plan.rowBlocks;
-  b.loop(b.div(begin, perKvHead), b.div(b.add(end, perKvHead - 1), perKvHead), 1, [&](Value kvHead) {
-    Head head{b.div(kvHead, shape.kvHeads), Value(), b.rem(kvHead, shape.kvHeads)};
-    packHead(head);
-    Value first = b.mul(kvHead, perKvHead);
-    Value from = b.max(b.sub(begin, first), b.constant(0)), to = b.min(b.sub(end, first), b.constant(perKvHead));
-    b.loop(from, to, 1, [&](Value unit) {
-      head.head = b.add(b.mul(head.kvHead, shape.group), b.div(unit, plan.rowBlocks));
-      Value turn = b.rem(unit, plan.rowBlocks), half = b.div(turn, 2);
-      Value rowBlock = b.select(b.isEqual(b.rem(turn, 2), 0), half, b.sub(b.constant(plan.rowBlocks - 1), half));
-      emitUnit(head, rowBlock);
-    });
-  });
+  b.loop(b.div(begin, perKvHead), b.div(b.add(end, perKvHead - 1), perKvHead), 1,
+         [&](Value kvHead) {
+           Head head{b.div(kvHead, shape.kvHeads), Value(), b.rem(kvHead, shape.kvHeads)};
+           packHead(head);
+           Value first = b.mul(kvHead, perKvHead);
+           Value from = b.max(b.sub(begin, first), b.constant(0)),
+                 to = b.min(b.sub(end, first), b.constant(perKvHead));
+           b.loop(from, to, 1, [&](Value unit) {
+             head.head = b.add(b.mul(head.kvHead, shape.group), b.div(unit, plan.rowBlocks));
+             Value turn = b.rem(unit, plan.rowBlocks), half = b.div(turn, 2);
+             Value rowBlock = b.select(b.isEqual(b.rem(turn, 2), 0), half,
+                                       b.sub(b.constant(plan.rowBlocks - 1), half));
+             emitUnit(head, rowBlock);
+           });
+         });
 }
 
-LogicalResult attention::lowerForward(func::FuncOp kernel, AttentionOp op, const CpuTarget &target, KernelInfo &info) {
+LogicalResult attention::lowerForward(func::FuncOp kernel, AttentionOp op, const CpuTarget &target,
+                                      KernelInfo &info) {
   Numbers numbers(cast<RankedTensorType>(op.getQ().getType()).getElementType(), target);
-  ForwardPlan plan(getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType()), numbers);
+  ForwardPlan plan(getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType()),
+                   numbers);
   CpuTiles b(op.getLoc(), op.getContext(), numbers);
   int64_t extent = plan.shape.batch * plan.shape.heads * plan.rowBlocks;
   func::FuncOp phase = createPhase(b, kernel, info.name, extent, 1, /*shared=*/false);

@@ -32,10 +32,12 @@ struct Head {
 /// Where an element of a head stands before anything of it is known.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
-/// begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other side, as 64-bit numbers of
-/// blocks. `unit` holds what of `mask` depends on the head alone.
-SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range, const tile::ScoreFunction &mask,
-                              const tile::ScoreFunction::Values &unit, const Head &head, Value first, Value last);
+/// begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other side, as
+/// 64-bit numbers of blocks. `unit` holds what of `mask` depends on the head alone.
+SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
+                              const tile::ScoreFunction &mask,
+                              const tile::ScoreFunction::Values &unit, const Head &head,
+                              Value first, Value last);
 
 } // namespace mlir::fsdp::attention
 

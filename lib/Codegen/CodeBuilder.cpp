@@ -20,17 +20,25 @@ Type fsdp::withElement(Type type, Type element) {
   return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
 }
 
-Value CodeBuilder::constant(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 64); }
+Value CodeBuilder::constant(int64_t value) {
+  return arith::ConstantIntOp::create(*this, loc, value, 64);
+}
 Value CodeBuilder::constantLike(Value like, int64_t value) {
   return arith::ConstantOp::create(*this, loc, getIntegerAttr(like.getType(), value));
 }
-Value CodeBuilder::boolean(bool value) { return arith::ConstantIntOp::create(*this, loc, value, 1); }
+Value CodeBuilder::boolean(bool value) {
+  return arith::ConstantIntOp::create(*this, loc, value, 1);
+}
 Value CodeBuilder::add(Value a, Value b) { return createOrFold<arith::AddIOp>(loc, a, b); }
 Value CodeBuilder::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(loc, a, b); }
 Value CodeBuilder::mul(Value a, int64_t b) { return mul(a, constantLike(a, b)); }
 Value CodeBuilder::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(loc, a, b); }
-Value CodeBuilder::div(Value a, int64_t b) { return createOrFold<arith::DivUIOp>(loc, a, constantLike(a, b)); }
-Value CodeBuilder::rem(Value a, int64_t b) { return createOrFold<arith::RemUIOp>(loc, a, constantLike(a, b)); }
+Value CodeBuilder::div(Value a, int64_t b) {
+  return createOrFold<arith::DivUIOp>(loc, a, constantLike(a, b));
+}
+Value CodeBuilder::rem(Value a, int64_t b) {
+  return createOrFold<arith::RemUIOp>(loc, a, constantLike(a, b));
+}
 Value CodeBuilder::min(Value a, Value b) { return createOrFold<arith::MinSIOp>(loc, a, b); }
 Value CodeBuilder::max(Value a, Value b) { return createOrFold<arith::MaxSIOp>(loc, a, b); }
 Value CodeBuilder::isLess(Value a, Value b) {
@@ -66,11 +74,14 @@ CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, Value
   return Carried(op.getResults());
 }
 
-CodeBuilder::Carried CodeBuilder::choose(Value condition, TypeRange types, function_ref<Carried()> then,
+CodeBuilder::Carried CodeBuilder::choose(Value condition, TypeRange types,
+                                         function_ref<Carried()> then,
                                          function_ref<Carried()> otherwise) {
-  auto op = scf::IfOp::create(*this, loc, types, condition, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  auto op =
+      scf::IfOp::create(*this, loc, types, condition, /*addThenBlock=*/true, /*addElseBlock=*/true);
   InsertionGuard guard(*this);
-  for (auto [block, branch] : {std::pair(op.thenBlock(), then), std::pair(op.elseBlock(), otherwise)}) {
+  for (auto [block, branch] :
+       {std::pair(op.thenBlock(), then), std::pair(op.elseBlock(), otherwise)}) {
     setInsertionPointToEnd(block);
     scf::YieldOp::create(*this, loc, branch());
   }
@@ -89,8 +100,8 @@ void CodeBuilder::when(Value condition, function_ref<void()> then, function_ref<
 }
 
 Value CodeBuilder::address(const Pointer &place) {
-  return LLVM::GEPOp::create(*this, loc, place.base.getType(), getStorageType(place.type), place.base,
-                             ValueRange{place.index});
+  return LLVM::GEPOp::create(*this, loc, place.base.getType(), getStorageType(place.type),
+                             place.base, ValueRange{place.index});
 }
 
 /// The type of `type` in memory. Half precision travels as integers: where the CPU does not
@@ -132,7 +143,8 @@ Value CodeBuilder::load(Type type, const Pointer &place, Value mask) {
   unsigned align = elementBytes(type);
   Value value;
   if (mask)
-    value = LLVM::MaskedLoadOp::create(*this, loc, memory, address(place), mask, zero(memory), align);
+    value =
+        LLVM::MaskedLoadOp::create(*this, loc, memory, address(place), mask, zero(memory), align);
   else
     value = LLVM::LoadOp::create(*this, loc, memory, address(place), align);
   return fromMemory(*this, value, type);
@@ -152,10 +164,11 @@ void CodeBuilder::prefetch(const Pointer &place, bool forWriting) {
 }
 
 Value CodeBuilder::strided(const Pointer &place, int64_t lanes, int64_t stride) {
-  Value index = arith::MulIOp::create(*this, loc, iota(lanes, getI64Type()), splat(constant(stride), lanes));
+  Value index =
+      arith::MulIOp::create(*this, loc, iota(lanes, getI64Type()), splat(constant(stride), lanes));
   index = arith::AddIOp::create(*this, loc, index, splat(place.index, lanes));
-  return LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()), getStorageType(place.type),
-                             place.base, ValueRange{index});
+  return LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()),
+                             getStorageType(place.type), place.base, ValueRange{index});
 }
 
 Value CodeBuilder::gather(VectorType type, const Pointer &place, int64_t stride, Value mask) {
@@ -169,10 +182,12 @@ Value CodeBuilder::gather(VectorType type, const Pointer &place, int64_t stride,
 Value CodeBuilder::gather(Type element, const Pointer &place, Value indices) {
   int64_t lanes = cast<VectorType>(indices.getType()).getNumElements();
   auto type = VectorType::get({lanes}, element);
-  Value pointers = LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()),
-                                       getStorageType(place.type), address(place), ValueRange{indices});
+  Value pointers =
+      LLVM::GEPOp::create(*this, loc, VectorType::get({lanes}, place.base.getType()),
+                          getStorageType(place.type), address(place), ValueRange{indices});
   Type memory = inMemory(type);
-  Value all = arith::ConstantOp::create(*this, loc, DenseElementsAttr::get(VectorType::get({lanes}, getI1Type()), true));
+  Value all = arith::ConstantOp::create(
+      *this, loc, DenseElementsAttr::get(VectorType::get({lanes}, getI1Type()), true));
   Value value = LLVM::masked_gather::create(*this, loc, memory, pointers, all, zero(memory),
                                             getI32IntegerAttr(elementBytes(type)));
   return fromMemory(*this, value, type);
@@ -180,7 +195,8 @@ Value CodeBuilder::gather(Type element, const Pointer &place, Value indices) {
 
 void CodeBuilder::scatter(Value value, const Pointer &place, int64_t stride, Value mask) {
   auto type = cast<VectorType>(value.getType());
-  LLVM::masked_scatter::create(*this, loc, toMemory(*this, value), strided(place, type.getNumElements(), stride), mask,
+  LLVM::masked_scatter::create(*this, loc, toMemory(*this, value),
+                               strided(place, type.getNumElements(), stride), mask,
                                getI32IntegerAttr(elementBytes(type)));
 }
 
@@ -188,19 +204,24 @@ Value CodeBuilder::iota(int64_t lanes, Type element) {
   SmallVector<Attribute> values;
   for (int64_t i = 0; i < lanes; ++i)
     values.push_back(getIntegerAttr(element, i));
-  return arith::ConstantOp::create(*this, loc, DenseElementsAttr::get(VectorType::get({lanes}, element), values));
+  return arith::ConstantOp::create(
+      *this, loc, DenseElementsAttr::get(VectorType::get({lanes}, element), values));
 }
 
 Value CodeBuilder::maskBelow(int64_t lanes, Value count) {
   Value limit = arith::TruncIOp::create(*this, loc, getI32Type(), min(count, constant(lanes)));
-  return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::slt, iota(lanes, getI32Type()), splat(limit, lanes));
+  return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::slt, iota(lanes, getI32Type()),
+                               splat(limit, lanes));
 }
 
 Value CodeBuilder::splat(Value scalar, int64_t lanes) {
-  return vector::BroadcastOp::create(*this, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+  return vector::BroadcastOp::create(*this, loc, VectorType::get({lanes}, scalar.getType()),
+                                     scalar);
 }
 
-Value CodeBuilder::zero(Type type) { return arith::ConstantOp::create(*this, loc, getZeroAttr(type)); }
+Value CodeBuilder::zero(Type type) {
+  return arith::ConstantOp::create(*this, loc, getZeroAttr(type));
+}
 
 Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int64_t> mask) {
   return vector::ShuffleOp::create(*this, loc, a, b, mask);
@@ -219,8 +240,8 @@ Value CodeBuilder::convertFloat(Value value, Type element) {
   return arith::TruncFOp::create(*this, loc, type, value);
 }
 
-SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
-                                           function_ref<Value(unsigned)> index) {
+SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs,
+                                           int64_t lanes, function_ref<Value(unsigned)> index) {
   IRMapping map;
   auto vectorised = [&](Type type) { return lanes ? Type(VectorType::get({lanes}, type)) : type; };
   auto constantOf = [&](Value v) {

@@ -31,7 +31,8 @@ static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
   while (begin < end) {
-    int64_t lanes = std::min<int64_t>(llvm::bit_floor(uint64_t(end - begin)), vectorLanes(virtualLanes));
+    int64_t lanes =
+        std::min<int64_t>(llvm::bit_floor(uint64_t(end - begin)), vectorLanes(virtualLanes));
     Evaluator piece = at.withLanes(lanes);
     body(piece, piece.constant(begin) + piece.lane());
     begin += lanes;
@@ -40,8 +41,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
 
 /// The positions of [begin, end) of a flat extent, begin a multiple of the tile:
 /// whole vectors in a loop, the rest of the extent for whoever has its end.
-void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body,
-                            int64_t lanes) {
+void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
+                            function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
   int64_t whole = size / lanes, split = whole * lanes;
   OpBuilder::InsertionGuard guard(builder);
@@ -58,7 +59,8 @@ void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at, function_
   }
   if (split == size)
     return;
-  Value reaches = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, phase.end, index(size));
+  Value reaches =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, phase.end, index(size));
   auto branch = scf::IfOp::create(builder, loc, reaches, /*withElseRegion=*/false);
   builder.setInsertionPointToStart(branch.thenBlock());
   Evaluator inner(at);
@@ -71,14 +73,15 @@ struct ColumnLoops {
   SmallVector<int64_t> columns, rows;
   int64_t outer, inner, count;
 
-  explicit ColumnLoops(const Step &step) : columns(step.getType().getShape()), rows(getReducedShape(step)) {
+  explicit ColumnLoops(const Step &step)
+      : columns(step.getType().getShape()), rows(getReducedShape(step)) {
     inner = columns.back();
     outer = ShapedType::getNumElements(columns) / std::max<int64_t>(inner, 1);
     count = ShapedType::getNumElements(rows);
   }
 
-  SmallVector<AffineExpr> position(const Step &step, Subscripts subscripts, ArrayRef<AffineExpr> column,
-                                   AffineExpr row) const {
+  SmallVector<AffineExpr> position(const Step &step, Subscripts subscripts,
+                                   ArrayRef<AffineExpr> column, AffineExpr row) const {
     return loopIndices(step, column, delinearise(subscripts, row, rows), /*zero=*/{});
   }
 };
@@ -87,7 +90,8 @@ struct ColumnLoops {
 bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
   const Step &front = segment.front();
   for (const Step &step : segment)
-    if (!step.op || step.getType().getRank() == 0 || step.getType().getShape() != front.getType().getShape())
+    if (!step.op || step.getType().getRank() == 0 ||
+        step.getType().getShape() != front.getType().getShape())
       return false;
   ColumnLoops loops(front);
   if (loops.count == 0 || ShapedType::getNumElements(loops.columns) == 0)
@@ -100,7 +104,8 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
   auto sumRows = [&](Evaluator &at, ArrayRef<AffineExpr> column, Value first, Value last) {
     Values carried;
     for (const Step &step : segment)
-      carried.push_back(constantVector(getIdentity(step.combiner, step.getType().getElementType()), at.getLanes()));
+      carried.push_back(constantVector(getIdentity(step.combiner, step.getType().getElementType()),
+                                       at.getLanes()));
     auto loop = scf::ForOp::create(builder, loc, first, last, index(1), carried);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(loop.getBody());
@@ -108,7 +113,8 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     AffineExpr row = inner.addDim(loop.getInductionVar(), 0, loops.count - 1);
     Values sums;
     for (auto [step, sum] : llvm::zip_equal(segment, loop.getRegionIterArgs()))
-      sums.push_back(inner.advance(step.op, step.result, sum, loops.position(step, inner.subscripts(), column, row)));
+      sums.push_back(inner.advance(step.op, step.result, sum,
+                                   loops.position(step, inner.subscripts(), column, row)));
     scf::YieldOp::create(builder, loc, sums);
     return Values(loop.getResults());
   };
@@ -131,17 +137,20 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     Evaluator at(builder, loc, phase.state, 1);
     AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer * blocks - 1);
     AffineExpr block = at.subscripts().mod(item, blocks);
-    SmallVector<AffineExpr> outer = delinearise(at.subscripts(), at.subscripts().floorDiv(item, blocks), outerShape);
+    SmallVector<AffineExpr> outer =
+        delinearise(at.subscripts(), at.subscripts().floorDiv(item, blocks), outerShape);
     Value first = at.materialise(block * blockRows);
     Value last = arith::AddIOp::create(builder, loc, first, index(blockRows));
     last = arith::MinUIOp::create(builder, loc, last, index(loops.count));
     emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
       SmallVector<AffineExpr> column = columnAt(outer, position);
       Values sums = sumRows(piece, column, first, last);
-      AffineExpr offset = fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
+      AffineExpr offset =
+          fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
       for (auto [step, sum, start] : llvm::zip_equal(segment, sums, partials)) {
         Type element = step.getType().getElementType();
-        Value memory = view(phase.shared, start, blocks * ShapedType::getNumElements(loops.columns), element);
+        Value memory =
+            view(phase.shared, start, blocks * ShapedType::getNumElements(loops.columns), element);
         piece.store(sum, memory, offset + block * ShapedType::getNumElements(loops.columns));
       }
     });
@@ -158,7 +167,8 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     SmallVector<AffineExpr> column = columnAt(outer, position);
     for (AffineExpr &expr : column)
       expr = piece.subscripts().simplify(expr);
-    AffineExpr offset = fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
+    AffineExpr offset =
+        fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
     Values sums;
     if (blocks == 1)
       sums = sumRows(piece, column, index(0), index(loops.count));
@@ -166,15 +176,18 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
     for (auto [i, step] : llvm::enumerate(segment)) {
       Type element = step.getType().getElementType();
       if (blocks > 1) {
-        Value memory = view(phase.shared, partials[i], blocks * ShapedType::getNumElements(loops.columns), element);
+        Value memory = view(phase.shared, partials[i],
+                            blocks * ShapedType::getNumElements(loops.columns), element);
         Value sum;
         for (int64_t block = 0; block < blocks; ++block) {
-          Value part = piece.load(memory, element, offset + block * ShapedType::getNumElements(loops.columns));
+          Value part = piece.load(memory, element,
+                                  offset + block * ShapedType::getNumElements(loops.columns));
           sum = sum ? combine(builder, loc, step.combiner, sum, part) : part;
         }
         sums.push_back(sum);
       }
-      Value init = piece.broadcast(piece.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], column));
+      Value init = piece.broadcast(
+          piece.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], column));
       totals.push_back(combine(builder, loc, step.combiner, init, sums[i]));
     }
     for (auto [step, total] : llvm::zip_equal(segment, totals)) {
@@ -185,19 +198,22 @@ bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
   Evaluator at(builder, loc, phase.state, 1);
   if (flat) {
     SmallVector<AffineExpr> outer(outerShape.size(), at.constant(0));
-    emitRange(phase, loops.inner, at, [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+    emitRange(phase, loops.inner, at,
+              [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
   } else {
     auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
     builder.setInsertionPointToStart(work.getBody());
     AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer - 1);
     SmallVector<AffineExpr> outer = delinearise(at.subscripts(), item, outerShape);
-    emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+    emitColumns(loops.inner, at,
+                [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
   }
   return commit(phase, segment);
 }
 
 /// A whole row of columns: vectors in a loop, then the rest.
-void NestBuilder::emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body) {
+void NestBuilder::emitColumns(int64_t size, Evaluator &at,
+                              function_ref<void(Evaluator &, AffineExpr)> body) {
   int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;
   if (whole > 0) {
     auto loop = scf::ForOp::create(builder, loc, index(0), index(whole), index(1));
@@ -219,7 +235,8 @@ bool NestBuilder::buildScatter(const Step &step) {
     return false;
 
   // The initial value, unless it lies where the sums go.
-  bool inPlace = op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
+  bool inPlace =
+      op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {
     Phase phase = begin(type.getNumElements(), flatTile);
     log.watch(phase.state);
@@ -259,7 +276,8 @@ bool NestBuilder::buildScatter(const Step &step) {
     AffineExpr offset = inner.addDim(row, 0, type.getDimSize(0) - 1) * columns + position;
     for (Value target : targets) {
       Value old = inner.load(target, type.getElementType(), offset);
-      inner.store(arith::AddFOp::create(builder, loc, inner.broadcast(old), update), target, offset);
+      inner.store(arith::AddFOp::create(builder, loc, inner.broadcast(old), update), target,
+                  offset);
     }
   });
   log.store(step, {});

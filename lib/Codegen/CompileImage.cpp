@@ -20,8 +20,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-FailureOr<Image> fsdp::compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef> libraries,
-                                    function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
+FailureOr<Image>
+fsdp::compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef> libraries,
+                   function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
   MLIRContext *context = module.getContext();
   loadCodegenDialects(*context);
   SmallVector<OwningOpRef<ModuleOp>> modules;
@@ -54,7 +55,8 @@ FailureOr<Image> fsdp::compileImage(ModuleOp module, const CpuTarget &target, Ar
   return image;
 }
 
-FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target, KernelCache *cache) {
+FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target,
+                                       KernelCache *cache) {
   auto compile = [&](func::FuncOp kernel, KernelInfo &info) -> FailureOr<Object> {
     auto parent = kernel->getParentOfType<ModuleOp>();
     if (failed(lowerKernel(kernel, target, info)) || failed(lowerToLLVMDialect(parent)))
@@ -63,9 +65,10 @@ FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target,
   };
   if (!cache)
     return compileImage(module, target, {}, compile);
-  FailureOr<Image> image = compileImage(module, target, {}, [&](func::FuncOp kernel, KernelInfo &info) {
-    return cache->get(kernel, target, info, compile);
-  });
+  FailureOr<Image> image =
+      compileImage(module, target, {}, [&](func::FuncOp kernel, KernelInfo &info) {
+        return cache->get(kernel, target, info, compile);
+      });
   cache->warnOfFailedWrites(module.getLoc());
   return image;
 }

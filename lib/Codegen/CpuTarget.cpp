@@ -32,9 +32,10 @@ struct Feature {
 };
 } // namespace
 
-static constexpr Feature level3[] = {{"sse4.2", "sse4_2"}, {"popcnt", "popcnt"}, {"avx", "avx"},   {"avx2", "avx2"},
-                                     {"fma", "fma"},       {"f16c", "f16c"},     {"bmi", "bmi1"},  {"bmi2", "bmi2"},
-                                     {"lzcnt", "abm"},     {"movbe", "movbe"}};
+static constexpr Feature level3[] = {{"sse4.2", "sse4_2"}, {"popcnt", "popcnt"}, {"avx", "avx"},
+                                     {"avx2", "avx2"},     {"fma", "fma"},       {"f16c", "f16c"},
+                                     {"bmi", "bmi1"},      {"bmi2", "bmi2"},     {"lzcnt", "abm"},
+                                     {"movbe", "movbe"}};
 static constexpr Feature level4[] = {{"avx512f", "avx512f"},
                                      {"avx512bw", "avx512bw"},
                                      {"avx512cd", "avx512cd"},
@@ -51,7 +52,8 @@ FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
       has[feature.first()] = feature.second;
   } else {
     if (llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) == llvm::X86::CK_None)
-      return emitError(loc) << "expected 'native' or the name of an x86-64 cpu (x86-64-v3, znver4, sapphirerapids), found '"
+      return emitError(loc) << "expected 'native' or the name of an x86-64 cpu (x86-64-v3, znver4, "
+                               "sapphirerapids), found '"
                             << name << "'";
     SmallVector<StringRef> features;
     llvm::X86::getFeaturesForCPU(cpu, features);
@@ -70,8 +72,8 @@ FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
   };
   StringRef missing;
   if (!hasAll(level3, &missing))
-    return emitError(loc) << "expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but '" << cpu << "' has no "
-                          << missing;
+    return emitError(loc) << "expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but '"
+                          << cpu << "' has no " << missing;
 
   CpuTarget target;
   target.tune = cpu.str();
@@ -111,6 +113,7 @@ std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
   llvm::TargetOptions options;
   // The floating-point contract: nothing is fused that is not written as math.fma.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      backend->createTargetMachine(parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
+                                   llvm::CodeGenOptLevel::Aggressive));
 }

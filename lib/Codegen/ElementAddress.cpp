@@ -33,7 +33,9 @@ Value Evaluator::materialise(AffineExpr expr) {
   Key key{nullptr, {expr.getAsOpaquePointer()}};
   if (auto found = known.find(key); found != known.end())
     return found->second;
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
   Value result;
   if (auto literal = dyn_cast<AffineConstantExpr>(expr)) {
     result = constant(literal.getValue());
@@ -88,7 +90,8 @@ Value Evaluator::toValue(const Subscript &index) {
   AffineExpr expr = simplify(index.expr);
   if (!hasLane(expr))
     return materialise(expr);
-  return lanes == 1 ? materialise(simplify(expr.replace(lane(), constant(0)))) : materialiseLanes(expr);
+  return lanes == 1 ? materialise(simplify(expr.replace(lane(), constant(0))))
+                    : materialiseLanes(expr);
 }
 
 /// An index computed from data: a new variable when the lanes agree on it.
@@ -135,7 +138,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     if (always || greatest < lo || least >= hi)
       return {};
     // Ask for a split where the innermost position itself crosses the border.
-    auto offset = column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
+    auto offset =
+        column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
       for (int64_t border : {lo, hi})
         if (border > least && border <= greatest)
@@ -194,7 +198,8 @@ static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors
     SmallVector<Value> next(count);
     for (int64_t i = 0; i < count / 2; ++i) {
       next[i] = vector::ShuffleOp::create(b, loc, vectors[2 * i], vectors[2 * i + 1], even);
-      next[i + count / 2] = vector::ShuffleOp::create(b, loc, vectors[2 * i], vectors[2 * i + 1], odd);
+      next[i + count / 2] =
+          vector::ShuffleOp::create(b, loc, vectors[2 * i], vectors[2 * i + 1], odd);
     }
     vectors = next;
   }
@@ -227,12 +232,14 @@ Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
     if (!isa<AffineConstantExpr>(column) || lanes < 2)
       return {};
     AffineExpr first = simplify(base - column);
-    Key key{memory.getAsOpaquePointer(), {first.getAsOpaquePointer(), constant(stride).getAsOpaquePointer()}};
+    Key key{memory.getAsOpaquePointer(),
+            {first.getAsOpaquePointer(), constant(stride).getAsOpaquePointer()}};
     SmallVector<Value> &columns = strided[key];
     if (columns.empty()) {
       auto type = VectorType::get({lanes}, storage);
       for (int64_t i = 0; i < stride; ++i)
-        columns.push_back(vector::LoadOp::create(builder, loc, type, memory, materialise(first + i * lanes)));
+        columns.push_back(
+            vector::LoadOp::create(builder, loc, type, memory, materialise(first + i * lanes)));
       deinterleave(builder, loc, columns);
     }
     return columns[cast<AffineConstantExpr>(column).getValue()];
@@ -250,7 +257,8 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
   auto maskType = VectorType::get({lanes}, builder.getI1Type());
   Value mask = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(maskType, true));
   Value pass = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  return vector::GatherOp::create(builder, loc, type, memory, ValueRange(zeroIndex), positions, mask, pass);
+  return vector::GatherOp::create(builder, loc, type, memory, ValueRange(zeroIndex), positions,
+                                  mask, pass);
 }
 
 Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset) {
@@ -265,7 +273,8 @@ Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value l
   else if (!hasLane(offset))
     loaded = memref::LoadOp::create(builder, loc, memory, materialise(offset));
   else if (!hasLane(base))
-    loaded = vector::LoadOp::create(builder, loc, VectorType::get({lanes}, storage), memory, materialise(base));
+    loaded = vector::LoadOp::create(builder, loc, VectorType::get({lanes}, storage), memory,
+                                    materialise(base));
   else if (!(loaded = loadStrided(memory, storage, offset)))
     loaded = gather(memory, storage, offset, {});
   return fromStorage(builder, loc, loaded, element);
@@ -334,7 +343,8 @@ Value Evaluator::table(arith::ConstantOp op) {
   std::string name = state.phase.getName().str() + ".table" + std::to_string(number);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(state.phase);
-  auto global = memref::GlobalOp::create(builder, op.getLoc(), name, builder.getStringAttr("private"), type, data,
+  auto global = memref::GlobalOp::create(builder, op.getLoc(), name,
+                                         builder.getStringAttr("private"), type, data,
                                          /*constant=*/true, builder.getI64IntegerAttr(64));
   (void)global;
   builder.setInsertionPointToStart(&state.phase.front());

@@ -48,7 +48,9 @@ Evaluator Evaluator::withLanes(int64_t count) const {
   return copy;
 }
 
-Value Evaluator::zero(Type element) { return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element)); }
+Value Evaluator::zero(Type element) {
+  return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
+}
 
 Value Evaluator::refuse(const Twine &reason, Type element) {
   if (state.refusal.empty())
@@ -59,7 +61,8 @@ Value Evaluator::refuse(const Twine &reason, Type element) {
 Value Evaluator::broadcast(Value value) {
   if (lanes == 1 || isa<VectorType>(value.getType()))
     return value;
-  return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, value.getType()), value);
+  return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, value.getType()),
+                                     value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,8 +85,9 @@ Value Evaluator::clone(Operation *op, ValueRange operands) {
 }
 
 static bool isElementwise(Operation *op) {
-  return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumResults() == 1 &&
-         op->getNumRegions() == 0 && isPure(op) && OpTrait::hasElementwiseMappableTraits(op);
+  return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+         op->getNumResults() == 1 && op->getNumRegions() == 0 && isPure(op) &&
+         OpTrait::hasElementwiseMappableTraits(op);
 }
 
 Value Evaluator::evaluateScalar(Value value) {
@@ -154,8 +158,8 @@ Value Evaluator::evaluate(Value tensor, ArrayRef<Subscript> indices) {
 }
 
 /// Drops or adds the dimensions of size one that a slice leaves out.
-static SmallVector<Subscript> expandDropped(ArrayRef<Subscript> indices, const llvm::SmallBitVector &dropped,
-                                            AffineExpr zero) {
+static SmallVector<Subscript> expandDropped(ArrayRef<Subscript> indices,
+                                            const llvm::SmallBitVector &dropped, AffineExpr zero) {
   SmallVector<Subscript> all;
   unsigned next = 0;
   for (unsigned i = 0; i < dropped.size(); ++i)
@@ -163,7 +167,9 @@ static SmallVector<Subscript> expandDropped(ArrayRef<Subscript> indices, const l
   return all;
 }
 
-static bool isStatic(ArrayRef<int64_t> values) { return llvm::none_of(values, ShapedType::isDynamic); }
+static bool isStatic(ArrayRef<int64_t> values) {
+  return llvm::none_of(values, ShapedType::isDynamic);
+}
 
 Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -177,7 +183,8 @@ Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
         if (!dense)
           return refuse("a constant without its values", element);
         if (dense.isSplat())
-          return arith::ConstantOp::create(builder, loc, cast<TypedAttr>(dense.getSplatValue<Attribute>()));
+          return arith::ConstantOp::create(builder, loc,
+                                           cast<TypedAttr>(dense.getSplatValue<Attribute>()));
         return load({table(constant), 0}, type, indices);
       })
       .Case([&](tensor::EmptyOp) { return zero(element); })
@@ -190,14 +197,17 @@ Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(
           [&](auto reshape) { return evaluateReshape(reshape.getSrc(), type, indices); })
       .Case([&](tensor::ExtractSliceOp slice) { return evaluateSlice(slice, indices); })
-      .Case<tensor::InsertSliceOp, tensor::InsertOp>([&](auto insert) { return evaluateInsert(insert, indices); })
+      .Case<tensor::InsertSliceOp, tensor::InsertOp>(
+          [&](auto insert) { return evaluateInsert(insert, indices); })
       .Case([&](tensor::ConcatOp concat) { return evaluateConcat(concat, indices); })
       .Case([&](tensor::PadOp pad) { return evaluatePad(pad, indices); })
       .Case([&](GatherRowsOp gather) {
         Subscript row = toIndex(evaluate(gather.getIds(), indices.drop_back()));
         return evaluate(gather.getTable(), {row, indices.back()});
       })
-      .Default([&](Operation *other) { return refuse("the op '" + other->getName().getStringRef() + "'", element); });
+      .Default([&](Operation *other) {
+        return refuse("the op '" + other->getName().getStringRef() + "'", element);
+      });
 }
 
 /// An integer read from memory, as an index.
@@ -216,7 +226,8 @@ Value Evaluator::evaluateReshape(Value source, RankedTensorType type, ArrayRef<S
     exprs.push_back(index.expr);
   }
   AffineExpr linear = fsdp::linearise(subscripts(), exprs, type.getShape(), builder.getContext());
-  return evaluate(source, fsdp::delinearise(subscripts(), linear, cast<RankedTensorType>(source.getType()).getShape()));
+  return evaluate(source, fsdp::delinearise(subscripts(), linear,
+                                            cast<RankedTensorType>(source.getType()).getShape()));
 }
 
 Value Evaluator::evaluateSlice(tensor::ExtractSliceOp op, ArrayRef<Subscript> indices) {
@@ -237,7 +248,8 @@ Value Evaluator::evaluateElements(tensor::FromElementsOp op, ArrayRef<Subscript>
   auto type = op.getType();
   if (type.getNumElements() == 1)
     return evaluateScalar(op.getElements()[0]);
-  if (type.getNumElements() > 64 || llvm::any_of(indices, [](const Subscript &i) { return bool(i.lanes); }))
+  if (type.getNumElements() > 64 ||
+      llvm::any_of(indices, [](const Subscript &i) { return bool(i.lanes); }))
     return refuse("many single elements", type.getElementType());
   SmallVector<AffineExpr> exprs;
   for (const Subscript &index : indices)
@@ -246,7 +258,8 @@ Value Evaluator::evaluateElements(tensor::FromElementsOp op, ArrayRef<Subscript>
   Value at = toValue({linear, {}});
   Value result = evaluateScalar(op.getElements().back());
   for (int64_t i = type.getNumElements() - 2; i >= 0; --i) {
-    Value here = arith::ConstantIndexOp::create(builder, loc, i), value = evaluateScalar(op.getElements()[i]);
+    Value here = arith::ConstantIndexOp::create(builder, loc, i),
+          value = evaluateScalar(op.getElements()[i]);
     if (isa<VectorType>(at.getType())) {
       here = broadcast(here);
       value = broadcast(value);
@@ -258,7 +271,8 @@ Value Evaluator::evaluateElements(tensor::FromElementsOp op, ArrayRef<Subscript>
   return result;
 }
 
-Value Evaluator::evaluateGeneric(linalg::GenericOp op, unsigned result, ArrayRef<Subscript> indices) {
+Value Evaluator::evaluateGeneric(linalg::GenericOp op, unsigned result,
+                                 ArrayRef<Subscript> indices) {
   Type element = getElementTypeOrSelf(op.getResult(result).getType());
   AffineMap map = op.getIndexingMapMatchingResult(op->getResult(result));
   if (op.getNumParallelLoops() != op.getNumLoops())
@@ -271,7 +285,8 @@ Value Evaluator::evaluateGeneric(linalg::GenericOp op, unsigned result, ArrayRef
   return evaluateBody(op, op.getBody()->getTerminator()->getOperand(result), loops);
 }
 
-Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before, ArrayRef<AffineExpr> loops) {
+Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
+                         ArrayRef<AffineExpr> loops) {
   SmallVector<Subscript> subscripts;
   for (AffineExpr loop : loops)
     subscripts.push_back({simplify(loop), {}});
@@ -297,12 +312,12 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
     operands.push_back(position->expr);
   }
   unsigned numDims = apply.getAffineMap().getNumDims();
-  AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(ArrayRef(operands).take_front(numDims),
-                                                                            ArrayRef(operands).drop_front(numDims));
+  AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
+      ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
   // Quotients towards minus infinity of what may be negative are left alone.
   return expr.isPureAffine() && subscripts().range(expr).first >= 0 && expr.walk([](AffineExpr e) {
-           return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
-         }) == WalkResult::advance()
+    return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
+  }) == WalkResult::advance()
              ? std::optional(Subscript{expr, {}})
              : std::nullopt;
 }
@@ -316,7 +331,8 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
   // What depends on the result so far is another value each time.
-  bool carries = !state.carried.empty() && state.carried.begin()->first.getParentBlock() == op.getBody() &&
+  bool carries = !state.carried.empty() &&
+                 state.carried.begin()->first.getParentBlock() == op.getBody() &&
                  dependsOnOutput(op, value);
   if (auto found = known.find(key); found != known.end() && !carries)
     return found->second;
@@ -328,7 +344,8 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
 }
 
 /// An argument of the body: the operand's element at the loop position.
-Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument, ArrayRef<Subscript> loops) {
+Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
+                                 ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
     return value;
   OpOperand &operand = op->getOpOperand(argument.getArgNumber());
@@ -387,8 +404,10 @@ static Value conjunction(OpBuilder &b, Location loc, Evaluator &evaluator, Value
   return arith::AndIOp::create(b, loc, a, c);
 }
 
-static Value choose(OpBuilder &b, Location loc, Evaluator &evaluator, Value condition, Value yes, Value no) {
-  bool wide = llvm::any_of(ArrayRef<Value>{condition, yes, no}, [](Value v) { return isa<VectorType>(v.getType()); });
+static Value choose(OpBuilder &b, Location loc, Evaluator &evaluator, Value condition, Value yes,
+                    Value no) {
+  bool wide = llvm::any_of(ArrayRef<Value>{condition, yes, no},
+                           [](Value v) { return isa<VectorType>(v.getType()); });
   if (wide) {
     yes = evaluator.broadcast(yes);
     no = evaluator.broadcast(no);
@@ -441,7 +460,8 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
     condition = conjunction(builder, loc, *this, condition, here);
   }
   Value scalar = evaluateScalar(op.getScalar());
-  return condition ? choose(builder, loc, *this, condition, scalar, evaluate(op.getDest(), indices)) : scalar;
+  return condition ? choose(builder, loc, *this, condition, scalar, evaluate(op.getDest(), indices))
+                   : scalar;
 }
 
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
@@ -456,7 +476,8 @@ Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices
   for (auto [part, begin] : llvm::reverse(parts)) {
     SmallVector<Subscript> at(indices);
     bool always = false;
-    Value here = inside(at[dim], begin, begin + cast<RankedTensorType>(part.getType()).getDimSize(dim), always);
+    Value here = inside(at[dim], begin,
+                        begin + cast<RankedTensorType>(part.getType()).getDimSize(dim), always);
     if (!here && !always)
       continue;
     at[dim] = add(at[dim], -begin);
@@ -478,7 +499,9 @@ Value Evaluator::evaluatePad(tensor::PadOp op, ArrayRef<Subscript> indices) {
     int64_t lo = op.getStaticLow()[i], hi = lo + op.getSourceType().getDimSize(i);
     bool always = false;
     Value here = inside(index, lo, hi, always);
-    Value outside = padding.getParentRegion() == &op.getRegion() ? clone(padding.getDefiningOp(), {}) : evaluateScalar(padding);
+    Value outside = padding.getParentRegion() == &op.getRegion()
+                        ? clone(padding.getDefiningOp(), {})
+                        : evaluateScalar(padding);
     if (!here && !always)
       return outside;
     condition = conjunction(builder, loc, *this, condition, here);
@@ -487,6 +510,7 @@ Value Evaluator::evaluatePad(tensor::PadOp op, ArrayRef<Subscript> indices) {
   Value inner = evaluate(op.getSource(), source);
   if (!condition)
     return inner;
-  Value outside = padding.getParentRegion() == &op.getRegion() ? clone(padding.getDefiningOp(), {}) : evaluateScalar(padding);
+  Value outside = padding.getParentRegion() == &op.getRegion() ? clone(padding.getDefiningOp(), {})
+                                                               : evaluateScalar(padding);
   return choose(builder, loc, *this, condition, inner, outside);
 }

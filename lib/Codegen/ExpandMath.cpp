@@ -43,10 +43,12 @@ public:
   bool isDouble;
 
   Value constant(double v) const {
-    return arith::ConstantOp::create(b, loc, splat(type, b.getFloatAttr(getElementTypeOrSelf(type), v)));
+    return arith::ConstantOp::create(b, loc,
+                                     splat(type, b.getFloatAttr(getElementTypeOrSelf(type), v)));
   }
   Value integer(int64_t v) const {
-    return arith::ConstantOp::create(b, loc, splat(bitsType(), b.getIntegerAttr(getElementTypeOrSelf(bitsType()), v)));
+    return arith::ConstantOp::create(
+        b, loc, splat(bitsType(), b.getIntegerAttr(getElementTypeOrSelf(bitsType()), v)));
   }
   Value add(Value x, Value y) const { return arith::AddFOp::create(b, loc, x, y); }
   Value sub(Value x, Value y) const { return arith::SubFOp::create(b, loc, x, y); }
@@ -57,8 +59,12 @@ public:
   Value abs(Value x) const { return math::AbsFOp::create(b, loc, x); }
   Value sqrt(Value x) const { return math::SqrtOp::create(b, loc, x); }
   Value trunc(Value x) const { return math::TruncOp::create(b, loc, x); }
-  Value copySign(Value magnitude, Value sign) const { return math::CopySignOp::create(b, loc, magnitude, sign); }
-  Value cmp(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
+  Value copySign(Value magnitude, Value sign) const {
+    return math::CopySignOp::create(b, loc, magnitude, sign);
+  }
+  Value cmp(arith::CmpFPredicate p, Value x, Value y) const {
+    return arith::CmpFOp::create(b, loc, p, x, y);
+  }
   Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
   Value less(Value x, double y) const { return cmp(arith::CmpFPredicate::OLT, x, constant(y)); }
   Value greater(Value x, double y) const { return cmp(arith::CmpFPredicate::OGT, x, constant(y)); }
@@ -69,7 +75,9 @@ public:
   Value subInt(Value x, Value y) const { return arith::SubIOp::create(b, loc, x, y); }
   Value andInt(Value x, int64_t y) const { return arith::AndIOp::create(b, loc, x, integer(y)); }
   Value shiftLeft(Value x, int64_t n) const { return arith::ShLIOp::create(b, loc, x, integer(n)); }
-  Value shiftRight(Value x, int64_t n) const { return arith::ShRSIOp::create(b, loc, x, integer(n)); }
+  Value shiftRight(Value x, int64_t n) const {
+    return arith::ShRSIOp::create(b, loc, x, integer(n));
+  }
   Value isInt(Value x, int64_t y) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, integer(y));
   }
@@ -120,7 +128,8 @@ private:
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
-    return {sub(shifted, constant(magic)), fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
+    return {sub(shifted, constant(magic)),
+            fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
   }
   /// n = x rounded to an integer, |x| < 2^22; as a float and in the low bits.
   std::pair<Value, Value> roundToInt(Value x) const {
@@ -137,7 +146,9 @@ private:
     Value r = fma(n, constant(isDouble ? -0x1.62e42fefa39efp-1 : -0x1.62e4p-1), x);
     return fma(n, constant(isDouble ? -0x1.abc9e3b39803fp-56 : -0x1.7f7d1cp-20), r);
   }
-  ArrayRef<double> expTail() const { return isDouble ? ArrayRef<double>(expTail64) : ArrayRef<double>(expTail32); }
+  ArrayRef<double> expTail() const {
+    return isDouble ? ArrayRef<double>(expTail64) : ArrayRef<double>(expTail32);
+  }
 };
 } // namespace
 
@@ -160,7 +171,8 @@ Value Real::exp2(Value x) const {
   // (x - n) ln2 in two numbers, so that its rounding does not count.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
-  Value low = fma(f, constant(isDouble ? 0x1.abc9e3b39803fp-56 : -0x1.05c61p-29), fma(f, ln2, neg(r)));
+  Value low =
+      fma(f, constant(isDouble ? 0x1.abc9e3b39803fp-56 : -0x1.05c61p-29), fma(f, ln2, neg(r)));
   Value p = add(add(fma(mul(r, r), polynomial(expTail(), r), low), r), constant(1));
   Value half = mul(p, s);
   return add(half, half);
@@ -237,7 +249,7 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
 
   Value f = sub(m, constant(1)), d = add(m, constant(1));
   Value s = div(f, d);
-  Value sLow = div(fma(neg(s), d, f), d); // the rest of the division
+  Value sLow = div(fma(neg(s), d, f), d);                         // the rest of the division
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d))); // and of the sum m + 1
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
@@ -298,13 +310,15 @@ Value Real::pow(Value x, Value y) const {
   // Negative bases: the sign follows an odd exponent, others have no real power.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
-  Value odd = arith::AndIOp::create(b, loc, whole, cmp(arith::CmpFPredicate::ONE, trunc(half), half));
+  Value odd =
+      arith::AndIOp::create(b, loc, whole, cmp(arith::CmpFPredicate::ONE, trunc(half), half));
   Value negative = cmp(arith::CmpFPredicate::OLT, copySign(constant(1), x), constant(0));
   Value flips = arith::AndIOp::create(b, loc, negative, odd);
   r = select(flips, neg(r), r);
   Value undefined = arith::AndIOp::create(
       b, loc, less(x, 0),
-      arith::AndIOp::create(b, loc, cmp(arith::CmpFPredicate::ONE, trunc(y), y), cmp(arith::CmpFPredicate::OGT, x, constant(-infinity))));
+      arith::AndIOp::create(b, loc, cmp(arith::CmpFPredicate::ONE, trunc(y), y),
+                            cmp(arith::CmpFPredicate::OGT, x, constant(-infinity))));
   r = select(undefined, constant(std::numeric_limits<double>::quiet_NaN()), r);
   r = select(equal(x, 1), constant(1), r);
   return select(equal(y, 0), constant(1), r);
@@ -363,7 +377,8 @@ template <typename Op, bool Wide>
 struct ExpandUnary : OpRewritePattern<Op> {
   ExpandUnary(MLIRContext *context, Unary expand) : OpRewritePattern<Op>(context), expand(expand) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
-    return rewriteIn<Wide>(op, rewriter, [&](const Real &real, ValueRange x) { return expand(real, x[0]); });
+    return rewriteIn<Wide>(op, rewriter,
+                           [&](const Real &real, ValueRange x) { return expand(real, x[0]); });
   }
   Unary expand;
 
@@ -392,7 +407,8 @@ struct ExpandUnary : OpRewritePattern<Op> {
 
 template <typename Op, bool Wide>
 struct ExpandBinary : OpRewritePattern<Op> {
-  ExpandBinary(MLIRContext *context, Binary expand) : OpRewritePattern<Op>(context), expand(expand) {}
+  ExpandBinary(MLIRContext *context, Binary expand)
+      : OpRewritePattern<Op>(context), expand(expand) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     return ExpandUnary<Op, Wide>::template rewriteIn<Wide>(
         op, rewriter, [&](const Real &real, ValueRange x) { return expand(real, x[0], x[1]); });
@@ -554,7 +570,9 @@ static Value cbrt(const Real &r, Value x) {
   return r.copySign(r.select(r.equal(a, 0), a, y), x);
 }
 
-Value fsdp::expandSmallExp2(OpBuilder &b, Location loc, Value x) { return Real(b, loc, x.getType()).smallExp2(x); }
+Value fsdp::expandSmallExp2(OpBuilder &b, Location loc, Value x) {
+  return Real(b, loc, x.getType()).smallExp2(x);
+}
 
 void fsdp::populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandPowI, ExpandClamp>(patterns.getContext());
@@ -573,7 +591,8 @@ void fsdp::populateExpandMathPatterns(RewritePatternSet &patterns) {
   });
   addUnary<math::SinOp, true>(patterns, [](const Real &r, Value x) { return r.sinCos(x, 0); });
   addUnary<math::CosOp, true>(patterns, [](const Real &r, Value x) { return r.sinCos(x, 1); });
-  addUnary<math::TanOp, true>(patterns, [](const Real &r, Value x) { return r.div(r.sinCos(x, 0), r.sinCos(x, 1)); });
+  addUnary<math::TanOp, true>(
+      patterns, [](const Real &r, Value x) { return r.div(r.sinCos(x, 0), r.sinCos(x, 1)); });
   addUnary<math::AtanOp, true>(patterns, [](const Real &r, Value x) { return r.atan(x); });
   addUnary<math::AsinOp, true>(patterns, asin);
   addUnary<math::AcosOp, true>(patterns, acos);
@@ -584,8 +603,11 @@ void fsdp::populateExpandMathPatterns(RewritePatternSet &patterns) {
   addUnary<math::AtanhOp, true>(patterns, atanh);
   addUnary<math::CbrtOp, true>(patterns, cbrt);
   addUnary<math::RoundOp, false>(patterns, roundAway);
-  addUnary<math::RsqrtOp, false>(patterns, [](const Real &r, Value x) { return r.div(r.constant(1), r.sqrt(x)); });
-  addBinary<math::PowFOp, true>(patterns, [](const Real &r, Value x, Value y) { return r.pow(x, y); });
-  addBinary<math::Atan2Op, true>(patterns, [](const Real &r, Value y, Value x) { return r.atan2(y, x); });
+  addUnary<math::RsqrtOp, false>(
+      patterns, [](const Real &r, Value x) { return r.div(r.constant(1), r.sqrt(x)); });
+  addBinary<math::PowFOp, true>(patterns,
+                                [](const Real &r, Value x, Value y) { return r.pow(x, y); });
+  addBinary<math::Atan2Op, true>(patterns,
+                                 [](const Real &r, Value y, Value x) { return r.atan2(y, x); });
   addBinary<arith::RemFOp, true>(patterns, remainder);
 }

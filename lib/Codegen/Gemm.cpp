@@ -46,8 +46,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  void emitTile(const Position &position, Value row, Value col, Range rows, Range cols, Range sumCols, Value kCount,
-                Value kBlock);
+  void emitTile(const Position &position, Value row, Value col, Range rows, Range cols,
+                Range sumCols, Value kCount, Value kBlock);
   Pointer panel(const Side &side, Value number);
   Pointer waitingTile(Value row, Value col, Range rows, Range sumCols);
 
@@ -55,9 +55,17 @@ private:
   Kernel kernel;
   const Problem &problem;
   const Plan &plan;
-  Side lhs{problem.lhs, plan.rows, plan.mr, problem.lhs.strides[plan.rows.back()], problem.lhs.strides[plan.kInner],
+  Side lhs{problem.lhs,
+           plan.rows,
+           plan.mr,
+           problem.lhs.strides[plan.rows.back()],
+           problem.lhs.strides[plan.kInner],
            plan.lhsOffset};
-  Side rhs{problem.rhs, plan.cols, plan.nr, problem.rhs.strides[plan.cols.back()], problem.rhs.strides[plan.kInner],
+  Side rhs{problem.rhs,
+           plan.cols,
+           plan.nr,
+           problem.rhs.strides[plan.cols.back()],
+           problem.rhs.strides[plan.kInner],
            plan.rhsOffset};
 };
 } // namespace
@@ -79,8 +87,8 @@ Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCol
   return {base, plan.accType, b.mul(number, plan.mr * plan.nr)};
 }
 
-void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range rows, Range cols, Range sumCols,
-                            Value kCount, Value kBlock) {
+void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range rows, Range cols,
+                            Range sumCols, Value kCount, Value kBlock) {
   TileRegion region;
   region.position = corner;
   setDigits(b, problem, region.position, row, plan.rows);
@@ -102,8 +110,9 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
     for (int64_t r = 0; r < plan.mr; ++r) // of the next tile
       for (int64_t c = 0; c < plan.nr; c += plan.lanes)
-        b.prefetch(b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),
-                   /*forWriting=*/true);
+        b.prefetch(
+            b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),
+            /*forWriting=*/true);
     Value load = constantStart ? notFirst : b.boolean(true);
     Value notWhole = b.isEqual(arith::ExtUIOp::create(b, b.loc, b.getI64Type(), isWhole), 0);
     b.when(b.both(notWhole, load), [&] { emitLoadTile(b, kernel, dest, region, scratch); });
@@ -115,7 +124,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
   if (constantStart) {
     APFloat value = cast<FloatAttr>(problem.init.access.splat).getValue();
     bool inexact;
-    value.convert(cast<FloatType>(plan.accType).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    value.convert(cast<FloatType>(plan.accType).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                  &inexact);
     start = b.getFloatAttr(plan.accType, value);
   }
   Value lhsPanel = b.div(b.sub(row, rows.from), plan.mr);
@@ -125,12 +135,14 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     steps = plan.arithmetic == Arithmetic::Bf16Dot ? pairs : b.mul(pairs, 2);
   }
   auto prefetch = [&](Value k) {
-    Pointer next = b.shift(kernel.at(b, rhs.operand, region.position), b.constant(rhs.width * rhs.stride));
+    Pointer next =
+        b.shift(kernel.at(b, rhs.operand, region.position), b.constant(rhs.width * rhs.stride));
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
   function_ref<void(Value)> beside = prefetch;
   emitMicroKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
-                  constantStart ? notFirst : b.boolean(true), start, plan.prefetchesRhs ? beside : nullptr);
+                  constantStart ? notFirst : b.boolean(true), start,
+                  plan.prefetchesRhs ? beside : nullptr);
   if (!plan.direct) {
     b.when(isLast, [&] { emitFinishTile(b, kernel, region, scratch); });
     return;
@@ -138,7 +150,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
   b.when(isWhole, [] {}, [&] { emitFinishTile(b, kernel, region, scratch); });
 }
 
-void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock) {
+void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols,
+                             Value kBlock) {
   int64_t innerBlocks = plan.kBlocks / plan.kOuterCount;
   setDigits(b, problem, position, b.div(kBlock, innerBlocks), plan.kOuter);
   Value k = b.mul(b.rem(kBlock, innerBlocks), plan.kc);
@@ -178,7 +191,8 @@ void PhaseEmitter::emit(func::FuncOp phase) {
   for (unsigned i = 0; i < bindings; ++i)
     kernel.bindings.push_back(toPointer(entry->getArgument(i)));
   Value begin = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry->getArgument(bindings));
-  Value end = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry->getArgument(bindings + 1));
+  Value end =
+      arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry->getArgument(bindings + 1));
   kernel.worker = toPointer(entry->getArgument(bindings + 2));
 
   int64_t units = plan.unitsPerOuter;
@@ -208,10 +222,12 @@ bool mlir::fsdp::handlesContractKernel(func::FuncOp kernel, const CpuTarget &tar
   return succeeded(prepare(kernel, target));
 }
 
-LogicalResult mlir::fsdp::lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+LogicalResult mlir::fsdp::lowerContractKernel(func::FuncOp kernel, const CpuTarget &target,
+                                              KernelInfo &info) {
   auto prepared = prepare(kernel, target);
   if (failed(prepared))
-    return kernel.emitError("expected one contraction of floating-point tensors with elementwise ops behind it");
+    return kernel.emitError(
+        "expected one contraction of floating-point tensors with elementwise ops behind it");
   auto &[problem, plan] = *prepared;
 
   CodeBuilder b(kernel.getLoc(), kernel.getContext());
@@ -220,9 +236,11 @@ LogicalResult mlir::fsdp::lowerContractKernel(func::FuncOp kernel, const CpuTarg
     auto tensor = cast<RankedTensorType>(type);
     types.push_back(MemRefType::get(tensor.getShape(), getStorageType(tensor.getElementType())));
   }
-  types.append({b.getIndexType(), b.getIndexType(), MemRefType::get({ShapedType::kDynamic}, b.getI8Type())});
+  types.append(
+      {b.getIndexType(), b.getIndexType(), MemRefType::get({ShapedType::kDynamic}, b.getI8Type())});
   b.setInsertionPoint(kernel);
-  auto phase = func::FuncOp::create(b, kernel.getLoc(), kernel.getName(), b.getFunctionType(types, {}));
+  auto phase =
+      func::FuncOp::create(b, kernel.getLoc(), kernel.getName(), b.getFunctionType(types, {}));
   phase->setAttr(extentAttr, b.getI64IntegerAttr(plan.extent()));
   phase->setAttr(tileAttr, b.getI64IntegerAttr(1));
   PhaseEmitter(b, problem, plan).emit(phase);

@@ -98,7 +98,8 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
 static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   FailureOr<Access> access = traceAccess(op.getSource());
   if (failed(access) || ShapedType::isDynamicShape(op.getStaticOffsets()) ||
-      ShapedType::isDynamicShape(op.getStaticSizes()) || ShapedType::isDynamicShape(op.getStaticStrides()))
+      ShapedType::isDynamicShape(op.getStaticSizes()) ||
+      ShapedType::isDynamicShape(op.getStaticStrides()))
     return failure();
   SmallVector<int64_t> strides;
   llvm::SmallBitVector dropped = op.getDroppedDims();
@@ -124,7 +125,8 @@ static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   }
   OpOperand *in = op.getDpsInputOperand(0);
   if (op.getNumDpsInputs() != 1 || !isa<RankedTensorType>(in->get().getType()) ||
-      op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) || op.hasIndexSemantics() || !hasVectorBody(op))
+      op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) || op.hasIndexSemantics() ||
+      !hasVectorBody(op))
     return failure();
   AffineMap inMap = op.getMatchingIndexingMap(in), outMap = op.getIndexingMapMatchingResult(result);
   if (!inMap.isProjectedPermutation() || !outMap.isPermutation())

@@ -35,21 +35,23 @@ struct Side {
 
 /// Packs rows (columns) [first, end), where `first` begins a panel, of `kCount` values of k:
 /// to[step · width + i] = step of row i of a panel, rows that do not exist hold anything.
-void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
-                    Value end, Value kCount, Pointer to);
+void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
+                    const Position &position, Value first, Value end, Value kCount, Pointer to);
 
 /// Steps in a turn of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
 /// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
-/// `accumulate`, to the constant `start` otherwise. `beside` writes what each turn of the loop does besides,
-/// given its first step; it may be null.
-void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
-                     Value tileStride, Value accumulate, TypedAttr start, llvm::function_ref<void(Value)> beside);
+/// `accumulate`, to the constant `start` otherwise. `beside` writes what each turn of the loop does
+/// besides, given its first step; it may be null.
+void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
+                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                     llvm::function_ref<void(Value)> beside);
 
-/// Prefetches a line of the panel of `side` that is packed next, whose first element is `next`: from the micro-kernel
-/// of the `tile`-th panel of rows, in the turn that begins with step `k`.
-void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next, Value tile, Value k);
+/// Prefetches a line of the panel of `side` that is packed next, whose first element is `next`:
+/// from the micro-kernel of the `tile`-th panel of rows, in the turn that begins with step `k`.
+void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
+                         Value tile, Value k);
 
 /// Part of the result that one tile covers.
 struct TileRegion {
@@ -57,7 +59,8 @@ struct TileRegion {
   Value rows, cols;
 };
 /// Loads `source` into a tile of nr columns a row.
-void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region, Pointer tile);
+void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
+                  const TileRegion &region, Pointer tile);
 /// Runs the elementwise ops behind the contraction on a tile, and stores the results.
 void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
 

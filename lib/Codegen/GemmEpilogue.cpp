@@ -86,12 +86,13 @@ Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
   Value lane = arith::MulIOp::create(b, b.loc, b.iota(plan.lanes, b.getI64Type()),
                                      b.splat(b.constant(colStride(strides)), plan.lanes));
   Value value = arith::AddIOp::create(b, b.loc, first, lane);
-  return arith::IndexCastOp::create(b, b.loc, VectorType::get({plan.lanes}, b.getIndexType()), value);
+  return arith::IndexCastOp::create(b, b.loc, VectorType::get({plan.lanes}, b.getIndexType()),
+                                    value);
 }
 
 /// Runs `body(row, col)` for each row and vector of columns of a tile.
-static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &region, RowEmitter &emitter,
-                          function_ref<void(Value, Value)> body) {
+static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &region,
+                          RowEmitter &emitter, function_ref<void(Value, Value)> body) {
   b.loop(b.constant(0), region.rows, 1, [&](Value row) {
     b.loop(b.constant(0), region.cols, plan.lanes, [&](Value col) {
       emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(region.cols, col)));
@@ -100,8 +101,8 @@ static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &re
   });
 }
 
-void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source, const TileRegion &region,
-                        Pointer tile) {
+void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
+                        const TileRegion &region, Pointer tile) {
   RowEmitter emitter(b, kernel);
   Pointer corner = emitter.corner(source, region);
   forEachVector(b, kernel.plan, region, emitter, [&](Value row, Value col) {
@@ -110,13 +111,15 @@ void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &sou
   });
 }
 
-void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile) {
+void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region,
+                          Pointer tile) {
   const Problem &problem = kernel.problem;
   const Plan &plan = kernel.plan;
   RowEmitter emitter(b, kernel);
   auto corner = [&](const Operand &operand) { return emitter.corner(operand, region); };
   auto loads = llvm::map_to_vector(problem.loads, corner);
-  auto stores = llvm::map_to_vector(problem.stores, [&](const StoreStep &store) { return corner(store.dest); });
+  auto stores = llvm::map_to_vector(problem.stores,
+                                    [&](const StoreStep &store) { return corner(store.dest); });
   SmallVector<SmallVector<Value>> indices;
   for (const MapStep &map : problem.maps)
     indices.push_back(llvm::map_to_vector(map.indexStrides, [&](ArrayRef<int64_t> strides) {
@@ -124,10 +127,14 @@ void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion
     }));
 
   forEachVector(b, plan, region, emitter, [&](Value row, Value col) {
-    Value sums = b.load(VectorType::get({plan.lanes}, plan.accType), b.shift(tile, b.add(b.mul(row, plan.nr), col)));
+    Value sums = b.load(VectorType::get({plan.lanes}, plan.accType),
+                        b.shift(tile, b.add(b.mul(row, plan.nr), col)));
     DenseMap<Value, Value> vectors = emitMaps(
-        b, problem, sums, plan.lanes, [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
-        [&](unsigned map, unsigned loop) { return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]); });
+        b, problem, sums, plan.lanes,
+        [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
+        [&](unsigned map, unsigned loop) {
+          return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]);
+        });
     for (auto [store, place] : llvm::zip_equal(problem.stores, stores))
       emitter.store(vectors.lookup(store.value), store.dest, place);
   });

@@ -25,12 +25,14 @@ using namespace mlir::fsdp::gemm;
 namespace {
 class MicroKernel {
 public:
-  MicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs) : b(b), plan(plan), lhs(lhs), rhs(rhs) {
+  MicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs)
+      : b(b), plan(plan), lhs(lhs), rhs(rhs) {
     accType = VectorType::get({plan.lanes}, plan.accType);
     stepType = VectorType::get({plan.lanes}, rhs.type);
   }
   SmallVector<Value> start(Pointer tile, Value stride, Value accumulate, TypedAttr constant);
-  SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums, function_ref<void(Value)> beside);
+  SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums,
+                          function_ref<void(Value)> beside);
   void store(ValueRange sums, Pointer tile, Value stride);
 
 private:
@@ -47,7 +49,8 @@ private:
 };
 } // namespace
 
-SmallVector<Value> MicroKernel::start(Pointer tile, Value stride, Value accumulate, TypedAttr constant) {
+SmallVector<Value> MicroKernel::start(Pointer tile, Value stride, Value accumulate,
+                                      TypedAttr constant) {
   SmallVector<Type> types(plan.mr * plan.nv, accType);
   auto choice = scf::IfOp::create(b, b.loc, types, accumulate, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -69,7 +72,8 @@ Value MicroKernel::multiplyAdd(Value left, Value right, Value sum) {
   auto pairs = VectorType::get({2 * plan.lanes}, b.getBF16Type());
   left = vector::BitCastOp::create(b, b.loc, pairs, left);
   right = vector::BitCastOp::create(b, b.loc, pairs, right);
-  return LLVM::CallIntrinsicOp::create(b, b.loc, accType, b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+  return LLVM::CallIntrinsicOp::create(b, b.loc, accType,
+                                       b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
                                        ValueRange{sum, left, right})
       .getResult(0);
 }
@@ -107,8 +111,8 @@ void MicroKernel::store(ValueRange sums, Pointer tile, Value stride) {
       b.store(sums[r * plan.nv + v], tileVector(tile, stride, r, v));
 }
 
-void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps, Pointer tile,
-                           Value tileStride, Value accumulate, TypedAttr start,
+void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
+                           Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                            function_ref<void(Value)> beside) {
   MicroKernel micro(b, plan, lhs, rhs);
   SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);

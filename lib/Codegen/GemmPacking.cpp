@@ -55,8 +55,11 @@ private:
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
   /// In which order the two steps of a pair stand.
-  int64_t swapped(int64_t step) const { return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step; }
-  void storeStep(ArrayRef<Value> vectors, const Pointer &panel, Value step, Value column = nullptr) {
+  int64_t swapped(int64_t step) const {
+    return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
+  }
+  void storeStep(ArrayRef<Value> vectors, const Pointer &panel, Value step,
+                 Value column = nullptr) {
     Value at = b.mul(step, side.width);
     if (column)
       at = b.add(at, column);
@@ -113,7 +116,8 @@ SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64
   for (int64_t odd : {0, 1})
     for (size_t i = 0; i < list.size(); i += 2)
       halves[odd].push_back(pick(list[i], list[i + 1], odd));
-  SmallVector<Value> even = mergeHalves(halves[0], unit, block), odd = mergeHalves(halves[1], unit, block);
+  SmallVector<Value> even = mergeHalves(halves[0], unit, block),
+                     odd = mergeHalves(halves[1], unit, block);
   SmallVector<Value> result;
   for (auto [e, o] : llvm::zip_equal(even, odd))
     result.append({e, o});
@@ -172,7 +176,8 @@ void Packer::packAlongK(Value valid) {
   if (whole == lanes)
     packBlockAlongK(b.constant(0), lanes, valid);
   else if (whole > 0)
-    b.loop(b.constant(0), b.constant(whole), lanes, [&](Value column) { packBlockAlongK(column, lanes, valid); });
+    b.loop(b.constant(0), b.constant(whole), lanes,
+           [&](Value column) { packBlockAlongK(column, lanes, valid); });
 }
 
 /// Pairs of lanes as one step each.
@@ -180,7 +185,8 @@ Value Packer::interleave(Value first, Value second) {
   SmallVector<int64_t> mask;
   for (int64_t lane = 0; lane < lanes; ++lane)
     mask.append({lane, lanes + lane});
-  return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type), b.shuffle(first, second, mask));
+  return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type),
+                                   b.shuffle(first, second, mask));
 }
 
 /// `width` rows at k, and at the next with pairs; they fill as many panels as they do, or one.
@@ -190,7 +196,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   SmallVector<Value> first, second;
   for (int64_t column = 0; column < width; column += lanes) {
     Value at = b.add(row, column);
-    Value count = b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, width - column)));
+    Value count =
+        b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, width - column)));
     first.push_back(load(lanes, at, k, b.maskBelow(lanes, count)));
     if (!pairs)
       continue;
@@ -203,7 +210,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   // Steps and columns in rising order: a wide vector reaches into what comes next.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
-    Pointer panel = b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
+    Pointer panel =
+        b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
     auto partOf = [&](ArrayRef<Value> vectors) {
       if (width == side.width)
         return llvm::to_vector(vectors);
@@ -245,7 +253,9 @@ void Packer::packElements(Value valid) {
     Value index = b.add(b.mul(step, side.width), row);
     return b.shift(elements, b.add(b.mul(index, perStep), half));
   };
-  auto eachRow = [&](function_ref<void(Value)> body) { b.loop(b.constant(0), b.constant(side.width), 1, body); };
+  auto eachRow = [&](function_ref<void(Value)> body) {
+    b.loop(b.constant(0), b.constant(side.width), 1, body);
+  };
   b.loop(b.constant(0), kCount, 1, [&](Value k) {
     eachRow([&](Value row) {
       const Access &access = side.operand.access;
@@ -255,12 +265,14 @@ void Packer::packElements(Value valid) {
     });
   });
   if (plan.arithmetic != Arithmetic::Fma)
-    b.when(b.isEqual(b.rem(kCount, 2), 1),
-           [&] { eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); }); });
+    b.when(b.isEqual(b.rem(kCount, 2), 1), [&] {
+      eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); });
+    });
 }
 
-void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side, const Position &position, Value first,
-                          Value end, Value kCount, Pointer to) {
+void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
+                          const Position &position, Value first, Value end, Value kCount,
+                          Pointer to) {
   const Plan &plan = kernel.plan;
   bool splat = side.operand.access.binding < 0;
   auto packerAt = [&](Value row, const Pointer &panel) {

@@ -34,8 +34,8 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Units that are enough to share among workers.
 static constexpr int64_t minUnits = 16;
-/// Panels of rows that use a panel of rhs so seldom that it is prefetched beside them; fewer have no time
-/// for it. What is smaller in memory is in a cache anyway.
+/// Panels of rows that use a panel of rhs so seldom that it is prefetched beside them; fewer have
+/// no time for it. What is smaller in memory is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Bytes of partial sums that wait in scratch.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -55,7 +55,9 @@ int64_t Plan::kSteps(int64_t k) const {
 int64_t Plan::stepBytes() const { return packType.getIntOrFloatBitWidth() / 8 * kPerStep(); }
 
 static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTarget &target) {
-  auto ours = [](Type type) { return type.isF32() || type.isF64() || type.isBF16() || type.isF16(); };
+  auto ours = [](Type type) {
+    return type.isF32() || type.isF64() || type.isBF16() || type.isF16();
+  };
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType());
   if (!ours(lhs) || !ours(rhs) || !ours(result) || !ours(getValueType(problem.init.access)))
@@ -65,7 +67,8 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   plan.packType = plan.accType;
   plan.lanes = target.vectorBits / plan.accType.getIntOrFloatBitWidth();
   if (lhs.isBF16() && rhs.isBF16() && plan.accType.isF32()) {
-    plan.arithmetic = target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+    plan.arithmetic =
+        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
     if (plan.arithmetic == Arithmetic::Bf16Dot)
       plan.packType = lhs;
   }
@@ -81,7 +84,8 @@ static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
 /// Rows (or columns) with padding, over all digits of the role.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
-  return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile) : all / inner * llvm::alignTo(inner, tile);
+  return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
+                                       : all / inner * llvm::alignTo(inner, tile);
 }
 
 static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &target) {
@@ -92,9 +96,11 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
   for (int64_t nv = 1; nv <= 4; ++nv)
     for (int64_t mr = 1; mr * nv + nv + 1 <= registers && mr <= 16; ++mr) {
       int64_t nr = nv * plan.lanes;
-      double tiles = double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
+      double tiles =
+          double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
       // Two multiply-adds and two loads a cycle; four cycles until a sum can be used again.
-      double step = double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
+      double step =
+          double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
       for (auto [digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
         cost *= isFlat(problem, digits, tile) ? 1.0 : 1.05;
@@ -130,8 +136,8 @@ static bool isDirect(const Problem &problem, const Plan &plan) {
   if (!problem.maps.empty() || problem.stores.size() != 1)
     return false;
   const Operand &dest = problem.stores.front().dest;
-  return problem.stores.front().value == problem.root() && dest.access.elementType == plan.accType &&
-         dest.strides[plan.cols.back()] == 1 &&
+  return problem.stores.front().value == problem.root() &&
+         dest.access.elementType == plan.accType && dest.strides[plan.cols.back()] == 1 &&
          (problem.init.access.binding < 0 || problem.init.sameAs(dest));
 }
 
@@ -143,7 +149,8 @@ static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
 
 static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t kUnit = plan.lanes * plan.kPerStep();
-  plan.kc = evenBlock(plan.k, rhsPanelBytes / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
+  plan.kc =
+      evenBlock(plan.k, rhsPanelBytes / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
   int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
   int64_t lhsLimit = lhsBytes <= lhsWholeBytes ? lhsBytes : lhsBlockBytes;
@@ -157,7 +164,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   }
   // Every worker packs all of the side that is not shared out: the smaller one, unless too
   // few units are left to share.
-  int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr), colUnits = llvm::divideCeil(plan.n, plan.nr);
+  int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
+          colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;
   if (plan.outerCount * (plan.splitRows ? rowUnits : colUnits) < minUnits)
     plan.splitRows = rowUnits > colUnits;
@@ -171,9 +179,11 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
 
 static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
   int64_t tiles = plan.mc / plan.mr;
-  int64_t colStride = problem.rhs.strides[plan.cols.back()], kStride = problem.rhs.strides[plan.kInner];
-  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) && tiles >= minTilesBeside &&
-         tiles <= maxTilesBeside && plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
+  int64_t colStride = problem.rhs.strides[plan.cols.back()],
+          kStride = problem.rhs.strides[plan.kInner];
+  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) &&
+         tiles >= minTilesBeside && tiles <= maxTilesBeside &&
+         plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
 }
 
 FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {

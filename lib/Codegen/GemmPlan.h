@@ -64,7 +64,9 @@ struct Plan {
   int64_t stepBytes() const;
   /// Elements (steps of one row) of a panel: whole blocks of steps, and one vector more,
   /// as packing stores whole vectors.
-  int64_t panelSize(int64_t width) const { return llvm::alignTo(kSteps(kc), lanes) * width + lanes; }
+  int64_t panelSize(int64_t width) const {
+    return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
+  }
   /// Panels that one vector of rows fills; the last of them need not exist.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;

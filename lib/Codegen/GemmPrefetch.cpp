@@ -37,12 +37,14 @@ static int64_t linesPerK(const Side &side) {
   return llvm::divideCeil(side.width * bytes, lineBytes);
 }
 
-void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next, Value tile, Value k) {
+void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
+                               Value tile, Value k) {
   Value turn = b.div(k, microUnroll);
   if (side.kStride == 1) {
     int64_t rows = llvm::PowerOf2Ceil(llvm::divideCeil(side.width, plan.mc / plan.mr));
     Value row = b.add(b.mul(tile, rows), b.rem(turn, rows));
-    b.prefetch(b.shift(next, b.add(b.mul(row, side.stride), b.mul(k, plan.kPerStep()))), /*forWriting=*/false);
+    b.prefetch(b.shift(next, b.add(b.mul(row, side.stride), b.mul(k, plan.kPerStep()))),
+               /*forWriting=*/false);
     return;
   }
   int64_t lines = linesPerK(side), turns = plan.kSteps(plan.kc) / microUnroll;

@@ -29,8 +29,9 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 bool Operand::sameAs(const Operand &other) const {
-  return access.binding >= 0 && access.binding == other.access.binding && access.offset == other.access.offset &&
-         access.maps.empty() && other.access.maps.empty() && strides == other.strides;
+  return access.binding >= 0 && access.binding == other.access.binding &&
+         access.offset == other.access.offset && access.maps.empty() && other.access.maps.empty() &&
+         strides == other.strides;
 }
 
 void Problem::forEachStrides(function_ref<void(SmallVector<int64_t> &)> fn) {
@@ -125,7 +126,8 @@ public:
 private:
   LogicalResult readContract();
   LogicalResult readOp(Operation &op);
-  LogicalResult readReshape(Value source, Value result, ArrayRef<ReassociationIndices> groups, bool expand);
+  LogicalResult readReshape(Value source, Value result, ArrayRef<ReassociationIndices> groups,
+                            bool expand);
   LogicalResult readMap(linalg::LinalgOp op);
   LogicalResult readStores(func::ReturnOp op);
   void resolveStrides();
@@ -160,10 +162,12 @@ LogicalResult Reader::readContract() {
   if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
     return failure();
   SmallVector<DigitList> loops;
-  for (auto [d, size] : llvm::enumerate(cast<linalg::LinalgOp>(op.getOperation()).getStaticLoopRanges())) {
+  for (auto [d, size] :
+       llvm::enumerate(cast<linalg::LinalgOp>(op.getOperation()).getStaticLoopRanges())) {
     if (ShapedType::isDynamic(size))
       return failure();
-    bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d), inOut = maps[2].isFunctionOfDim(d);
+    bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d),
+         inOut = maps[2].isFunctionOfDim(d);
     Role role = !inOut ? Role::K : inLhs == inRhs ? Role::Batch : inLhs ? Role::M : Role::N;
     loops.push_back({tree.add(size, role)});
     loopDigits.push_back(loops.back().front());
@@ -183,7 +187,8 @@ LogicalResult Reader::readContract() {
                  succeeded(trace(op->getOperand(2), maps[2], problem.init, init)));
 }
 
-LogicalResult Reader::readReshape(Value source, Value result, ArrayRef<ReassociationIndices> groups, bool expand) {
+LogicalResult Reader::readReshape(Value source, Value result, ArrayRef<ReassociationIndices> groups,
+                                  bool expand) {
   DimDigits from = dimsOf[source], to;
   if (!expand) {
     for (const ReassociationIndices &group : groups) {
@@ -208,7 +213,8 @@ LogicalResult Reader::readReshape(Value source, Value result, ArrayRef<Reassocia
 }
 
 LogicalResult Reader::readMap(linalg::LinalgOp op) {
-  if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() || !hasVectorBody(op))
+  if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
+      !hasVectorBody(op))
     return failure();
   // What comes from the contraction says which digits the loops run over.
   SmallVector<DigitList> loops(op.getNumLoops());
@@ -250,7 +256,8 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
     } else {
       load.access.elementType = operand.get().getType();
     }
-    loads.push_back({load.access.dimStrides, throughMap(op.getMatchingIndexingMap(&operand), loops)});
+    loads.push_back(
+        {load.access.dimStrides, throughMap(op.getMatchingIndexingMap(&operand), loops)});
     problem.loads.push_back(load);
   }
   indices.emplace_back();
@@ -271,7 +278,8 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
 /// A result that is a part of a larger tensor, of which the rest is nothing.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
-  bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() && insert.hasUnitStride() &&
+  bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
+                     insert.hasUnitStride() &&
                      insert.getSourceType().getRank() == insert.getDestType().getRank() &&
                      llvm::none_of(insert.getStaticOffsets(), ShapedType::isDynamic);
   return isPlacement ? insert : nullptr;
@@ -295,7 +303,8 @@ LogicalResult Reader::readStores(func::ReturnOp op) {
     if (failed(access))
       return failure();
     if (placement)
-      for (auto [offset, stride] : llvm::zip_equal(placement.getStaticOffsets(), access->dimStrides))
+      for (auto [offset, stride] :
+           llvm::zip_equal(placement.getStaticOffsets(), access->dimStrides))
         access->offset += offset * stride;
     StoreStep store;
     store.value = problem.key(value);
@@ -313,9 +322,11 @@ LogicalResult Reader::readOp(Operation &op) {
   if (!computed)
     return success(); // read from its users, by traceAccess
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(), /*expand=*/true);
+    return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),
+                       /*expand=*/true);
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-    return readReshape(collapse.getSrc(), collapse.getResult(), collapse.getReassociationIndices(), /*expand=*/false);
+    return readReshape(collapse.getSrc(), collapse.getResult(), collapse.getReassociationIndices(),
+                       /*expand=*/false);
   if (auto map = dyn_cast<linalg::LinalgOp>(op))
     return readMap(map);
   return success(isa<tensor::InsertSliceOp>(op) && getPlacement(op.getResult(0)));
@@ -360,7 +371,8 @@ void Reader::resolveStrides() {
 static void normalise(Problem &problem) {
   auto erase = [&](int i) {
     problem.digits.erase(problem.digits.begin() + i);
-    problem.forEachStrides([&](SmallVector<int64_t> &strides) { strides.erase(strides.begin() + i); });
+    problem.forEachStrides(
+        [&](SmallVector<int64_t> &strides) { strides.erase(strides.begin() + i); });
   };
   for (int i = int(problem.digits.size()) - 1; i >= 0; --i)
     if (problem.digits[i].size == 1)

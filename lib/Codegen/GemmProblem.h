@@ -27,11 +27,11 @@ namespace mlir::fsdp::gemm {
 /// How the elements of a tensor come out of a binding: element (i0, i1, ..) is
 /// maps(binding[offset + Σ i_d · dimStrides[d]]).
 struct Access {
-  int binding = -1;    ///< argument of the kernel; -1: every element is `splat`
-  TypedAttr splat;     ///< a scalar
-  Type elementType;    ///< in the binding, before the maps
+  int binding = -1; ///< argument of the kernel; -1: every element is `splat`
+  TypedAttr splat;  ///< a scalar
+  Type elementType; ///< in the binding, before the maps
   int64_t offset = 0;
-  SmallVector<int64_t> dimStrides; ///< of the traced tensor's dimensions
+  SmallVector<int64_t> dimStrides;    ///< of the traced tensor's dimensions
   SmallVector<linalg::LinalgOp> maps; ///< unary, applied in order
 };
 
@@ -67,8 +67,8 @@ struct StoreStep {
 struct Problem {
   linalg::ContractOp contract;
   SmallVector<Digit> digits; ///< of a role: outermost first; k in the order of the loops
-  Operand lhs, rhs; ///< rows (m) and columns (n) of the result
-  Operand init;     ///< the value that accumulation starts from
+  Operand lhs, rhs;          ///< rows (m) and columns (n) of the result
+  Operand init;              ///< the value that accumulation starts from
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
   SmallVector<StoreStep> stores;

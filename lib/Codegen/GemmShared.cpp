@@ -21,7 +21,8 @@ using namespace mlir::fsdp::gemm;
 //===----------------------------------------------------------------------===//
 
 Type gemm::getValueType(const Access &access) {
-  return access.maps.empty() ? access.elementType : getElementTypeOrSelf(access.maps.back()->getResult(0).getType());
+  return access.maps.empty() ? access.elementType
+                             : getElementTypeOrSelf(access.maps.back()->getResult(0).getType());
 }
 
 int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
@@ -36,7 +37,8 @@ static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
     auto extension = dyn_cast<arith::ExtFOp>(body->front());
-    if (!extension || extension.getIn() != body->getArgument(0) || extension->getNextNode() != body->getTerminator())
+    if (!extension || extension.getIn() != body->getArgument(0) ||
+        extension->getNextNode() != body->getTerminator())
       return;
     access.maps.pop_back();
   }
@@ -100,13 +102,16 @@ Value gemm::emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position
   for (auto [stride, value] : llvm::zip_equal(strides, position)) {
     if (stride == 0 || !value)
       continue;
-    Value wide = value.getType().isInteger(64) ? value : b.createOrFold<arith::ExtSIOp>(b.loc, b.getI64Type(), value);
+    Value wide = value.getType().isInteger(64)
+                     ? value
+                     : b.createOrFold<arith::ExtSIOp>(b.loc, b.getI64Type(), value);
     offset = b.add(offset, b.mul(wide, stride));
   }
   return offset;
 }
 
-void gemm::setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat, ArrayRef<int> digits) {
+void gemm::setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
+                     ArrayRef<int> digits) {
   for (int digit : llvm::reverse(digits)) {
     int64_t size = problem.digits[digit].size;
     bool first = digit == digits.front();
@@ -116,16 +121,17 @@ void gemm::setDigits(CodeBuilder &b, const Problem &problem, Position &position,
   }
 }
 
-DenseMap<Value, Value> gemm::emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
-                                      function_ref<Value(unsigned)> load, function_ref<Value(unsigned, unsigned)> index) {
+DenseMap<Value, Value> gemm::emitMaps(CodeBuilder &b, const Problem &problem, Value sums,
+                                      int64_t lanes, function_ref<Value(unsigned)> load,
+                                      function_ref<Value(unsigned, unsigned)> index) {
   DenseMap<Value, Value> values;
   values[problem.root()] = b.convertFloat(sums, getElementTypeOrSelf(problem.root().getType()));
   for (auto [number, map] : llvm::enumerate(problem.maps)) {
     SmallVector<Value> inputs;
     for (auto [operand, own] : llvm::zip_equal(map.op->getOperands(), map.loadOf))
       inputs.push_back(own < 0 ? values.lookup(problem.key(operand)) : load(own));
-    SmallVector<Value> results =
-        b.inlineBody(map.op, inputs, lanes, [&, number = number](unsigned loop) { return index(number, loop); });
+    SmallVector<Value> results = b.inlineBody(
+        map.op, inputs, lanes, [&, number = number](unsigned loop) { return index(number, loop); });
     for (auto [result, value] : llvm::zip_equal(map.op->getResults(), results))
       values[result] = value;
   }

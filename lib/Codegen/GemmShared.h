@@ -17,8 +17,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Reads a kernel that can be computed tile by tile, without extensions of its factors, which are exact; fails, without
-/// a diagnostic, when it is none.
+/// Reads a kernel that can be computed tile by tile, without extensions of its factors, which are
+/// exact; fails, without a diagnostic, when it is none.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
 /// The element type of an access behind its maps.
@@ -27,20 +27,22 @@ Type getValueType(const Access &access);
 /// Elements of digits together.
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
-/// Makes columns the side which is contiguous in what is written (and read behind the contraction), and not the empty
-/// one.
+/// Makes columns the side which is contiguous in what is written (and read behind the contraction),
+/// and not the empty one.
 void orient(Problem &problem);
 
 /// Values of the digits at one point, of one integer type; null is 0.
 using Position = SmallVector<Value>;
 
 /// Sets the digits of an index that counts through all of `digits`.
-void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat, ArrayRef<int> digits);
+void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
+               ArrayRef<int> digits);
 /// Σ position · strides, in 64 bits.
 Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
-/// Runs the elementwise ops behind the contraction on vectors of `lanes` (0: scalars); what each computed tensor holds.
-/// `sums` are in the accumulator's type, `load` gives an element of problem.loads, `index` an index of a map's loop.
+/// Runs the elementwise ops behind the contraction on vectors of `lanes` (0: scalars); what each
+/// computed tensor holds. `sums` are in the accumulator's type, `load` gives an element of
+/// problem.loads, `index` an index of a map's loop.
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,
                                 function_ref<Value(unsigned map, unsigned loop)> index);

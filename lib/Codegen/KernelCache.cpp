@@ -10,11 +10,13 @@
 //     triple, CPU, features, tuning of the target                 ─┼─ SHA-256 ─> llvmcache-4f1c…
 //     the kernel as it is printed (its name is a hash as well)    ─┘
 //
-//     llvmcache-4f1c…:  hash of the rest, 16 digits │ {"phases": .., "shared": .., "worker": ..} │ newline │ ELF object
+//     llvmcache-4f1c…:  hash of the rest, 16 digits │ {"phases": .., "shared": .., "worker": ..}
+//                       │ newline │ ELF object
 //
 //  1. Read: a hash that does not hold means that there is no such file.
 //  2. Else compile, write beside, rename: of two that do so at once either's bytes are right.
-//  3. At the end LLVM's pruning deletes, once in a while, what was not used for a week, and the oldest beyond 4 GiB.
+//  3. At the end LLVM's pruning deletes, once in a while, what was not used for a week, and the
+//     oldest beyond 4 GiB.
 //
 // Not done here: kernels of GPUs, which share one module.
 //
@@ -51,13 +53,16 @@ static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE)
       continue;
-    StringRef notes(reinterpret_cast<const char *>(object.dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    StringRef notes(reinterpret_cast<const char *>(object.dlpi_addr + segment.p_vaddr),
+                    segment.p_memsz);
     while (notes.size() >= sizeof(ElfW(Nhdr))) {
       const auto *note = reinterpret_cast<const ElfW(Nhdr) *>(notes.data());
-      uint64_t name = llvm::alignTo(note->n_namesz, 4), size = sizeof(*note) + name + llvm::alignTo(note->n_descsz, 4);
+      uint64_t name = llvm::alignTo(note->n_namesz, 4),
+               size = sizeof(*note) + name + llvm::alignTo(note->n_descsz, 4);
       if (size > notes.size())
         break;
-      if (note->n_type == NT_GNU_BUILD_ID && notes.substr(sizeof(*note), note->n_namesz) == StringRef("GNU", 4))
+      if (note->n_type == NT_GNU_BUILD_ID &&
+          notes.substr(sizeof(*note), note->n_namesz) == StringRef("GNU", 4))
         return notes.substr(sizeof(*note) + name, note->n_descsz);
       notes = notes.drop_front(size);
     }
@@ -65,7 +70,8 @@ static StringRef findBuildId(const dl_phdr_info &object) {
   return "";
 }
 
-/// Adds one loaded object; where it has no build id, its file's size and time. 1 when there is no such file either.
+/// Adds one loaded object; where it has no build id, its file's size and time. 1 when there is no
+/// such file either.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
@@ -91,7 +97,8 @@ static int addObject(dl_phdr_info *object, size_t, void *to) {
 namespace mlir::fsdp {
 static bool fromJSON(const llvm::json::Value &value, PhaseInfo &phase, llvm::json::Path path) {
   llvm::json::ObjectMapper map(value, path);
-  return map && map.map("symbol", phase.symbol) && map.map("extent", phase.extent) && map.map("tile", phase.tile);
+  return map && map.map("symbol", phase.symbol) && map.map("extent", phase.extent) &&
+         map.map("tile", phase.tile);
 }
 } // namespace mlir::fsdp
 
@@ -104,18 +111,23 @@ struct Launch {
 
 bool fromJSON(const llvm::json::Value &value, Launch &launch, llvm::json::Path path) {
   llvm::json::ObjectMapper map(value, path);
-  return map && map.map("phases", launch.phases) && map.map("shared", launch.sharedBytes) && map.map("worker", launch.workerBytes);
+  return map && map.map("phases", launch.phases) && map.map("shared", launch.sharedBytes) &&
+         map.map("worker", launch.workerBytes);
 }
 } // namespace
 
 FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Location loc) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
-    return emitError(loc) << "cannot make the folder '" << folder << "' for compiled kernels: " << error.message();
+    return emitError(loc) << "cannot make the folder '" << folder
+                          << "' for compiled kernels: " << error.message();
   if (!llvm::sys::fs::is_directory(folder))
-    return emitError(loc) << "expected a folder for compiled kernels, found the file '" << folder << "'";
+    return emitError(loc) << "expected a folder for compiled kernels, found the file '" << folder
+                          << "'";
   std::string compiler(layout);
   if (dl_iterate_phdr(addObject, &compiler))
-    return emitError(loc) << "cannot tell this compiler from others, so that kernels cannot be kept in '" << folder << "'";
+    return emitError(loc)
+           << "cannot tell this compiler from others, so that kernels cannot be kept in '" << folder
+           << "'";
   return std::unique_ptr<KernelCache>(new KernelCache(folder, compiler));
 }
 
@@ -128,7 +140,8 @@ KernelCache::~KernelCache() {
 std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) const {
   std::string text = compiler;
   llvm::raw_string_ostream os(text);
-  for (StringRef part : {StringRef(target.triple), StringRef(target.cpu), StringRef(target.features), StringRef(target.tune)})
+  for (StringRef part : {StringRef(target.triple), StringRef(target.cpu),
+                         StringRef(target.features), StringRef(target.tune)})
     os << "\n" << part;
   os << "\n" << target.vectorBits << " " << target.hasBf16Dot << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
@@ -140,13 +153,16 @@ std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) c
     });
   });
   llvm::SmallString<128> path(folder);
-  llvm::sys::path::append(path, prefix + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true));
+  llvm::sys::path::append(
+      path, prefix + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)),
+                                 /*LowerCase=*/true));
   return path.str().str();
 }
 
 static std::string getHash(StringRef bytes) {
   std::string digits;
-  llvm::raw_string_ostream(digits) << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), hashDigits);
+  llvm::raw_string_ostream(digits)
+      << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), hashDigits);
   return digits;
 }
 
@@ -154,11 +170,13 @@ bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file)
     return false;
-  StringRef digits = (*file)->getBuffer().take_front(hashDigits), rest = (*file)->getBuffer().drop_front(digits.size());
+  StringRef digits = (*file)->getBuffer().take_front(hashDigits),
+            rest = (*file)->getBuffer().drop_front(digits.size());
   if (digits != getHash(rest))
     return false;
   auto [head, code] = rest.split('\n');
-  if (JsonProblem problem; !parseJson(head, problem)) // limits the depth, which LLVM's parser does not
+  if (JsonProblem problem;
+      !parseJson(head, problem)) // limits the depth, which LLVM's parser does not
     return false;
   llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
   if (!launch) {
@@ -175,12 +193,16 @@ bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
 void KernelCache::write(StringRef path, const KernelInfo &info, const Object &object) {
   llvm::json::Array phases;
   for (const PhaseInfo &phase : info.phases)
-    phases.push_back(llvm::json::Object{{"symbol", phase.symbol}, {"extent", phase.extent}, {"tile", phase.tile}});
-  llvm::json::Object facts{{"phases", std::move(phases)}, {"shared", info.sharedBytes}, {"worker", info.workerBytes}};
+    phases.push_back(llvm::json::Object{
+        {"symbol", phase.symbol}, {"extent", phase.extent}, {"tile", phase.tile}});
+  llvm::json::Object facts{
+      {"phases", std::move(phases)}, {"shared", info.sharedBytes}, {"worker", info.workerBytes}};
   std::string rest;
-  llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n' << StringRef(object.data(), object.size());
+  llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n'
+                                 << StringRef(object.data(), object.size());
   auto write = [&]() -> llvm::Error {
-    llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+    llvm::Expected<llvm::sys::fs::TempFile> file =
+        llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
     if (!file)
       return file.takeError();
     llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
@@ -204,8 +226,9 @@ void KernelCache::write(StringRef path, const KernelInfo &info, const Object &ob
 // Kernels
 //===----------------------------------------------------------------------===//
 
-FailureOr<KernelCache::Object> KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
-                                                function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
+FailureOr<KernelCache::Object>
+KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
+                 function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
   ++asked;
   std::string path = getPath(kernel, target);
   Object object;

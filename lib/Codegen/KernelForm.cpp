@@ -36,7 +36,8 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     unsigned number = argument.getArgNumber();
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
-      return kernel.emitError("argument ") << number << " expected a tensor of static shape, found " << argument.getType();
+      return kernel.emitError("argument ")
+             << number << " expected a tensor of static shape, found " << argument.getType();
     info.bindingBytes.push_back(getStorageBytes(type));
     std::optional<int64_t> result = getResultOf(kernel, number);
     info.writes.push_back(result.has_value());
@@ -44,22 +45,24 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     if (!result)
       continue;
     if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])
-      return kernel.emitError("argument ") << number << " expected the number of a result that has no other destination, found "
-                                           << *result;
+      return kernel.emitError("argument ")
+             << number << " expected the number of a result that has no other destination, found "
+             << *result;
     if (kernel.getResultTypes()[*result] != type)
-      return kernel.emitError("argument ") << number << " of type " << type << " cannot hold result " << *result
-                                           << " of type " << kernel.getResultTypes()[*result];
+      return kernel.emitError("argument ")
+             << number << " of type " << type << " cannot hold result " << *result << " of type "
+             << kernel.getResultTypes()[*result];
     covered[*result] = true;
   }
   for (auto [index, has] : llvm::enumerate(covered))
     if (!has)
-      return kernel.emitError("result ") << index << " has no destination: mark an argument with '" << outAttr << "' or '"
-                                         << inoutAttr << "'";
+      return kernel.emitError("result ") << index << " has no destination: mark an argument with '"
+                                         << outAttr << "' or '" << inoutAttr << "'";
   return success();
 }
 
-func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent, int64_t tile,
-                               bool shared) {
+func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol,
+                               int64_t extent, int64_t tile, bool shared) {
   MLIRContext *context = builder.getContext();
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes()) {
@@ -72,7 +75,8 @@ func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRe
   types.append({builder.getIndexType(), builder.getIndexType(), scratch});
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(kernel);
-  auto phase = func::FuncOp::create(builder, kernel.getLoc(), symbol, FunctionType::get(context, types, {}));
+  auto phase =
+      func::FuncOp::create(builder, kernel.getLoc(), symbol, FunctionType::get(context, types, {}));
   phase->setAttr(extentAttr, builder.getI64IntegerAttr(extent));
   phase->setAttr(tileAttr, builder.getI64IntegerAttr(tile));
   Block *entry = phase.addEntryBlock();

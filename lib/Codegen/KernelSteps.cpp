@@ -28,8 +28,9 @@ static StringRef getCombination(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
       .Case<arith::AddFOp, arith::SubFOp, math::FmaOp>([](auto) { return "arith.addf"; })
       .Case<arith::AddIOp, arith::SubIOp>([](auto) { return "arith.addi"; })
-      .Case<arith::MulFOp, arith::MulIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp, arith::MinNumFOp,
-            arith::OrIOp, arith::XOrIOp, arith::AndIOp, arith::MaxUIOp, arith::MinUIOp, arith::MaxSIOp, arith::MinSIOp>(
+      .Case<arith::MulFOp, arith::MulIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+            arith::MinNumFOp, arith::OrIOp, arith::XOrIOp, arith::AndIOp, arith::MaxUIOp,
+            arith::MinUIOp, arith::MaxSIOp, arith::MinSIOp>(
           [](Operation *same) { return same->getName().getStringRef(); })
       .Default([](Operation *) { return StringRef(); });
 }
@@ -42,15 +43,16 @@ Value fsdp::combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Va
 TypedAttr fsdp::getIdentity(Operation *combiner, Type element) {
   Builder b(element.getContext());
   auto infinity = [&](bool negative) -> TypedAttr {
-    return b.getFloatAttr(element, APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), negative));
+    return b.getFloatAttr(element,
+                          APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), negative));
   };
   auto integer = [&](auto pick) -> TypedAttr {
     unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     return b.getIntegerAttr(element, pick(width));
   };
   return TypeSwitch<Operation *, TypedAttr>(combiner)
-      .Case<arith::AddFOp, arith::SubFOp, math::FmaOp, arith::AddIOp, arith::SubIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
-          [&](auto) { return b.getZeroAttr(element); })
+      .Case<arith::AddFOp, arith::SubFOp, math::FmaOp, arith::AddIOp, arith::SubIOp, arith::OrIOp,
+            arith::XOrIOp, arith::MaxUIOp>([&](auto) { return b.getZeroAttr(element); })
       .Case<arith::MulFOp, arith::MulIOp>([&](auto) { return b.getOneAttr(element); })
       .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return infinity(true); })
       .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return infinity(false); })
@@ -61,15 +63,16 @@ TypedAttr fsdp::getIdentity(Operation *combiner, Type element) {
 }
 
 /// Whether `value` depends on an output argument of the body.
-static bool dependsOnOutput(linalg::GenericOp op, Value value, llvm::SmallPtrSetImpl<void *> &seen) {
+static bool dependsOnOutput(linalg::GenericOp op, Value value,
+                            llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return false;
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getOwner() == op.getBody() && argument.getArgNumber() >= op.getNumDpsInputs();
   Operation *definition = value.getDefiningOp();
-  return definition->getBlock() == op.getBody() && llvm::any_of(definition->getOperands(), [&](Value operand) {
-           return dependsOnOutput(op, operand, seen);
-         });
+  return definition->getBlock() == op.getBody() &&
+         llvm::any_of(definition->getOperands(),
+                      [&](Value operand) { return dependsOnOutput(op, operand, seen); });
 }
 
 bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
@@ -80,14 +83,16 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
 /// Whether `value` is the result so far, combined with what is free of results: by one
 /// kind of op, several times perhaps, or by choice (a masked sum). `combiner` is the
 /// op found, null before.
-static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state, Operation *&combiner) {
+static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
+                          Operation *&combiner) {
   if (value == state)
     return true;
   Operation *definition = value.getDefiningOp();
   if (!definition || definition->getBlock() != op.getBody())
     return false;
   if (auto select = dyn_cast<arith::SelectOp>(definition))
-    return !dependsOnOutput(op, select.getCondition()) && matchCombined(op, select.getTrueValue(), state, combiner) &&
+    return !dependsOnOutput(op, select.getCondition()) &&
+           matchCombined(op, select.getTrueValue(), state, combiner) &&
            matchCombined(op, select.getFalseValue(), state, combiner);
   StringRef name = getCombination(definition);
   if (name.empty() || (combiner && getCombination(combiner) != name))
@@ -116,15 +121,17 @@ static bool matchCombiner(Step &step) {
 static StepKind classify(linalg::GenericOp op) {
   AffineMap widest;
   for (OpOperand *input : op.getDpsInputOperands())
-    if (AffineMap map = op.getMatchingIndexingMap(input); !widest || map.getNumResults() > widest.getNumResults())
+    if (AffineMap map = op.getMatchingIndexingMap(input);
+        !widest || map.getNumResults() > widest.getNumResults())
       widest = map;
   SmallVector<utils::IteratorType> loops = op.getIteratorTypesArray();
   unsigned rank = op.getNumParallelLoops();
   if (rank == 0 || !widest || widest.getNumResults() == 0)
     return StepKind::RowReduction;
   auto last = dyn_cast<AffineDimExpr>(widest.getResults().back());
-  return !last || loops[last.getPosition()] == utils::IteratorType::reduction ? StepKind::RowReduction
-                                                                             : StepKind::ColumnReduction;
+  return !last || loops[last.getPosition()] == utils::IteratorType::reduction
+             ? StepKind::RowReduction
+             : StepKind::ColumnReduction;
 }
 
 SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
@@ -137,13 +144,14 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
 }
 
 /// Values that computing `value` reads without going through other steps.
-static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps, llvm::SetVector<Value> &reads) {
+static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
+                         llvm::SetVector<Value> &reads) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return;
   auto visit = [&](Value operand) {
-    if (operand.getParentBlock() == op->getBlock() && reads.insert(operand) && operand.getDefiningOp() &&
-        !steps.contains(operand.getDefiningOp()))
+    if (operand.getParentBlock() == op->getBlock() && reads.insert(operand) &&
+        operand.getDefiningOp() && !steps.contains(operand.getDefiningOp()))
       collectReads(operand, steps, reads);
   };
   for (Value operand : op->getOperands())
@@ -172,12 +180,14 @@ bool fsdp::readsValue(const Step &step, Value value, ArrayRef<Step> steps) {
 /// Elementary functions; divisions and square roots are cheaper than memory.
 static bool isCostly(linalg::GenericOp op) {
   return llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
-    return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp, math::Log1pOp,
-               math::PowFOp, math::SinOp, math::CosOp>(inner);
+    return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp,
+               math::Log1pOp, math::PowFOp, math::SinOp, math::CosOp>(inner);
   });
 }
 
-static bool isBefore(BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); }
+static bool isBefore(BlockArgument a, BlockArgument b) {
+  return a.getArgNumber() < b.getArgNumber();
+}
 
 /// Appends the steps that other steps share and that are costly to repeat.
 static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
@@ -189,7 +199,8 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
     for (OpResult result : op->getResults()) {
       if (llvm::any_of(steps, [&](const Step &step) { return step.value == result; }))
         continue;
-      int64_t readers = llvm::count_if(steps, [&](const Step &step) { return readsValue(step, result, steps); });
+      int64_t readers =
+          llvm::count_if(steps, [&](const Step &step) { return readsValue(step, result, steps); });
       if (readers > 1)
         steps.emplace_back(result);
     }
@@ -198,7 +209,8 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
   llvm::sort(steps, [](const Step &a, const Step &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     if (!first || !second)
-      return first || second ? !first : isBefore(cast<BlockArgument>(a.value), cast<BlockArgument>(b.value));
+      return first || second ? !first
+                             : isBefore(cast<BlockArgument>(a.value), cast<BlockArgument>(b.value));
     if (first == second)
       return cast<OpResult>(a.value).getResultNumber() < cast<OpResult>(b.value).getResultNumber();
     return first->isBeforeInBlock(second);
@@ -227,7 +239,8 @@ std::optional<SmallVector<Step>> fsdp::collectSteps(func::FuncOp kernel) {
         step->kind = classify(generic);
         step->op = generic;
         step->result = result.getResultNumber();
-        if (!generic.getIndexingMapMatchingResult(result).isProjectedPermutation() || !matchCombiner(*step))
+        if (!generic.getIndexingMapMatchingResult(result).isProjectedPermutation() ||
+            !matchCombiner(*step))
           return std::nullopt;
       }
       continue;
@@ -245,7 +258,9 @@ std::optional<SmallVector<Step>> fsdp::collectSteps(func::FuncOp kernel) {
     if (operand.get() != destination)
       add(operand.get())->destinations.push_back(destination);
   }
-  llvm::erase_if(steps, [](const Step &step) { return isa<BlockArgument>(step.value) && step.destinations.empty(); });
+  llvm::erase_if(steps, [](const Step &step) {
+    return isa<BlockArgument>(step.value) && step.destinations.empty();
+  });
   addSharedSteps(kernel, steps);
   return steps;
 }

@@ -52,12 +52,15 @@ struct ComputeInSingle : RewritePattern {
   ComputeInSingle(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
     if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || op->getNumRegions() ||
-        isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp>(op))
+        isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp>(
+            op))
       return failure();
     if (llvm::none_of(op->getOperandTypes(), isHalf) && llvm::none_of(op->getResultTypes(), isHalf))
       return failure();
     Location loc = op->getLoc();
-    auto single = [&](Type type) { return isHalf(type) ? withElement(type, rewriter.getF32Type()) : type; };
+    auto single = [&](Type type) {
+      return isHalf(type) ? withElement(type, rewriter.getF32Type()) : type;
+    };
     SmallVector<Value> operands(op->getOperands());
     for (Value &operand : operands)
       if (isHalf(operand.getType()))
@@ -90,7 +93,8 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
     }
     if (!getElementTypeOrSelf(from).isBF16())
       return failure(); // f16: one instruction
-    Type i16 = withElement(from, rewriter.getI16Type()), i32 = withElement(from, rewriter.getI32Type());
+    Type i16 = withElement(from, rewriter.getI16Type()),
+         i32 = withElement(from, rewriter.getI32Type());
     Value bits = arith::BitcastOp::create(rewriter, loc, i16, op.getIn());
     bits = arith::ExtUIOp::create(rewriter, loc, i32, bits);
     bits = arith::ShLIOp::create(rewriter, loc, bits, splatInt(rewriter, loc, i32, 16));
@@ -112,7 +116,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     if (!getElementTypeOrSelf(from).isF32() || !getElementTypeOrSelf(to).isBF16())
       return failure();
     Location loc = op.getLoc();
-    Type i16 = withElement(from, rewriter.getI16Type()), i32 = withElement(from, rewriter.getI32Type());
+    Type i16 = withElement(from, rewriter.getI16Type()),
+         i32 = withElement(from, rewriter.getI32Type());
     auto constant = [&](int64_t v) { return splatInt(rewriter, loc, i32, v); };
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
     // Nearest even: add 0x7fff, and one more when the lowest kept bit is set.
@@ -121,7 +126,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));
     rounded = arith::AddIOp::create(rewriter, loc, rounded, odd);
     Value quiet = arith::OrIOp::create(rewriter, loc, bits, constant(0x400000));
-    Value isNan = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UNO, op.getIn(), op.getIn());
+    Value isNan =
+        arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UNO, op.getIn(), op.getIn());
     rounded = arith::SelectOp::create(rewriter, loc, isNan, quiet, rounded);
     rounded = arith::ShRUIOp::create(rewriter, loc, rounded, constant(16));
     rounded = arith::TruncIOp::create(rewriter, loc, i16, rounded);
@@ -139,7 +145,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Value back = arith::ExtFOp::create(rewriter, loc, wide, near);
     // Towards zero: one step back where rounding went away from zero.
     Value beyond = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OGT,
-                                         math::AbsFOp::create(rewriter, loc, back), math::AbsFOp::create(rewriter, loc, x));
+                                         math::AbsFOp::create(rewriter, loc, back),
+                                         math::AbsFOp::create(rewriter, loc, x));
     Value inexact = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::ONE, back, x);
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, near);
     Value step = arith::SubIOp::create(rewriter, loc, bits, splatInt(rewriter, loc, i32, 1));
@@ -191,7 +198,8 @@ static Type asBits(Type type) {
 static Attribute asBits(Attribute attr) {
   if (auto number = dyn_cast_or_null<FloatAttr>(attr); number && number.getType().isBF16())
     return IntegerAttr::get(asBits(number.getType()), number.getValue().bitcastToAPInt());
-  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(attr); dense && dense.getElementType().isBF16())
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(attr);
+      dense && dense.getElementType().isBF16())
     return dense.bitcast(IntegerType::get(attr.getContext(), 16));
   return attr;
 }
@@ -223,7 +231,8 @@ void fsdp::storeBf16AsBits(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)
-    if (isa_and_nonnull<x86vector::X86VectorDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
+    if (isa_and_nonnull<x86vector::X86VectorDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>(
+            op->getDialect()))
       wrapInstruction(op, kept);
   SmallVector<Operation *> casts;
   module.walk([&](Operation *op) {
@@ -241,7 +250,8 @@ void fsdp::storeBf16AsBits(ModuleOp module) {
       if (Attribute value = global.getInitialValueAttr())
         global.setInitialValueAttr(asBits(value));
     } else if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isExternal()) {
-      function.setType(FunctionType::get(op->getContext(), function.front().getArgumentTypes(), function.getResultTypes()));
+      function.setType(FunctionType::get(op->getContext(), function.front().getArgumentTypes(),
+                                         function.getResultTypes()));
     } else if (isa<arith::BitcastOp>(op)) {
       casts.push_back(op);
     }

@@ -39,16 +39,30 @@ struct TemporaryFolder {
 };
 } // namespace
 
-FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,
-                                             Location loc) {
+FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects,
+                                             ArrayRef<StringRef> libraries, Location loc) {
   TemporaryFolder folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("fsdp-link", folder.path))
-    return emitError(loc) << "cannot make the temporary folder '" << folder.path.str() << "' for the linker: " << error.message();
+    return emitError(loc) << "cannot make the temporary folder '" << folder.path.str()
+                          << "' for the linker: " << error.message();
   std::string output = folder.file("image.so");
-  SmallVector<std::string> arguments = {
-      "ld.lld", "-shared",      "--no-undefined", "-Bsymbolic", "--build-id=none", "--strip-all", "--threads=1",
-      "-z",     "separate-code", "-z",            "noexecstack", "-z",             "now",         "-z",
-      "max-page-size=4096", "-o", output};
+  SmallVector<std::string> arguments = {"ld.lld",
+                                        "-shared",
+                                        "--no-undefined",
+                                        "-Bsymbolic",
+                                        "--build-id=none",
+                                        "--strip-all",
+                                        "--threads=1",
+                                        "-z",
+                                        "separate-code",
+                                        "-z",
+                                        "noexecstack",
+                                        "-z",
+                                        "now",
+                                        "-z",
+                                        "max-page-size=4096",
+                                        "-o",
+                                        output};
   for (auto [index, object] : llvm::enumerate(objects)) {
     arguments.push_back(folder.file(std::to_string(index) + ".o"));
     std::error_code error;
@@ -60,7 +74,8 @@ FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects, ArrayRef<
     }
     if (error) {
       file.clear_error();
-      return emitError(loc) << "cannot write an object for the linker to " << arguments.back() << ": " << error.message();
+      return emitError(loc) << "cannot write an object for the linker to " << arguments.back()
+                            << ": " << error.message();
     }
   }
   for (StringRef library : libraries)
@@ -78,7 +93,8 @@ FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects, ArrayRef<
     if (result.retCode != 0)
       return emitError(loc) << "the kernels cannot be linked: " << StringRef(messages).trim();
   }
-  auto buffer = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer =
+      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return emitError(loc) << "cannot read the linked image: " << buffer.getError().message();
   return std::vector<char>((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());

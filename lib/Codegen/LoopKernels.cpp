@@ -59,7 +59,8 @@ static Value flattenLeading(OpBuilder &b, Location loc, Value value, int64_t kee
 static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType tableType = op.getResult().getType();
-  Value ids = flattenLeading(b, loc, op.getIds(), 0), updates = flattenLeading(b, loc, op.getUpdates(), 1);
+  Value ids = flattenLeading(b, loc, op.getIds(), 0),
+        updates = flattenLeading(b, loc, op.getUpdates(), 1);
   auto idsType = cast<RankedTensorType>(ids.getType());
   int64_t columns = tableType.getDimSize(1);
   auto constant = [&](int64_t v) -> Value { return arith::ConstantIndexOp::create(b, loc, v); };
@@ -69,27 +70,31 @@ static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
     Value empty = tensor::EmptyOp::create(b, loc, tableType.getShape(), tableType.getElementType());
     init = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
   }
-  auto loop = scf::ForOp::create(b, loc, constant(0), constant(idsType.getDimSize(0)), constant(1), init);
+  auto loop =
+      scf::ForOp::create(b, loc, constant(0), constant(idsType.getDimSize(0)), constant(1), init);
   b.setInsertionPointToStart(loop.getBody());
   Value id = tensor::ExtractOp::create(b, loc, ids, loop.getInductionVar());
   Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
   auto rowType = RankedTensorType::get({columns}, tableType.getElementType());
   auto slice = [&](Value from, Value index) -> Value {
-    return tensor::ExtractSliceOp::create(b, loc, rowType, from, ArrayRef<OpFoldResult>{index, b.getIndexAttr(0)},
-                                          ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(columns)},
-                                          ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
+    return tensor::ExtractSliceOp::create(
+        b, loc, rowType, from, ArrayRef<OpFoldResult>{index, b.getIndexAttr(0)},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(columns)},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
   };
   Value update = slice(updates, loop.getInductionVar()), old = slice(loop.getRegionIterArg(0), row);
   AffineMap identity = b.getMultiDimIdentityMap(1);
-  auto sum = linalg::GenericOp::create(b, loc, rowType, update, old, {identity, identity}, {utils::IteratorType::parallel},
-                                       [](OpBuilder &nested, Location loc, ValueRange args) {
-                                         Value sum = arith::AddFOp::create(nested, loc, args[1], args[0]);
-                                         linalg::YieldOp::create(nested, loc, sum);
-                                       });
-  Value inserted = tensor::InsertSliceOp::create(b, loc, sum.getResult(0), loop.getRegionIterArg(0),
-                                                 ArrayRef<OpFoldResult>{row, b.getIndexAttr(0)},
-                                                 ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(columns)},
-                                                 ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
+  auto sum = linalg::GenericOp::create(
+      b, loc, rowType, update, old, {identity, identity}, {utils::IteratorType::parallel},
+      [](OpBuilder &nested, Location loc, ValueRange args) {
+        Value sum = arith::AddFOp::create(nested, loc, args[1], args[0]);
+        linalg::YieldOp::create(nested, loc, sum);
+      });
+  Value inserted = tensor::InsertSliceOp::create(
+      b, loc, sum.getResult(0), loop.getRegionIterArg(0),
+      ArrayRef<OpFoldResult>{row, b.getIndexAttr(0)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(columns)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
   scf::YieldOp::create(b, loc, inserted);
   b.setInsertionPointAfter(loop);
   return loop.getResult(0);
@@ -108,8 +113,9 @@ static Value lowerGather(OpBuilder &b, GatherRowsOp op) {
     Value element = tensor::ExtractOp::create(nested, loc, op.getTable(), ValueRange{row, column});
     linalg::YieldOp::create(nested, loc, element);
   };
-  return linalg::GenericOp::create(b, loc, type, op.getIds(), empty, {rows, all},
-                                   SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel), body)
+  return linalg::GenericOp::create(
+             b, loc, type, op.getIds(), empty, {rows, all},
+             SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel), body)
       .getResult(0);
 }
 
@@ -148,8 +154,8 @@ static void attachDestinations(func::FuncOp kernel) {
   for (OpOperand &operand : ret->getOpOperands()) {
     BlockArgument destination = getDestination(kernel, operand.getOperandNumber());
     if (operand.get() != destination && destination.use_empty())
-      operand.set(bufferization::MaterializeInDestinationOp::create(builder, ret.getLoc(), operand.get().getType(),
-                                                                    operand.get(), destination)
+      operand.set(bufferization::MaterializeInDestinationOp::create(
+                      builder, ret.getLoc(), operand.get().getType(), operand.get(), destination)
                       .getResult());
   }
 }
@@ -160,13 +166,15 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
     bool writable = false;
     for (StringRef name : {outAttr, inoutAttr})
       writable |= kernel.getArgAttr(argument.getArgNumber(), name) != nullptr;
-    kernel.setArgAttr(argument.getArgNumber(), "bufferization.writable", BoolAttr::get(context, writable));
+    kernel.setArgAttr(argument.getArgNumber(), "bufferization.writable",
+                      BoolAttr::get(context, writable));
   }
   IRRewriter rewriter(context);
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(bufferization::LayoutMapOption::IdentityLayoutMap);
-  options.unknownTypeConverterFn = [](TensorType type, Attribute space, const bufferization::BufferizationOptions &) {
+  options.unknownTypeConverterFn = [](TensorType type, Attribute space,
+                                      const bufferization::BufferizationOptions &) {
     return bufferization::getMemRefTypeWithStaticIdentityLayout(type, space);
   };
   bufferization::BufferizationState state;
@@ -208,10 +216,13 @@ static void storeResults(func::FuncOp kernel, ArrayRef<unsigned> destinations) {
     Value source = stripCasts(value), target = kernel.getArgument(number);
     if (source == target)
       continue;
-    bool fresh = source.getDefiningOp<memref::AllocOp>() || source.getDefiningOp<memref::GetGlobalOp>();
+    bool fresh =
+        source.getDefiningOp<memref::AllocOp>() || source.getDefiningOp<memref::GetGlobalOp>();
     if (!fresh && destinations.size() > 1) {
-      Value saved = memref::AllocOp::create(b, loc, MemRefType::get(cast<MemRefType>(target.getType()).getShape(),
-                                                                    cast<MemRefType>(target.getType()).getElementType()));
+      Value saved = memref::AllocOp::create(
+          b, loc,
+          MemRefType::get(cast<MemRefType>(target.getType()).getShape(),
+                          cast<MemRefType>(target.getType()).getElementType()));
       createCopy(b, loc, source, saved);
       source = saved;
     }
@@ -237,7 +248,8 @@ static FailureOr<int64_t> moveToScratch(func::FuncOp kernel, Value scratch) {
       return op.emitError("a temporary of dynamic size in a kernel; expected static slices");
     OpBuilder b(op);
     Value offset = arith::ConstantIndexOp::create(b, op.getLoc(), size);
-    Value view = memref::ViewOp::create(b, op.getLoc(), op.getType(), scratch, offset, ValueRange());
+    Value view =
+        memref::ViewOp::create(b, op.getLoc(), op.getType(), scratch, offset, ValueRange());
     op.replaceAllUsesWith(view);
     op.erase();
     size += llvm::alignTo(getStorageBytes(cast<MemRefType>(view.getType())), 64);

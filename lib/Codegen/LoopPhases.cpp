@@ -56,8 +56,8 @@ static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> w
   if (source.getDefiningOp<memref::GetGlobalOp>())
     return true;
   auto argument = dyn_cast<BlockArgument>(source);
-  return argument && argument.getOwner() == &function.front() && argument.getArgNumber() < writes.size() &&
-         !writes[argument.getArgNumber()];
+  return argument && argument.getOwner() == &function.front() &&
+         argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
 }
 
 /// The loop to split an op by; none when it is small or has none.
@@ -85,7 +85,8 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
   return best;
 }
 
-static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function, ArrayRef<bool> writes) {
+static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function,
+                                                       ArrayRef<bool> writes) {
   SmallVector<Piece> pieces;
   for (auto [position, op] : llvm::enumerate(function.front().without_terminator())) {
     if (isMemoryEffectFree(&op) || readsConstant(op, function, writes))
@@ -162,7 +163,8 @@ static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<
 
 SmallVector<func::FuncOp> fsdp::splitLoopPhases(func::FuncOp function, KernelInfo &info) {
   std::optional<SmallVector<Piece>> pieces = cutIntoPieces(function, info.writes);
-  bool splits = pieces && llvm::any_of(*pieces, [](const Piece &piece) { return piece.extent > 1; });
+  bool splits =
+      pieces && llvm::any_of(*pieces, [](const Piece &piece) { return piece.extent > 1; });
   SmallVector<func::FuncOp> phases;
   for (size_t i = 0; splits && i < pieces->size(); ++i) {
     func::FuncOp phase = function.clone();
@@ -182,7 +184,8 @@ SmallVector<func::FuncOp> fsdp::splitLoopPhases(func::FuncOp function, KernelInf
   }
   for (auto [number, phase] : llvm::enumerate(phases)) {
     phase.setName(number ? info.name + "." + std::to_string(number) : info.name);
-    info.phases.push_back({phase.getName().str(), phase->getAttrOfType<IntegerAttr>(extentAttr).getInt(), 1});
+    info.phases.push_back(
+        {phase.getName().str(), phase->getAttrOfType<IntegerAttr>(extentAttr).getInt(), 1});
     cleanUp(phase);
   }
   return phases;

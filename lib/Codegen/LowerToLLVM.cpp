@@ -34,10 +34,11 @@ void fsdp::loadCodegenDialects(MLIRContext &context) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                      cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                      math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                      ub::UBDialect, vector::VectorDialect, x86vector::X86VectorDialect>();
+  context.loadDialect<
+      affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+      cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
+      math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+      ub::UBDialect, vector::VectorDialect, x86vector::X86VectorDialect>();
 }
 
 /// Scratch arguments are memref<?xi8>, but a bare pointer stands for a static
@@ -83,11 +84,12 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
     return failure();
 
   // 16-bit arithmetic before the functions, which know f32 and f64.
-  if (failed(runPatterns(module, [](RewritePatternSet &p) {
-        populateLegaliseFloatsPatterns(p);
-        arith::populateCeilFloorDivExpandOpsPatterns(p);
-        math::populateExpansionPatterns(p, {"ctlz"});
-      })) ||
+  if (failed(runPatterns(module,
+                         [](RewritePatternSet &p) {
+                           populateLegaliseFloatsPatterns(p);
+                           arith::populateCeilFloorDivExpandOpsPatterns(p);
+                           math::populateExpansionPatterns(p, {"ctlz"});
+                         })) ||
       failed(runPatterns(module, [](RewritePatternSet &p) {
         populateExpandMathPatterns(p);
         populateLegaliseFloatsPatterns(p);

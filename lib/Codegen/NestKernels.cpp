@@ -31,7 +31,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 NestBuilder::NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps)
-    : kernel(kernel), target(target), steps(std::move(steps)), builder(kernel.getContext()), loc(kernel.getLoc()) {}
+    : kernel(kernel), target(target), steps(std::move(steps)), builder(kernel.getContext()),
+      loc(kernel.getLoc()) {}
 
 NestBuilder::~NestBuilder() {
   for (Phase &phase : phases)
@@ -93,8 +94,10 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
     if (!step.destinations.empty())
       phase.state.stored[step.value] = phase.state.stored[step.destinations.front()];
     else if (auto offset = sharedOffsets.find(step.value); offset != sharedOffsets.end())
-      phase.state.stored[step.value] = {
-          view(phase.shared, offset->second, step.getType().getNumElements(), step.getType().getElementType()), 0};
+      phase.state.stored[step.value] = {view(phase.shared, offset->second,
+                                             step.getType().getNumElements(),
+                                             step.getType().getElementType()),
+                                        0};
   }
   log.begin();
   rowBuffers.clear();
@@ -106,8 +109,10 @@ SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
     targets.push_back(phase.state.stored[destination].memory);
-  if (auto offset = sharedOffsets.find(step.value); targets.empty() && offset != sharedOffsets.end())
-    targets.push_back(view(phase.shared, offset->second, step.getType().getNumElements(), step.getType().getElementType()));
+  if (auto offset = sharedOffsets.find(step.value);
+      targets.empty() && offset != sharedOffsets.end())
+    targets.push_back(view(phase.shared, offset->second, step.getType().getNumElements(),
+                           step.getType().getElementType()));
   return targets;
 }
 
@@ -118,7 +123,8 @@ void NestBuilder::storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, 
 
 bool NestBuilder::isReadLater(const Step &step, ArrayRef<Step> segment) {
   const Step *end = segment.end();
-  return llvm::any_of(ArrayRef(end, steps.end()), [&](const Step &later) { return readsValue(later, step.value, steps); });
+  return llvm::any_of(ArrayRef(end, steps.end()),
+                      [&](const Step &later) { return readsValue(later, step.value, steps); });
 }
 
 Value NestBuilder::constantVector(TypedAttr element, int64_t lanes) {
@@ -140,8 +146,9 @@ bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
 
 bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
   for (const Step &step : segment)
-    if (step.destinations.empty() && (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
-                                      step.kind == StepKind::Scatter) &&
+    if (step.destinations.empty() &&
+        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
+         step.kind == StepKind::Scatter) &&
         !sharedOffsets.count(step.value)) {
       sharedOffsets[step.value] = sharedBytes;
       sharedBytes += llvm::alignTo(getStorageBytes(step.getType()), 64);
@@ -169,7 +176,8 @@ bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
   if (!built && segment.size() == 1 && first.isReduction()) {
     // The other way round, whatever is nearer in memory.
     Step other = first;
-    other.kind = first.kind == StepKind::RowReduction ? StepKind::ColumnReduction : StepKind::RowReduction;
+    other.kind =
+        first.kind == StepKind::RowReduction ? StepKind::ColumnReduction : StepKind::RowReduction;
     built = other.kind == StepKind::ColumnReduction ? buildColumnReduction(other)
                                                     : buildRows(other, other.getType().getShape());
   }

@@ -39,8 +39,8 @@ std::optional<SmallVector<int64_t>> fsdp::getColumnShape(const Step &step, Array
   return getReducedShape(step);
 }
 
-SmallVector<AffineExpr> fsdp::valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
-                                            AffineExpr zero) {
+SmallVector<AffineExpr> fsdp::valueIndices(const Step &step, ArrayRef<AffineExpr> row,
+                                           ArrayRef<AffineExpr> column, AffineExpr zero) {
   SmallVector<AffineExpr> indices(row);
   if (!step.isReduction())
     llvm::append_range(indices, column);
@@ -48,8 +48,8 @@ SmallVector<AffineExpr> fsdp::valueIndices(const Step &step, ArrayRef<AffineExpr
   return indices;
 }
 
-SmallVector<AffineExpr> fsdp::loopIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
-                                           AffineExpr zero) {
+SmallVector<AffineExpr> fsdp::loopIndices(const Step &step, ArrayRef<AffineExpr> row,
+                                          ArrayRef<AffineExpr> column, AffineExpr zero) {
   linalg::GenericOp op = step.op;
   SmallVector<AffineExpr> loops(op.getNumLoops());
   AffineMap map = op.getIndexingMapMatchingResult(op->getResult(step.result));
@@ -67,8 +67,8 @@ SmallVector<AffineExpr> fsdp::loopIndices(const Step &step, ArrayRef<AffineExpr>
 //===----------------------------------------------------------------------===//
 
 /// Writes a value of a step to memory, wherever it goes.
-void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices,
-                            Value value) {
+void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
+                            SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
   for (AffineExpr &expr : indices)
     expr = subscripts.simplify(expr);
@@ -77,24 +77,27 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at, Small
   if (Value buffer = rowBuffers.lookup(step.value)) {
     unsigned skip = rowBufferSkip;
     at.store(value, buffer,
-             fsdp::linearise(subscripts, ArrayRef(indices).drop_front(skip), shape.drop_front(skip), builder.getContext()));
+             fsdp::linearise(subscripts, ArrayRef(indices).drop_front(skip), shape.drop_front(skip),
+                             builder.getContext()));
     return;
   }
-  storeAll(at, getTargets(phase, step), value, fsdp::linearise(subscripts, indices, shape, builder.getContext()));
+  storeAll(at, getTargets(phase, step), value,
+           fsdp::linearise(subscripts, indices, shape, builder.getContext()));
 }
 
 /// Evaluates all members at one vector of columns: reductions go into `carried`
 /// (`pieces` vectors for each), maps to memory once everything has been read.
-void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
-                           ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried,
-                           int64_t pieces) {
+void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
+                           ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
+                           Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
   ++log.body;
   AffineExpr zero = at.constant(0);
   SmallVector<std::pair<const Step *, Value>> stores;
   unsigned reduction = 0;
   for (const Step *step : members) {
     if (!step->isReduction()) {
-      stores.push_back({step, at.evaluate(step->value, valueIndices(*step, rowIndices, columnIndices, zero))});
+      stores.push_back(
+          {step, at.evaluate(step->value, valueIndices(*step, rowIndices, columnIndices, zero))});
       continue;
     }
     SmallVector<AffineExpr> loops = loopIndices(*step, rowIndices, columnIndices, zero);
@@ -109,8 +112,9 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRe
       part = at.advance(step->op, step->result, part, loops);
       sum = vector::InsertOp::create(builder, loc, part, sum, offset);
     } else {
-      Value part = vector::ExtractStridedSliceOp::create(builder, loc, sum, ArrayRef<int64_t>{offset},
-                                                         ArrayRef<int64_t>{lanes}, ArrayRef<int64_t>{1});
+      Value part =
+          vector::ExtractStridedSliceOp::create(builder, loc, sum, ArrayRef<int64_t>{offset},
+                                                ArrayRef<int64_t>{lanes}, ArrayRef<int64_t>{1});
       part = at.advance(step->op, step->result, part, loops);
       sum = vector::InsertStridedSliceOp::create(builder, loc, part, sum, ArrayRef<int64_t>{offset},
                                                  ArrayRef<int64_t>{1});
@@ -150,8 +154,8 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
 /// Flat or nested, and where the inner loop is split: by emitting the body once
 /// each way.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
-                                                ArrayRef<AffineExpr> rowIndices, ArrayRef<int64_t> shape,
-                                                Evaluator &at) {
+                                                ArrayRef<AffineExpr> rowIndices,
+                                                ArrayRef<int64_t> shape, Evaluator &at) {
   auto emitOnce = [&](bool flat, const Columns &columns) {
     int64_t lanes = std::min<int64_t>(virtualLanes, llvm::bit_floor(uint64_t(columns.inner)));
     Evaluator inner = at.withLanes(lanes);
@@ -159,7 +163,9 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
     Value any = index(0);
     for (int64_t size : columns.outer)
       indices.push_back(inner.addDim(any, 0, size - 1));
-    AffineExpr position = inner.addDim(any, 0, std::max<int64_t>(columns.inner / lanes - 1, 0)) * lanes + inner.lane();
+    AffineExpr position =
+        inner.addDim(any, 0, std::max<int64_t>(columns.inner / lanes - 1, 0)) * lanes +
+        inner.lane();
     inner.setColumn(inner.subscripts().simplify(position));
     if (flat)
       indices = fsdp::delinearise(inner.subscripts(), position, shape);
@@ -168,7 +174,8 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
     Values carried;
     for (const Step *step : members)
       if (step->isReduction())
-        carried.push_back(constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
+        carried.push_back(
+            constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
     emitBody(phase, members, rowIndices, indices, inner, 0, carried, 1);
   };
   auto choose = [&](bool flat, Columns &columns) -> int64_t {
@@ -194,10 +201,10 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
 
 /// Loops of `columns` from `level` on; `body` gets the indices of a column and the
 /// virtual lane of its first element.
-NestBuilder::Values
-NestBuilder::emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
-                       int64_t chunk, Values carried,
-                       function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body) {
+NestBuilder::Values NestBuilder::emitLoops(
+    const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
+    int64_t chunk, Values carried,
+    function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body) {
   auto loop = [&](int64_t count, function_ref<void(Evaluator &, AffineExpr, Values &)> inside) {
     auto forOp = scf::ForOp::create(builder, loc, index(0), index(count), index(1), carried);
     OpBuilder::InsertionGuard guard(builder);
@@ -221,7 +228,8 @@ NestBuilder::emitLoops(const Columns &columns, unsigned level, SmallVector<Affin
     });
     return carried;
   }
-  auto emit = [&](Evaluator &inner, AffineExpr position, int64_t lanes, int64_t first, Values &values) {
+  auto emit = [&](Evaluator &inner, AffineExpr position, int64_t lanes, int64_t first,
+                  Values &values) {
     Evaluator piece = inner.withLanes(lanes);
     position = position + piece.lane();
     piece.setColumn(piece.subscripts().simplify(position));
@@ -242,10 +250,13 @@ NestBuilder::emitLoops(const Columns &columns, unsigned level, SmallVector<Affin
     if (count == 1)
       whole(at, at.constant(0), carried);
     else if (count > 1)
-      loop(count, [&](Evaluator &inner, AffineExpr dim, Values &values) { whole(inner, dim * chunk, values); });
+      loop(count, [&](Evaluator &inner, AffineExpr dim, Values &values) {
+        whole(inner, dim * chunk, values);
+      });
     int64_t first = 0;
     for (int64_t rest = (hi - lo) % chunk, position = lo + count * chunk; first < rest;) {
-      int64_t piece = std::min<int64_t>(llvm::bit_floor(uint64_t(rest - first)), vectorLanes(virtualLanes));
+      int64_t piece =
+          std::min<int64_t>(llvm::bit_floor(uint64_t(rest - first)), vectorLanes(virtualLanes));
       emit(at, at.constant(position + first), piece, first, carried);
       first += piece;
     }
@@ -269,7 +280,8 @@ Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   for (int64_t width = type.getDimSize(0); width > 1; width /= 2) {
     auto half = [&](int64_t offset) -> Value {
       return vector::ExtractStridedSliceOp::create(builder, loc, value, ArrayRef<int64_t>{offset},
-                                                   ArrayRef<int64_t>{width / 2}, ArrayRef<int64_t>{1});
+                                                   ArrayRef<int64_t>{width / 2},
+                                                   ArrayRef<int64_t>{1});
     };
     Value low = half(0), high = half(width / 2);
     value = combine(builder, loc, step.combiner, low, high);
@@ -281,8 +293,8 @@ Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
 // Groups and rows
 //===----------------------------------------------------------------------===//
 
-void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
-                            ArrayRef<AffineExpr> rowIndices) {
+void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows,
+                            Evaluator &at, ArrayRef<AffineExpr> rowIndices) {
   ++log.stage;
   SmallVector<const Step *> members;
   SmallVector<int64_t> shape = *getColumnShape(group.front(), rows);
@@ -293,13 +305,16 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
     reduces |= step.isReduction();
     members.push_back(&step);
     // A row of a value that only this row reads lies in the worker's scratch.
-    if (!scalars && !step.isReduction() && step.destinations.empty() && !sharedOffsets.count(step.value)) {
+    if (!scalars && !step.isReduction() && step.destinations.empty() &&
+        !sharedOffsets.count(step.value)) {
       Type element = step.getType().getElementType();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&phase.function.front());
-      rowBuffers[step.value] = view(phase.worker, phase.workerBytes, ShapedType::getNumElements(shape), element);
-      phase.workerBytes +=
-          llvm::alignTo(ShapedType::getNumElements(shape) * getStorageType(element).getIntOrFloatBitWidth() / 8, 64);
+      rowBuffers[step.value] =
+          view(phase.worker, phase.workerBytes, ShapedType::getNumElements(shape), element);
+      phase.workerBytes += llvm::alignTo(ShapedType::getNumElements(shape) *
+                                             getStorageType(element).getIntOrFloatBitWidth() / 8,
+                                         64);
     }
   }
   if (scalars && !reduces) {
@@ -322,11 +337,14 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   Values carried;
   for (const Step *step : members)
     if (step->isReduction())
-      carried.append(pieces, constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
-  carried = emitLoops(columns, 0, {}, at, chunk, carried,
-                      [&](Evaluator &inner, ArrayRef<AffineExpr> column, int64_t first, Values &values) {
-                        emitBody(phase, members, rowIndices, column, inner, first, values, pieces);
-                      });
+      carried.append(
+          pieces,
+          constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
+  carried =
+      emitLoops(columns, 0, {}, at, chunk, carried,
+                [&](Evaluator &inner, ArrayRef<AffineExpr> column, int64_t first, Values &values) {
+                  emitBody(phase, members, rowIndices, column, inner, first, values, pieces);
+                });
   ++log.stage;
   unsigned next = 0;
   for (const Step *step : members) {
@@ -349,7 +367,8 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   }
 }
 
-SmallVector<ArrayRef<Step>> fsdp::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows, ArrayRef<Step> all) {
+SmallVector<ArrayRef<Step>> fsdp::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                                             ArrayRef<Step> all) {
   auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
   SmallVector<ArrayRef<Step>> groups;
   size_t begin = 0;
@@ -365,8 +384,8 @@ SmallVector<ArrayRef<Step>> fsdp::formGroups(ArrayRef<Step> segment, ArrayRef<in
   return groups;
 }
 
-void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
-                          AffineExpr row) {
+void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                          Evaluator &at, AffineExpr row) {
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
@@ -378,7 +397,8 @@ void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t
 
 bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   for (const Step &step : segment)
-    if (!getColumnShape(step, rows) || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction)
+    if (!getColumnShape(step, rows) || step.getType().getNumElements() == 0 ||
+        step.kind == StepKind::ColumnReduction)
       return false;
   int64_t count = ShapedType::getNumElements(rows);
   Phase phase = begin(count, 1);

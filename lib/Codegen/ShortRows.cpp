@@ -23,8 +23,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
-                                AffineExpr row) {
+void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                                Evaluator &at, AffineExpr row) {
   AffineExpr zero = at.constant(0);
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
@@ -39,10 +39,13 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
     for (int64_t i = 0, e = ShapedType::getNumElements(shape); i < e; ++i) {
       SmallVector<AffineExpr> column = fsdp::delinearise(at.subscripts(), at.constant(i), shape);
       if (step.isReduction())
-        columns.push_back(at.advance(step.op, step.result, constantVector(getIdentity(step.combiner, element), at.getLanes()),
-                                     loopIndices(step, rowIndices, column, zero)));
+        columns.push_back(
+            at.advance(step.op, step.result,
+                       constantVector(getIdentity(step.combiner, element), at.getLanes()),
+                       loopIndices(step, rowIndices, column, zero)));
       else
-        columns.push_back(at.broadcast(at.evaluate(step.value, valueIndices(step, rowIndices, column, zero))));
+        columns.push_back(
+            at.broadcast(at.evaluate(step.value, valueIndices(step, rowIndices, column, zero))));
     }
     if (step.isReduction()) {
       while (columns.size() > 1) { // the upper half onto the lower
@@ -51,7 +54,8 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
           columns[i] = combine(builder, loc, step.combiner, columns[i], columns[i + half]);
         columns.resize(half);
       }
-      Value init = at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], valueIndices(step, rowIndices, {}, zero));
+      Value init = at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result],
+                               valueIndices(step, rowIndices, {}, zero));
       columns[0] = combine(builder, loc, step.combiner, at.broadcast(init), columns[0]);
       phase.state.rowValues[step.value] = columns[0];
     }

@@ -34,7 +34,8 @@ static bool mayRunAlways(Region &region) {
     if (isa<scf::YieldOp>(op))
       return true;
     if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-      return extract.getTensor().getType().hasStaticShape() && extract.getTensor().getType().getNumElements() > 0;
+      return extract.getTensor().getType().hasStaticShape() &&
+             extract.getTensor().getType().getNumElements() > 0;
     return op.getNumRegions() == 0 && isPure(&op);
   });
 }
@@ -50,7 +51,8 @@ static bool isInside(Value index, int64_t size) {
 
 static void clampIndices(IRRewriter &rewriter, tensor::ExtractOp op) {
   rewriter.setInsertionPoint(op);
-  for (auto [operand, size] : llvm::zip_equal(op.getIndicesMutable(), op.getTensor().getType().getShape())) {
+  for (auto [operand, size] :
+       llvm::zip_equal(op.getIndicesMutable(), op.getTensor().getType().getShape())) {
     if (isInside(operand.get(), size))
       continue;
     Value first = arith::ConstantIndexOp::create(rewriter, op.getLoc(), 0);
@@ -75,8 +77,10 @@ static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
       rewriter.moveOpBefore(&op, branch);
   rewriter.setInsertionPoint(branch);
   SmallVector<Value> chosen;
-  for (auto [yes, no] : llvm::zip_equal(branch.thenYield().getOperands(), branch.elseYield().getOperands()))
-    chosen.push_back(arith::SelectOp::create(rewriter, branch.getLoc(), branch.getCondition(), yes, no));
+  for (auto [yes, no] :
+       llvm::zip_equal(branch.thenYield().getOperands(), branch.elseYield().getOperands()))
+    chosen.push_back(
+        arith::SelectOp::create(rewriter, branch.getLoc(), branch.getCondition(), yes, no));
   rewriter.replaceOp(branch, chosen);
 }
 

@@ -79,7 +79,8 @@ static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t d
 
 /// form = g * coarse + fine with g > 1 a divisor of `divisor` and 0 <= fine < g;
 /// then (form mod divisor) = g * (coarse mod (divisor / g)) + fine.
-std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor, MLIRContext *context) const {
+std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor,
+                                                   MLIRContext *context) const {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(form.terms.begin(), form.terms.end());
   llvm::stable_sort(terms, [](const auto &a, const auto &b) { return a.second > b.second; });
   for (size_t keep = terms.size(); keep > 0; --keep) {
@@ -119,9 +120,11 @@ AffineExpr Subscripts::floorDiv(AffineExpr expr, int64_t divisor) const {
   AffineExpr tail;
   auto binary = dyn_cast<AffineBinaryOpExpr>(small);
   if (binary && binary.getKind() == AffineExprKind::FloorDiv)
-    tail = floorDiv(binary.getLHS(), divisor * cast<AffineConstantExpr>(binary.getRHS()).getValue());
+    tail =
+        floorDiv(binary.getLHS(), divisor * cast<AffineConstantExpr>(binary.getRHS()).getValue());
   else
-    tail = getAffineBinaryOpExpr(AffineExprKind::FloorDiv, small, getAffineConstantExpr(divisor, context));
+    tail = getAffineBinaryOpExpr(AffineExprKind::FloorDiv, small,
+                                 getAffineConstantExpr(divisor, context));
   LinearForm sum = quotient;
   accumulate(tail, 1, sum);
   return toExpr(sum, context);
@@ -158,11 +161,13 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
     return;
   }
   if (binary && binary.getKind() == AffineExprKind::Mul) {
-    accumulate(binary.getLHS(), factor * cast<AffineConstantExpr>(binary.getRHS()).getValue(), form);
+    accumulate(binary.getLHS(), factor * cast<AffineConstantExpr>(binary.getRHS()).getValue(),
+               form);
     return;
   }
   // A dim that takes one value is that constant.
-  if (auto dim = dyn_cast<AffineDimExpr>(expr); dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr);
+      dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;
     return;
   }
@@ -210,7 +215,8 @@ AffineExpr Subscripts::simplify(AffineExpr expr) const {
   return toExpr(linearise(expr), expr.getContext());
 }
 
-SmallVector<AffineExpr> fsdp::delinearise(const Subscripts &subscripts, AffineExpr linear, ArrayRef<int64_t> shape) {
+SmallVector<AffineExpr> fsdp::delinearise(const Subscripts &subscripts, AffineExpr linear,
+                                          ArrayRef<int64_t> shape) {
   SmallVector<AffineExpr> indices(shape.size());
   int64_t stride = 1;
   for (int64_t i = shape.size() - 1; i >= 0; --i) {
@@ -221,8 +227,8 @@ SmallVector<AffineExpr> fsdp::delinearise(const Subscripts &subscripts, AffineEx
   return indices;
 }
 
-AffineExpr fsdp::linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices, ArrayRef<int64_t> shape,
-                           MLIRContext *context) {
+AffineExpr fsdp::linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices,
+                           ArrayRef<int64_t> shape, MLIRContext *context) {
   AffineExpr sum = getAffineConstantExpr(0, context);
   int64_t stride = 1;
   for (int64_t i = shape.size() - 1; i >= 0; --i) {

@@ -33,8 +33,9 @@ using namespace mlir::fsdp;
 static constexpr int64_t side = 16;
 
 /// The block whose corner lies at `row` of dimension `across` and at `column`.
-void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at, SmallVector<AffineExpr> indices,
-                             unsigned across, AffineExpr row, AffineExpr column) {
+void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at,
+                             SmallVector<AffineExpr> indices, unsigned across, AffineExpr row,
+                             AffineExpr column) {
   ++log.body;
   Evaluator piece = at.withLanes(side);
   SmallVector<SmallVector<Value>> blocks(segment.size());
@@ -99,7 +100,8 @@ void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned acros
   };
   if (shape[across] % side == 0)
     return emitWhole();
-  Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, block, index(wholeRows));
+  Value isWhole =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, block, index(wholeRows));
   auto branch = scf::IfOp::create(builder, loc, isWhole, /*withElseRegion=*/true);
   builder.setInsertionPointToStart(branch.thenBlock());
   emitWhole();
@@ -125,15 +127,19 @@ bool NestBuilder::buildTransposed(ArrayRef<Step> segment) {
     units *= size;
   Phase phase = begin(1, 1);
   auto gathersAlong = [&](unsigned dimension) {
-    return attempt(phase, [&] {
-             Evaluator at(builder, loc, phase.state, side);
-             SmallVector<AffineExpr> indices;
-             for (int64_t size : shape)
-               indices.push_back(at.addDim(index(0), 0, size - 1));
-             indices[dimension] = at.addDim(index(0), 0, std::max<int64_t>(shape[dimension] / side - 1, 0)) * side + at.lane();
-             for (const Step &step : segment)
-               (void)at.evaluate(step.value, indices);
-           })
+    return attempt(phase,
+                   [&] {
+                     Evaluator at(builder, loc, phase.state, side);
+                     SmallVector<AffineExpr> indices;
+                     for (int64_t size : shape)
+                       indices.push_back(at.addDim(index(0), 0, size - 1));
+                     indices[dimension] =
+                         at.addDim(index(0), 0, std::max<int64_t>(shape[dimension] / side - 1, 0)) *
+                             side +
+                         at.lane();
+                     for (const Step &step : segment)
+                       (void)at.evaluate(step.value, indices);
+                   })
         .gathers;
   };
   unsigned last = shape.size() - 1, best = last;

@@ -30,7 +30,8 @@ LogicalResult fsdp::verifyFloatContract(Operation *root, int64_t *checked) {
       return WalkResult::advance();
     op->emitError("has the fast-math flags '")
         << arith::stringifyFastMathFlags(flags.getValue())
-        << "', but kernels compute exactly what is written; remove them, and write math.fma where one rounding is meant";
+        << "', but kernels compute exactly what is written; remove them, and write math.fma where "
+           "one rounding is meant";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

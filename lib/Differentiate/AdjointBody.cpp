@@ -44,7 +44,8 @@ void StructuredAdjoint::seedTerms(Sweep &sweep) {
       Value g = convertFloat(b, loc, sweep.g[form.index], getWorkingType(t.getType()));
       if (form.kind == ResultForm::Extreme) {
         Value y = sweep.y[form.index];
-        Value won = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, convertFloat(b, loc, t, y.getType()), y);
+        Value won = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          convertFloat(b, loc, t, y.getType()), y);
         g = arith::SelectOp::create(b, loc, won, g, buildZeros(b, loc, g.getType()));
       } else if (term.negated) {
         g = arith::NegFOp::create(b, loc, g);
@@ -119,7 +120,8 @@ void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins,
     return;
   Value empty = tensor::EmptyOp::create(b, loc, extents, b.getF32Type());
   block.insertArgument(ins.size(), b.getF32Type(), loc);
-  ins.push_back({Input::Extent, empty, AffineMap::get(op.getNumLoops(), 0, dims, b.getContext()), {}});
+  ins.push_back(
+      {Input::Extent, empty, AffineMap::get(op.getNumLoops(), 0, dims, b.getContext()), {}});
 }
 
 Value StructuredAdjoint::finish(Block &block, SmallVector<Input> ins, AffineMap outMap, Value out) {
@@ -139,7 +141,8 @@ Value StructuredAdjoint::finish(Block &block, SmallVector<Input> ins, AffineMap 
     maps.push_back(in.map);
   }
   maps.push_back(outMap);
-  auto adjoint = linalg::GenericOp::create(b, loc, out.getType(), sources, out, maps, inferIterators(outMap));
+  auto adjoint =
+      linalg::GenericOp::create(b, loc, out.getType(), sources, out, maps, inferIterators(outMap));
   Block &target = adjoint.getRegion().emplaceBlock();
   for (BlockArgument argument : block.getArguments())
     argument.replaceAllUsesWith(target.addArgument(argument.getType(), loc));

@@ -30,14 +30,15 @@ LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangent
 bool isPlainContraction(linalg::GenericOp op);
 /// The cotangent of input `index` as a contraction that adds into what is there;
 /// false when it reduces nothing and so is no contraction.
-bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index, Cotangents &cotangents);
+bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
+                              Cotangents &cotangents);
 
 /// Adds `updates` [.., columns] into the rows `ids` [..] of the cotangent of `v`,
 /// which is seen as a matrix of that many columns.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
-/// `updates` [.., columns] as a matrix with a row per id, in which the first of equal `ids` has the sum of their
-/// rows, in order, and the others have zeros.
+/// `updates` [.., columns] as a matrix with a row per id, in which the first of equal `ids` has the
+/// sum of their rows, in order, and the others have zeros.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
 /// nullopt: not an op of this family.

@@ -12,8 +12,8 @@
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
 // A forward value that the backward reads is cloned when its op
-//  (a) is a slice or join, random numbers, or a map of at most `max-ops` scalar ops without a call to math
-//      (a square root, absf, fma, copysign aside), and
+//  (a) is a slice or join, random numbers, or a map of at most `max-ops` scalar ops without a call
+//      to math (a square root, absf, fma, copysign aside), and
 //  (b) makes the backward read at most 1/8 of its bytes more: its operands are read
 //      there already, are parameters, arguments or free, or are broadcast from little.
 // Reshapes of forward values are no values of their own: they move to their readers
@@ -74,7 +74,8 @@ void CheapClones::moveReshapes() {
     for (OpOperand &operand : op.getOpOperands())
       for (OpOperand *use = &operand; forward.computes(use->get());) {
         Operation *view = use->get().getDefiningOp();
-        if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view) || isa<BlockArgument>(view->getOperand(0)))
+        if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view) ||
+            isa<BlockArgument>(view->getOperand(0)))
           break;
         Operation *copy = OpBuilder(reader).clone(*view);
         use->set(copy->getResult(0));
@@ -92,7 +93,8 @@ static bool isCall(Operation &op) {
 bool CheapClones::isCheap(Operation *op) {
   if (isa<RandomOp>(op)) // numbers by place: drawn again, they are the same
     return true;
-  if (op->getNumResults() != 1 || !isViewOrMap(op) || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+  if (op->getNumResults() != 1 || !isViewOrMap(op) ||
+      isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return false;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured)
@@ -108,8 +110,8 @@ bool CheapClones::isCheap(Operation *op) {
 
 /// In the backward at no cost.
 bool CheapClones::isAvailable(Value v) {
-  return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) || derived.contains(v) ||
-         saved.contains(v) || pinned.contains(v);
+  return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
+         derived.contains(v) || saved.contains(v) || pinned.contains(v);
 }
 
 SmallVector<Value> CheapClones::choose() {
@@ -165,8 +167,8 @@ struct CloneCheapForwardPass : fsdp::impl::CloneCheapForwardPassBase<CloneCheapF
       int64_t after = clones.getSavedBytes();
       bytesNotSaved += before - after;
       if (remarks)
-        func.emitRemark() << values.size() << " ops computed again in the backward, which reads " << after
-                          << " bytes of the forward instead of " << before;
+        func.emitRemark() << values.size() << " ops computed again in the backward, which reads "
+                          << after << " bytes of the forward instead of " << before;
     }
   }
 };

@@ -33,7 +33,8 @@ static BlockArgument getWidenedArgument(Value v) {
 bool fsdp::isPlainContraction(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false; // without a reduction it is a map that may read its init
-  if (!llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); }) ||
+  if (!llvm::all_of(op.getIndexingMapsArray(),
+                    [](AffineMap map) { return map.isProjectedPermutation(); }) ||
       !llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<RankedTensorType>(type); }))
     return false;
   Block &body = *op.getBody();
@@ -61,7 +62,8 @@ static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   return reduces;
 }
 
-bool fsdp::differentiateContraction(linalg::GenericOp op, Value g, unsigned index, Cotangents &cotangents) {
+bool fsdp::differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
+                                    Cotangents &cotangents) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap target = maps[index];
   maps[index] = maps[2];

@@ -6,7 +6,7 @@
 //
 // Slices of one value that do not overlap are joined without zeros or adds:
 //
-//   %q, %k, %v = slices of %qkv        qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
+//   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
 //  1. Take as many pending slices as are pairwise disjoint: one layer.
 //  2. Insert them into an empty tensor where they cover it, else into zeros.
@@ -40,8 +40,10 @@ void Cotangents::propagateActivity(Block &block) {
     }
     if (!any)
       continue;
-    bool view = isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp>(op) &&
-                wide.contains(op.getOperand(0));
+    bool view =
+        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp>(
+            op) &&
+        wide.contains(op.getOperand(0));
     for (Value result : op.getResults()) {
       if (isFloat(result))
         active.insert(result);
@@ -78,7 +80,8 @@ void Cotangents::add(Value v, Value g) {
     return;
   }
   auto sum = [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
-    Value total = arith::AddFOp::create(b, loc, convertFloat(b, loc, x[0], work), convertFloat(b, loc, x[1], work));
+    Value total = arith::AddFOp::create(b, loc, convertFloat(b, loc, x[0], work),
+                                        convertFloat(b, loc, x[1], work));
     return convertFloat(b, loc, total, element);
   };
   slot = isa<RankedTensorType>(v.getType()) ? buildElementwise(b, loc, {slot, g}, element, sum)
@@ -90,7 +93,8 @@ void Cotangents::addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<
   if (!isActive(v))
     return;
   g = convertElements(b, g.getLoc(), g, getElementType(v));
-  slices[v].push_back({g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
+  slices[v].push_back(
+      {g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
 }
 
 /// Some dimension tells them apart (conservative for strides).
@@ -109,11 +113,13 @@ Value Cotangents::joinLayer(RankedTensorType type, ArrayRef<Slice> layer) {
   int64_t covered = 0;
   for (const Slice &s : layer)
     covered += ShapedType::getNumElements(s.sizes);
-  Value whole = covered == type.getNumElements()
-                    ? tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType()).getResult()
-                    : buildZeros(b, loc, type);
+  Value whole =
+      covered == type.getNumElements()
+          ? tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType()).getResult()
+          : buildZeros(b, loc, type);
   for (const Slice &s : layer)
-    whole = tensor::InsertSliceOp::create(b, loc, s.g, whole, getAsIndexOpFoldResult(b.getContext(), s.offsets),
+    whole = tensor::InsertSliceOp::create(b, loc, s.g, whole,
+                                          getAsIndexOpFoldResult(b.getContext(), s.offsets),
                                           getAsIndexOpFoldResult(b.getContext(), s.sizes),
                                           getAsIndexOpFoldResult(b.getContext(), s.strides));
   return whole;

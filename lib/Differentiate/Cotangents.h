@@ -33,7 +33,8 @@ public:
   Value get(Value v);  ///< the cotangent so far, or null for zero
   Value take(Value v); ///< the same, leaving zero: the caller accumulates into it
   void add(Value v, Value g);
-  void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides);
+  void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
+                ArrayRef<int64_t> strides);
 
   OpBuilder &b;
   /// Read a result rather than recompute it in the reverse sweep.

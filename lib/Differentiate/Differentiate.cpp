@@ -12,8 +12,8 @@
 //
 //  1. Keep the forward of the step alone as @eval.
 //  2. Mark what depends on trainable parameters through floats (Cotangents).
-//  3. Seed the loss with 1, or with a scale that is handed in; walk the ops from last to first, each adding to the
-//     cotangents of its operands (Adjoints.h).
+//  3. Seed the loss with 1, or with a scale that is handed in; walk the ops from last to first,
+//     each adding to the cotangents of its operands (Adjoints.h).
 //  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
 //     placed behind the last of them.
 //     Rows that were looked up in a table in pieces: one reduce_rows per lookup.
@@ -51,8 +51,8 @@ namespace {
 class Backward {
 public:
   Backward(func::FuncOp func, Type reduceType, double predivide)
-      : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b), reduceType(reduceType),
-        predivide(predivide) {}
+      : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
+        reduceType(reduceType), predivide(predivide) {}
 
   /// Does an f16, which overflows, stand between the loss of a program and a gradient?
   bool usesHalf();
@@ -70,7 +70,9 @@ private:
   void activateParameters();
   LogicalResult seedLoss(bool scaled);
   LogicalResult differentiate(ArrayRef<Operation *> forward);
-  UnitOp lookUpUnit(FlatSymbolRefAttr name) { return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name); }
+  UnitOp lookUpUnit(FlatSymbolRefAttr name) {
+    return SymbolTable::lookupNearestSymbolFrom<UnitOp>(func, name);
+  }
   void reduceUnit(UnshardOp op);
   void reduceRows(UnshardRowsOp op);
   Value predivideElements(Value gradient);
@@ -79,7 +81,7 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType; // null: working precision
+  Type reduceType;  // null: working precision
   double predivide; // of gradients before they cross ranks
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
@@ -90,16 +92,18 @@ private:
 } // namespace
 
 LogicalResult Backward::checkSignature() {
-  auto loss = func.getNumResults() ? dyn_cast<RankedTensorType>(func.getResultTypes()[0]) : RankedTensorType();
+  auto loss = func.getNumResults() ? dyn_cast<RankedTensorType>(func.getResultTypes()[0])
+                                   : RankedTensorType();
   if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType())) {
-    InFlightDiagnostic diag = func.emitError("expected the first result to be the loss, a float tensor of rank 0, ");
+    InFlightDiagnostic diag =
+        func.emitError("expected the first result to be the loss, a float tensor of rank 0, ");
     if (func.getNumResults())
       return diag << "found " << func.getResultTypes()[0];
     return diag << "found no result";
   }
   if (!llvm::hasSingleElement(func.getBody()))
-    return func.emitError("expected one block, found ") << func.getBody().getBlocks().size()
-                                                        << "; control flow is not differentiated";
+    return func.emitError("expected one block, found ")
+           << func.getBody().getBlocks().size() << "; control flow is not differentiated";
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
       return func.emitError("expected static shapes, found ") << type << " as argument " << i;
@@ -109,7 +113,8 @@ LogicalResult Backward::checkSignature() {
 /// Shards are arguments that say whose they are.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
-    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), FSDPDialect::unitAttr);
+    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
+                                                             FSDPDialect::unitAttr);
         name && !lookUpUnit(name))
       return func.emitError("expected the unit of argument ")
              << argument.getArgNumber() << ", " << name << ", to be an 'fsdp.unit'";
@@ -125,7 +130,8 @@ LogicalResult Backward::checkUnits() {
 void Backward::activateParameters() {
   for (BlockArgument argument : block.getArguments()) {
     unsigned i = argument.getArgNumber();
-    if (func.getArgAttr(i, FSDPDialect::paramAttr) && !func.getArgAttr(i, FSDPDialect::frozenAttr) && isFloat(argument))
+    if (func.getArgAttr(i, FSDPDialect::paramAttr) &&
+        !func.getArgAttr(i, FSDPDialect::frozenAttr) && isFloat(argument))
       cotangents.activateParameter(argument);
   }
   for (auto op : block.getOps<UnshardOp>()) {
@@ -212,16 +218,19 @@ void Backward::reduceUnit(UnshardOp op) {
       continue;
     }
     g = predivideElements(g);
-    grads.push_back(convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));
+    grads.push_back(
+        convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));
     params.push_back(i);
   }
   if (op != first || params.empty())
     return; // a unit without cotangents gets its zeros in collectGradients()
   auto shard = cast<BlockArgument>(op.getShard());
-  reductions[op.getUnitAttr().getAttr()] = emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
+  reductions[op.getUnitAttr().getAttr()] =
+      emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
-/// Each rank adds equal ids up for itself; what it hands on is rounded as gradients that cross ranks are.
+/// Each rank adds equal ids up for itself; what it hands on is rounded as gradients that cross
+/// ranks are.
 void Backward::reduceRows(UnshardRowsOp op) {
   Value gradient = cotangents.get(op.getRows());
   if (!gradient)
@@ -235,8 +244,9 @@ void Backward::reduceRows(UnshardRowsOp op) {
   Value rows = predivideElements(sums);
   Type element = reduceType ? reduceType : getElementTypeOrSelf(rows);
   rows = convertElements(b, loc, rows, element);
-  rowReductions.push_back(ReduceRowsOp::create(b, loc, shard.clone(reduceType ? reduceType : getWorkingType(shard.getElementType())), rows,
-                                               ids, op.getUnit(), ReductionKind::avg));
+  rowReductions.push_back(ReduceRowsOp::create(
+      b, loc, shard.clone(reduceType ? reduceType : getWorkingType(shard.getElementType())), rows,
+      ids, op.getUnit(), ReductionKind::avg));
 }
 
 /// `gradient` times 1 / predivide, still in the type that it was computed in.
@@ -244,14 +254,17 @@ Value Backward::predivideElements(Value gradient) {
   if (predivide == 1)
     return gradient;
   Type element = getElementTypeOrSelf(gradient);
-  return buildElementwise(b, gradient.getLoc(), gradient, element, [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
-    Value factor = arith::ConstantOp::create(b, loc, b.getFloatAttr(element, 1 / predivide));
-    return arith::MulFOp::create(b, loc, in.front(), factor);
-  });
+  return buildElementwise(b, gradient.getLoc(), gradient, element,
+                          [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+                            Value factor = arith::ConstantOp::create(
+                                b, loc, b.getFloatAttr(element, 1 / predivide));
+                            return arith::MulFOp::create(b, loc, in.front(), factor);
+                          });
 }
 
 /// Right behind the last of `grads`.
-Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads, ArrayRef<int64_t> params) {
+Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
+                              ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);
   Operation *last = nullptr;
   for (Value g : grads)
@@ -260,9 +273,10 @@ Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads
   if (last)
     b.setInsertionPointAfter(last);
   auto type = cast<RankedTensorType>(shard.getType());
-  return ReduceScatterOp::create(b, last ? last->getLoc() : shard.getLoc(),
-                                 type.clone(reduceType ? reduceType : getWorkingType(type.getElementType())), grads,
-                                 unit.getSymName(), params, ReductionKind::avg);
+  return ReduceScatterOp::create(
+      b, last ? last->getLoc() : shard.getLoc(),
+      type.clone(reduceType ? reduceType : getWorkingType(type.getElementType())), grads,
+      unit.getSymName(), params, ReductionKind::avg);
 }
 
 void Backward::collectGradients() {
@@ -270,10 +284,12 @@ void Backward::collectGradients() {
     unsigned i = argument.getArgNumber();
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::unitAttr)) {
       UnitOp unit = lookUpUnit(name);
-      if (llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
+      if (llvm::none_of(unit.getParams().getAsRange<ParamAttr>(),
+                        [](ParamAttr p) { return p.getTrainable(); }))
         continue;
       Value &reduced = reductions[name.getAttr()];
-      auto rows = llvm::find_if(rowReductions, [&](ReduceRowsOp op) { return op.getUnitAttr() == name; });
+      auto rows =
+          llvm::find_if(rowReductions, [&](ReduceRowsOp op) { return op.getUnitAttr() == name; });
       if (!reduced && rows != rowReductions.end()) {
         reduced = rows->getShard();
         rowReductions.erase(rows);
@@ -354,14 +370,16 @@ static bool isToDifferentiate(func::FuncOp func) {
                       [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
 }
 
-/// An evaluation draws nothing: what keeps an element with a probability, and scales it, is 1 in the mean.
+/// An evaluation draws nothing: what keeps an element with a probability, and scales it, is 1 in
+/// the mean.
 static void useMeans(func::FuncOp eval) {
   eval.walk([](RandomOp op) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     if (op.getKind() != RandomKind::bernoulli || !isa<FloatType>(type.getElementType()))
       return;
     OpBuilder b(op);
-    Value ones = arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(type, b.getOneAttr(type.getElementType())));
+    Value ones = arith::ConstantOp::create(
+        b, op.getLoc(), DenseElementsAttr::get(type, b.getOneAttr(type.getElementType())));
     op.getResult().replaceAllUsesWith(ones);
     op.erase();
   });
@@ -370,7 +388,8 @@ static void useMeans(func::FuncOp eval) {
     if (op.getKind() != RandomKind::bernoulli || !type)
       return;
     OpBuilder b(op);
-    op.getResult().replaceAllUsesWith(arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(type, 1)));
+    op.getResult().replaceAllUsesWith(
+        arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(type, 1)));
     op.erase();
   });
 }
@@ -391,7 +410,8 @@ LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
   SymbolTable symbols(getOperation());
   for (StringRef name : {"step", "eval"})
     if (Operation *other = symbols.lookup(name); other && other != func) {
-      InFlightDiagnostic diag = func.emitError("expected '@") << name << "' to be free for the program of this name";
+      InFlightDiagnostic diag = func.emitError("expected '@")
+                                << name << "' to be free for the program of this name";
       diag.attachNote(other->getLoc()) << "it is defined here; rename it";
       return diag;
     }
@@ -414,12 +434,14 @@ void DifferentiatePass::runOnOperation() {
                      .Case("f16", Float16Type::get(&getContext()))
                      .Default(Type());
     if (!reduceType) {
-      getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '") << reduceDtype << "'";
+      getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '")
+          << reduceDtype << "'";
       return signalPassFailure();
     }
   }
   if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100)) {
-    getOperation().emitError("grad-predivide: expected a number above 0, found ") << gradPredivide.getValue();
+    getOperation().emitError("grad-predivide: expected a number above 0, found ")
+        << gradPredivide.getValue();
     return signalPassFailure();
   }
   if (lossScale != "auto" && lossScale != "on" && lossScale != "off") {
@@ -432,13 +454,19 @@ void DifferentiatePass::runOnOperation() {
     if (failed(splitProgram(func)))
       return signalPassFailure();
     Backward backward(func, reduceType, gradPredivide);
-    bool usesHalf = backward.usesHalf(), scaled = lossScale == "on" || (lossScale == "auto" && usesHalf);
-    if (usesHalf && !scaled && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
-      emitWarning(func.getLoc(), "gradients in f16 without a loss scale: those below 6e-8 become 0; give "
-                                 "--loss-scale=dynamic");
-    if (lossScale == "on" && !usesHalf && func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
-      emitWarning(func.getLoc(), "loss-scale: no f16 stands between the loss and the gradients, so nothing needs it; it "
-                                 "is for --param-dtype=f16");
+    bool usesHalf = backward.usesHalf(),
+         scaled = lossScale == "on" || (lossScale == "auto" && usesHalf);
+    if (usesHalf && !scaled &&
+        func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
+      emitWarning(func.getLoc(),
+                  "gradients in f16 without a loss scale: those below 6e-8 become 0; give "
+                  "--loss-scale=dynamic");
+    if (lossScale == "on" && !usesHalf &&
+        func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
+      emitWarning(
+          func.getLoc(),
+          "loss-scale: no f16 stands between the loss and the gradients, so nothing needs it; it "
+          "is for --param-dtype=f16");
     backward.cotangents.useResults = useResults;
     if (failed(backward.run(scaled)))
       return signalPassFailure();
@@ -448,7 +476,8 @@ void DifferentiatePass::runOnOperation() {
     savedBytes += bytes;
     if (remarks)
       func.emitRemark() << backward.numOps << " ops differentiated, " << backward.cotangents.numFree
-                        << " cotangents at no cost, " << bytes << " bytes of the forward read by the backward";
+                        << " cotangents at no cost, " << bytes
+                        << " bytes of the forward read by the backward";
   }
   dropStopGradients(getOperation());
 }

@@ -12,12 +12,14 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool fsdp::isGradient(func::FuncOp func, unsigned index) {
-  return llvm::any_of(ArrayRef({FSDPDialect::gradientAttr, FSDPDialect::unitAttr, FSDPDialect::rowsAttr}),
-                      [&](StringRef name) { return func.getResultAttr(index, name); });
+  return llvm::any_of(
+      ArrayRef({FSDPDialect::gradientAttr, FSDPDialect::unitAttr, FSDPDialect::rowsAttr}),
+      [&](StringRef name) { return func.getResultAttr(index, name); });
 }
 
 bool fsdp::hasGradients(func::FuncOp func) {
-  return llvm::any_of(llvm::seq<unsigned>(0, func.getNumResults()), [&](unsigned i) { return isGradient(func, i); });
+  return llvm::any_of(llvm::seq<unsigned>(0, func.getNumResults()),
+                      [&](unsigned i) { return isGradient(func, i); });
 }
 
 llvm::SetVector<Value> fsdp::getAllOperands(Operation *op) {

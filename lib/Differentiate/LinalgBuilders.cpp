@@ -52,24 +52,27 @@ Value fsdp::convertElements(OpBuilder &b, Location loc, Value v, Type element) {
   });
 }
 
-Value fsdp::buildElementwise(OpBuilder &b, Location loc, ValueRange ins, Type element, ScalarBody body) {
+Value fsdp::buildElementwise(OpBuilder &b, Location loc, ValueRange ins, Type element,
+                             ScalarBody body) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(ins[0].getType()).getShape();
   Value empty = tensor::EmptyOp::create(b, loc, shape, element);
   SmallVector<AffineMap> maps(ins.size() + 1, b.getMultiDimIdentityMap(shape.size()));
   SmallVector<utils::IteratorType> loops(shape.size(), utils::IteratorType::parallel);
-  auto op = linalg::GenericOp::create(b, loc, empty.getType(), ins, empty, maps, loops,
-                                      [&](OpBuilder &b, Location loc, ValueRange x) {
-                                        linalg::YieldOp::create(b, loc, body(b, loc, x.drop_back()));
-                                      });
+  auto op =
+      linalg::GenericOp::create(b, loc, empty.getType(), ins, empty, maps, loops,
+                                [&](OpBuilder &b, Location loc, ValueRange x) {
+                                  linalg::YieldOp::create(b, loc, body(b, loc, x.drop_back()));
+                                });
   return op.getResult(0);
 }
 
-Value fsdp::buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> inMaps, Value init,
-                     AffineMap outMap, ScalarBody body) {
+Value fsdp::buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> inMaps,
+                     Value init, AffineMap outMap, ScalarBody body) {
   SmallVector<AffineMap> maps(inMaps);
   maps.push_back(outMap);
   auto op = linalg::GenericOp::create(
-      b, loc, init.getType(), ins, init, maps, inferIterators(outMap), [&](OpBuilder &b, Location loc, ValueRange x) {
+      b, loc, init.getType(), ins, init, maps, inferIterators(outMap),
+      [&](OpBuilder &b, Location loc, ValueRange x) {
         Value term = convertFloat(b, loc, body(b, loc, x.drop_back()), x.back().getType());
         linalg::YieldOp::create(b, loc, ValueRange(arith::AddFOp::create(b, loc, x.back(), term)));
       });

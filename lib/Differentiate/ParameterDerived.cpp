@@ -12,11 +12,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool fsdp::isViewOrMap(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
-          tensor::ConcatOp, tensor::PadOp, tensor::CastOp>(op))
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+          tensor::InsertSliceOp, tensor::ConcatOp, tensor::PadOp, tensor::CastOp>(op))
     return true;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
-  return structured && structured.getNumReductionLoops() == 0 && structured.hasPureTensorSemantics();
+  return structured && structured.getNumReductionLoops() == 0 &&
+         structured.hasPureTensorSemantics();
 }
 
 bool ParameterDerived::derive(Operation *def) {

@@ -39,7 +39,8 @@ static LogicalResult differentiate(linalg::SoftmaxOp op, Cotangents &c) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), element);
   SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
   auto x = linalg::GenericOp::create(
-      b, loc, empty.getType(), ValueRange{g, y, dot}, empty, ArrayRef<AffineMap>{all, all, row, all}, loops,
+      b, loc, empty.getType(), ValueRange{g, y, dot}, empty,
+      ArrayRef<AffineMap>{all, all, row, all}, loops,
       [&](OpBuilder &b, Location loc, ValueRange x) {
         Value centred = arith::SubFOp::create(b, loc, convertFloat(b, loc, x[0], work), x[2]);
         Value product = arith::MulFOp::create(b, loc, convertFloat(b, loc, x[1], work), centred);
@@ -63,14 +64,15 @@ static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
   OpBuilder &b = c.b;
   Type element = c.getElementType(op.getLogits()), work = getWorkingType(element);
   AffineMap all = b.getMultiDimIdentityMap(2), row = all.dropResult(1);
-  Value empty = tensor::EmptyOp::create(b, op.getLoc(), cast<RankedTensorType>(op.getLogits().getType()).getShape(),
-                                        element);
+  Value empty = tensor::EmptyOp::create(
+      b, op.getLoc(), cast<RankedTensorType>(op.getLogits().getType()).getShape(), element);
   SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
   auto x = linalg::GenericOp::create(
       b, op.getLoc(), empty.getType(), ValueRange{op.getLogits(), op.getLse(), g}, empty,
-      ArrayRef<AffineMap>{all, row, row, all}, loops, [&](OpBuilder &b, Location loc, ValueRange x) {
-        Value shifted =
-            arith::SubFOp::create(b, loc, convertFloat(b, loc, x[0], work), convertFloat(b, loc, x[1], work));
+      ArrayRef<AffineMap>{all, row, row, all}, loops,
+      [&](OpBuilder &b, Location loc, ValueRange x) {
+        Value shifted = arith::SubFOp::create(b, loc, convertFloat(b, loc, x[0], work),
+                                              convertFloat(b, loc, x[1], work));
         Value p = math::ExpOp::create(b, loc, shifted);
         Value product = arith::MulFOp::create(b, loc, convertFloat(b, loc, x[2], work), p);
         linalg::YieldOp::create(b, loc, convertFloat(b, loc, product, element));
@@ -80,8 +82,9 @@ static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
 
 static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   if (Value g = c.get(op.getLoss()))
-    c.add(op.getLogits(), CrossEntropyGradOp::create(c.b, op.getLoc(), c.getType(op.getLogits()), op.getLogits(),
-                                                     op.getTargets(), op.getLse(), g, op.getIgnoreIndexAttr()));
+    c.add(op.getLogits(),
+          CrossEntropyGradOp::create(c.b, op.getLoc(), c.getType(op.getLogits()), op.getLogits(),
+                                     op.getTargets(), op.getLse(), g, op.getIgnoreIndexAttr()));
   differentiateLse(op, c);
   return success();
 }
@@ -125,16 +128,17 @@ static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
 
 static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
   if (c.get(op.getLse()))
-    return op.emitError(
-        "no gradient for the log-sum-exp of attention: expected only its output to be used by the loss");
+    return op.emitError("no gradient for the log-sum-exp of attention: expected only its output to "
+                        "be used by the loss");
   Value g = c.get(op.getO());
   SmallVector<Type> types{c.getType(op.getQ()), c.getType(op.getK()), c.getType(op.getV())};
   SmallVector<Value> floats = llvm::filter_to_vector(op.getCaptures(), isFloat);
   for (Value capture : floats)
     types.push_back(c.getType(capture));
   g = convertElements(c.b, op.getLoc(), g, getElementTypeOrSelf(op.getO()));
-  auto grad = AttentionGradOp::create(c.b, op.getLoc(), types, op.getQ(), op.getK(), op.getV(), op.getO(), op.getLse(),
-                                      g, op.getCaptures(), op.getScaleAttr());
+  auto grad =
+      AttentionGradOp::create(c.b, op.getLoc(), types, op.getQ(), op.getK(), op.getV(), op.getO(),
+                              op.getLse(), g, op.getCaptures(), op.getScaleAttr());
   IRMapping mapping;
   op.getScoreMod().cloneInto(&grad.getScoreMod(), mapping);
   op.getMaskMod().cloneInto(&grad.getMaskMod(), mapping);
@@ -168,8 +172,10 @@ LogicalResult fsdp::differentiateOp(Operation *op, Cotangents &cotangents) {
     return *done;
   InFlightDiagnostic diag = op->emitError("no gradient for '") << op->getName() << "'";
   if (op->getNumRegions())
-    return diag << ": control flow is not differentiated; unroll the loop or write the choice with arith.select";
-  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) && op->hasTrait<OpTrait::Elementwise>())
+    return diag << ": control flow is not differentiated; unroll the loop or write the choice with "
+                   "arith.select";
+  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) &&
+      op->hasTrait<OpTrait::Elementwise>())
     return diag << " on tensors; run --convert-elementwise-to-linalg before it";
   return diag << "; rewrite it with ops of the model contract (docs/Pipeline.md)";
 }

@@ -51,14 +51,16 @@ bool Classifier::dependsOnOut(Value v) {
     return false;
   if (auto known = dependent.find(def); known != dependent.end())
     return known->second;
-  bool depends = llvm::any_of(def->getOperands(), [&](Value operand) { return dependsOnOut(operand); });
+  bool depends =
+      llvm::any_of(def->getOperands(), [&](Value operand) { return dependsOnOut(operand); });
   return dependent[def] = depends;
 }
 
 bool Classifier::combines(Operation *def) {
   if (form.kind == ResultForm::Sum)
     return isa<arith::AddFOp, arith::SubFOp>(def);
-  return isMaximum ? isa<arith::MaximumFOp, arith::MaxNumFOp>(def) : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
+  return isMaximum ? isa<arith::MaximumFOp, arith::MaxNumFOp>(def)
+                   : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
 /// Splits v = out ± t1 ± t2 ... into its terms; false when v is not of that form.
@@ -88,7 +90,8 @@ LogicalResult Classifier::run() {
   }
   if (!dependsOnOut(yielded))
     return op.emitError("no gradient for result ")
-           << form.index << " of this reduction: every iteration overwrites it; expected it to combine with the "
+           << form.index
+           << " of this reduction: every iteration overwrites it; expected it to combine with the "
            << "'outs' argument";
   using Attempt = std::pair<ResultForm::Kind, bool>;
   for (auto [kind, maximum] : {Attempt(ResultForm::Sum, false), Attempt(ResultForm::Extreme, true),
@@ -99,10 +102,11 @@ LogicalResult Classifier::run() {
     if (collectTerms(yielded, false))
       return success();
   }
-  InFlightDiagnostic diag = op.emitError("no gradient for result ")
-                            << form.index << " of this reduction: expected a sum (addf, subf) or an extreme "
-                            << "(maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; "
-                            << "write a product as exp of a sum of logarithms";
+  InFlightDiagnostic diag =
+      op.emitError("no gradient for result ")
+      << form.index << " of this reduction: expected a sum (addf, subf) or an extreme "
+      << "(maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; "
+      << "write a product as exp of a sum of logarithms";
   if (Operation *def = yielded.getDefiningOp())
     diag.attachNote(def->getLoc()) << "it is combined by '" << def->getName() << "' here";
   return diag;

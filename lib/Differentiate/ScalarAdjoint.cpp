@@ -39,7 +39,9 @@ struct Site {
   Value widen(Value v) const { return convertFloat(b, loc, v, getWorkingType(v.getType())); }
   bool isActive(unsigned i) const { return sweep.isActive(op->getOperand(i)); }
 
-  Value constant(double c) const { return arith::ConstantOp::create(b, loc, b.getFloatAttr(g.getType(), c)); }
+  Value constant(double c) const {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(g.getType(), c));
+  }
   Value add(Value l, Value r) const { return arith::AddFOp::create(b, loc, l, r); }
   Value sub(Value l, Value r) const { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) const { return arith::MulFOp::create(b, loc, l, r); }
@@ -48,7 +50,9 @@ struct Site {
   Value neg(Value v) const { return arith::NegFOp::create(b, loc, v); }
   Value square(Value v) const { return mul(v, v); }
   Value sqrt(Value v) const { return math::SqrtOp::create(b, loc, v); }
-  Value compare(Predicate p, Value l, Value r) const { return arith::CmpFOp::create(b, loc, p, l, r); }
+  Value compare(Predicate p, Value l, Value r) const {
+    return arith::CmpFOp::create(b, loc, p, l, r);
+  }
   Value select(Value c, Value l, Value r) const { return arith::SelectOp::create(b, loc, c, l, r); }
 };
 using Rule = FailureOr<Value>;
@@ -84,11 +88,15 @@ static Rule rule(arith::MinNumFOp, Site s, unsigned i) { return choose(Predicate
 
 static Rule rule(math::ExpOp, Site s, unsigned) { return s.mul(s.g, s.y()); }
 static Rule rule(math::Exp2Op, Site s, unsigned) { return s.mul(s.mul(s.g, s.y()), M_LN2); }
-static Rule rule(math::ExpM1Op, Site s, unsigned) { return s.mul(s.g, s.add(s.y(), s.constant(1))); }
+static Rule rule(math::ExpM1Op, Site s, unsigned) {
+  return s.mul(s.g, s.add(s.y(), s.constant(1)));
+}
 static Rule rule(math::LogOp, Site s, unsigned) { return s.div(s.g, s.x()); }
 static Rule rule(math::Log2Op, Site s, unsigned) { return s.div(s.mul(s.g, M_LOG2E), s.x()); }
 static Rule rule(math::Log10Op, Site s, unsigned) { return s.div(s.mul(s.g, M_LOG10E), s.x()); }
-static Rule rule(math::Log1pOp, Site s, unsigned) { return s.div(s.g, s.add(s.x(), s.constant(1))); }
+static Rule rule(math::Log1pOp, Site s, unsigned) {
+  return s.div(s.g, s.add(s.x(), s.constant(1)));
+}
 static Rule rule(math::SqrtOp, Site s, unsigned) { return s.div(s.mul(s.g, 0.5), s.y()); }
 static Rule rule(math::CbrtOp, Site s, unsigned) { return s.div(s.g, s.mul(s.square(s.y()), 3)); }
 static Rule rule(math::RsqrtOp, Site s, unsigned) {
@@ -97,14 +105,24 @@ static Rule rule(math::RsqrtOp, Site s, unsigned) {
 static Rule rule(math::TanhOp, Site s, unsigned) {
   return s.mul(s.g, s.sub(s.constant(1), s.square(s.y())));
 }
-static Rule rule(math::SinhOp, Site s, unsigned) { return s.mul(s.g, math::CoshOp::create(s.b, s.loc, s.x())); }
-static Rule rule(math::CoshOp, Site s, unsigned) { return s.mul(s.g, math::SinhOp::create(s.b, s.loc, s.x())); }
-static Rule rule(math::SinOp, Site s, unsigned) { return s.mul(s.g, math::CosOp::create(s.b, s.loc, s.x())); }
+static Rule rule(math::SinhOp, Site s, unsigned) {
+  return s.mul(s.g, math::CoshOp::create(s.b, s.loc, s.x()));
+}
+static Rule rule(math::CoshOp, Site s, unsigned) {
+  return s.mul(s.g, math::SinhOp::create(s.b, s.loc, s.x()));
+}
+static Rule rule(math::SinOp, Site s, unsigned) {
+  return s.mul(s.g, math::CosOp::create(s.b, s.loc, s.x()));
+}
 static Rule rule(math::CosOp, Site s, unsigned) {
   return s.neg(s.mul(s.g, math::SinOp::create(s.b, s.loc, s.x())));
 }
-static Rule rule(math::TanOp, Site s, unsigned) { return s.mul(s.g, s.add(s.square(s.y()), s.constant(1))); }
-static Rule rule(math::AtanOp, Site s, unsigned) { return s.div(s.g, s.add(s.square(s.x()), s.constant(1))); }
+static Rule rule(math::TanOp, Site s, unsigned) {
+  return s.mul(s.g, s.add(s.square(s.y()), s.constant(1)));
+}
+static Rule rule(math::AtanOp, Site s, unsigned) {
+  return s.div(s.g, s.add(s.square(s.x()), s.constant(1)));
+}
 static Rule rule(math::AsinOp, Site s, unsigned) {
   return s.div(s.g, s.sqrt(s.sub(s.constant(1), s.square(s.x()))));
 }
@@ -117,7 +135,9 @@ static Rule rule(math::AsinhOp, Site s, unsigned) {
 static Rule rule(math::AcoshOp, Site s, unsigned) {
   return s.div(s.g, s.sqrt(s.sub(s.square(s.x()), s.constant(1))));
 }
-static Rule rule(math::AtanhOp, Site s, unsigned) { return s.div(s.g, s.sub(s.constant(1), s.square(s.x()))); }
+static Rule rule(math::AtanhOp, Site s, unsigned) {
+  return s.div(s.g, s.sub(s.constant(1), s.square(s.x())));
+}
 static Rule rule(math::Atan2Op, Site s, unsigned i) { // atan2(x0, x1)
   Value r = s.div(s.g, s.add(s.square(s.x(0)), s.square(s.x(1))));
   return i ? s.neg(s.mul(r, s.x(0))) : s.mul(r, s.x(1));
@@ -172,8 +192,9 @@ static std::optional<double> getConstant(Value v) {
 /// x^e with e inactive: g · e · x^(e-1). Small constant powers are products.
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
-    op.emitError("no gradient for the exponent of 'math.powf': it is defined for a positive base only; "
-                 "write exp(e * log(x)) where the base is known to be positive");
+    op.emitError(
+        "no gradient for the exponent of 'math.powf': it is defined for a positive base only; "
+        "write exp(e * log(x)) where the base is known to be positive");
     return failure();
   }
   std::optional<double> e = getConstant(op.getRhs());
@@ -226,14 +247,16 @@ static std::optional<Rule> findRule(Site s, unsigned i) {
 }
 
 static std::optional<Rule> applyRule(Site s, unsigned i) {
-  return findRule<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::ExtFOp,
-                  arith::TruncFOp, arith::SelectOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-                  arith::MinNumFOp, math::FmaOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
-                  math::Log2Op, math::Log10Op, math::Log1pOp, math::SqrtOp, math::CbrtOp, math::RsqrtOp,
-                  math::TanhOp, math::SinhOp, math::CoshOp, math::SinOp, math::CosOp, math::TanOp, math::AtanOp,
-                  math::AsinOp, math::AcosOp, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::Atan2Op,
-                  math::ErfOp, math::ErfcOp, math::AbsFOp, math::CopySignOp, math::ClampFOp, math::PowFOp,
-                  math::FPowIOp, math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp, math::TruncOp>(s, i);
+  return findRule<
+      arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::ExtFOp,
+      arith::TruncFOp, arith::SelectOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+      arith::MinNumFOp, math::FmaOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
+      math::Log2Op, math::Log10Op, math::Log1pOp, math::SqrtOp, math::CbrtOp, math::RsqrtOp,
+      math::TanhOp, math::SinhOp, math::CoshOp, math::SinOp, math::CosOp, math::TanOp, math::AtanOp,
+      math::AsinOp, math::AcosOp, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::Atan2Op,
+      math::ErfOp, math::ErfcOp, math::AbsFOp, math::CopySignOp, math::ClampFOp, math::PowFOp,
+      math::FPowIOp, math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp, math::TruncOp>(
+      s, i);
 }
 
 void ScalarAdjoint::seed(Value v, Value g) {
@@ -242,17 +265,19 @@ void ScalarAdjoint::seed(Value v, Value g) {
   slot = slot ? arith::AddFOp::create(b, loc, slot, g).getResult() : g;
 }
 
-/// The bits of an active float, taken apart and put together again, are a function with a gradient that no rule knows.
-/// (Comparisons of them are piecewise constant, as those of floats are.)
+/// The bits of an active float, taken apart and put together again, are a function with a gradient
+/// that no rule knows. (Comparisons of them are piecewise constant, as those of floats are.)
 LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
   llvm::SmallDenseSet<Value> bits;
   for (Operation *op : ops) {
-    bool fromFloat = isa<arith::BitcastOp>(op) && isActive(op->getOperand(0)) && isFloat(op->getOperand(0));
+    bool fromFloat =
+        isa<arith::BitcastOp>(op) && isActive(op->getOperand(0)) && isFloat(op->getOperand(0));
     bool fromBits = llvm::any_of(op->getOperands(), [&](Value v) { return bits.contains(v); });
     if (isa<arith::BitcastOp>(op) && fromBits && isFloat(op->getResult(0)))
-      return op->emitError("no gradient for '") << op->getName() << "' of bits that come from a float; write it with ops on floats "
-                                                << "(arith.negf, math.absf, math.copysign), or mark the parameters behind it "
-                                                << "'fsdp.frozen'";
+      return op->emitError("no gradient for '")
+             << op->getName() << "' of bits that come from a float; write it with ops on floats "
+             << "(arith.negf, math.absf, math.copysign), or mark the parameters behind it "
+             << "'fsdp.frozen'";
     if ((fromFloat || fromBits) && !isa<arith::CmpIOp>(op))
       for (Value result : op->getResults())
         if (!isFloat(result))
@@ -262,7 +287,9 @@ LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
 }
 
 LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
-  auto readsActive = [&](Operation *op) { return llvm::any_of(op->getOperands(), [&](Value v) { return isActive(v); }); };
+  auto readsActive = [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value v) { return isActive(v); });
+  };
   for (Operation *op : ops)
     if (readsActive(op))
       for (Value result : op->getResults())
@@ -291,7 +318,8 @@ LogicalResult ScalarAdjoint::reverse(Operation *op, Value g) {
       contribution = applyRule({b, loc, op, *this, g}, i);
     if (!contribution)
       return op->emitError("no derivative rule for '")
-             << op->getName() << "'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the "
+             << op->getName()
+             << "'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the "
              << "parameters behind it 'fsdp.frozen'";
     if (failed(*contribution))
       return failure();

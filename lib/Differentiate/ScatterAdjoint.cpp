@@ -26,7 +26,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents) {
+void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
+                          Cotangents &cotangents) {
   OpBuilder &b = cotangents.b;
   Location loc = updates.getLoc();
   auto type = cast<RankedTensorType>(v.getType());
@@ -44,35 +45,41 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Co
     cotangents.add(v, previous);
 }
 
-/// Of each of `ids` the place where it stands first. Places are compared as floats, in which sums over rows are kernels
-/// already; f64 has all of them.
+/// Of each of `ids` the place where it stands first. Places are compared as floats, in which sums
+/// over rows are kernels already; f64 has all of them.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
   Type place = count < (1 << 24) ? Type(b.getF32Type()) : b.getF64Type();
   auto places = type.clone(place);
-  auto constant = [&](OpBuilder &b, Location loc) { return arith::ConstantOp::create(b, loc, b.getFloatAttr(place, count)); };
+  auto constant = [&](OpBuilder &b, Location loc) {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(place, count));
+  };
   Value empty = tensor::EmptyOp::create(b, loc, places.getShape(), place);
   Value last = linalg::FillOp::create(b, loc, ValueRange(constant(b, loc)), empty).getResult(0);
-  AffineMap row = AffineMap::get(2, 0, b.getAffineDimExpr(0)), column = AffineMap::get(2, 0, b.getAffineDimExpr(1));
+  AffineMap row = AffineMap::get(2, 0, b.getAffineDimExpr(0)),
+            column = AffineMap::get(2, 0, b.getAffineDimExpr(1));
   auto first = linalg::GenericOp::create(
       b, loc, places, ValueRange{ids, ids}, last, ArrayRef{row, column, row}, inferIterators(row),
       [&](OpBuilder &b, Location loc, ValueRange x) {
         Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0], x[1]);
-        Value here = arith::IndexCastOp::create(b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 1));
+        Value here =
+            arith::IndexCastOp::create(b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 1));
         here = arith::SIToFPOp::create(b, loc, place, here);
         Value term = arith::SelectOp::create(b, loc, equal, here, constant(b, loc));
         linalg::YieldOp::create(b, loc, ValueRange(arith::MinimumFOp::create(b, loc, x[2], term)));
       });
-  return buildElementwise(b, loc, first.getResult(0), b.getI64Type(), [](OpBuilder &b, Location loc, ValueRange x) -> Value {
-    return arith::FPToSIOp::create(b, loc, b.getI64Type(), x[0]);
-  });
+  return buildElementwise(b, loc, first.getResult(0), b.getI64Type(),
+                          [](OpBuilder &b, Location loc, ValueRange x) -> Value {
+                            return arith::FPToSIOp::create(b, loc, b.getI64Type(), x[0]);
+                          });
 }
 
 Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   auto type = cast<RankedTensorType>(updates.getType());
   Type work = getWorkingType(type.getElementType());
-  auto rows = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), type.getShape().back()}, work);
+  auto rows = RankedTensorType::get(
+      {cast<RankedTensorType>(ids.getType()).getDimSize(0), type.getShape().back()}, work);
   updates = buildReshape(b, loc, convertElements(b, loc, updates, work), rows.getShape());
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
@@ -118,7 +125,8 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
 }
 
 /// The leading indices, linearised, as i64 over the row loops.
-Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops, unsigned numRowIndices) {
+Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
+                                     unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;
   SmallVector<AffineExpr> renamed(op.getNumLoops(), b.getAffineConstantExpr(0));
   for (auto [position, loop] : llvm::enumerate(rowLoops)) {
@@ -160,11 +168,13 @@ Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigne
       row = arith::MulIOp::create(b, loc, row, arith::ConstantIndexOp::create(b, loc, extents[i]));
       row = arith::AddIOp::create(b, loc, row, index);
     }
-    linalg::YieldOp::create(b, loc, ValueRange(arith::IndexCastOp::create(b, loc, b.getI64Type(), row)));
+    linalg::YieldOp::create(b, loc,
+                            ValueRange(arith::IndexCastOp::create(b, loc, b.getI64Type(), row)));
   };
   Value empty = tensor::EmptyOp::create(b, loc, shape, b.getI64Type());
   SmallVector<utils::IteratorType> loops(rowLoops.size(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(b, loc, empty.getType(), sources, empty, maps, loops, emitBody).getResult(0);
+  return linalg::GenericOp::create(b, loc, empty.getType(), sources, empty, maps, loops, emitBody)
+      .getResult(0);
 }
 
 LogicalResult StructuredAdjoint::scatter(tensor::ExtractOp extract) {
@@ -175,7 +185,8 @@ LogicalResult StructuredAdjoint::scatter(tensor::ExtractOp extract) {
   if (!gradient)
     return success();
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
-  unsigned numColumnIndices = countColumns(extract), numRowIndices = type.getRank() - numColumnIndices;
+  unsigned numColumnIndices = countColumns(extract),
+           numRowIndices = type.getRank() - numColumnIndices;
   SmallVector<unsigned> columnLoops, rowLoops;
   int64_t columns = 1;
   for (unsigned i = numRowIndices; i < type.getRank(); ++i) {

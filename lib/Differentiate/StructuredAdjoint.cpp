@@ -52,7 +52,8 @@ LogicalResult StructuredAdjoint::collect() {
       continue;
     if (def->getNumRegions())
       return def->emitError("no gradient through '")
-             << def->getName() << "' inside the body of a structured op; write it with arith.select";
+             << def->getName()
+             << "' inside the body of a structured op; write it with arith.select";
     llvm::append_range(worklist, def->getOperands());
   }
   return success();
@@ -87,7 +88,8 @@ void StructuredAdjoint::collectActive() {
   for (Operation &o : body.without_terminator()) {
     if (!slice.contains(&o))
       continue;
-    if (auto extract = dyn_cast<tensor::ExtractOp>(o); extract && cotangents.isActive(extract.getTensor()))
+    if (auto extract = dyn_cast<tensor::ExtractOp>(o);
+        extract && cotangents.isActive(extract.getTensor()))
       active.insert(extract.getResult());
     else
       for (Value operand : o.getOperands())
@@ -112,26 +114,30 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
   Value y = results[form.index], init = op.getDpsInits()[form.index];
   Type work = getWorkingType(getElementTypeOrSelf(y));
   auto isEqual = [&](OpBuilder &b, Location loc, Value term, Value y) -> Value {
-    Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, convertFloat(b, loc, term, y.getType()), y);
+    Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                        convertFloat(b, loc, term, y.getType()), y);
     return arith::UIToFPOp::create(b, loc, work, equal);
   };
   Value ofInit;
   if (cotangents.isActive(init))
-    ofInit = buildElementwise(b, loc, {init, y}, work, [&](OpBuilder &b, Location loc, ValueRange x) {
-      return isEqual(b, loc, x[0], x[1]);
-    });
+    ofInit =
+        buildElementwise(b, loc, {init, y}, work, [&](OpBuilder &b, Location loc, ValueRange x) {
+          return isEqual(b, loc, x[0], x[1]);
+        });
   Sweep sweep(b.getContext(), loc);
   clonePrimal(sweep);
   Value count;
   for (const ResultForm::Term &term : form.terms) {
-    Value one = isEqual(sweep.b, loc, sweep.mapping.lookupOrDefault(term.value), sweep.y[form.index]);
+    Value one =
+        isEqual(sweep.b, loc, sweep.mapping.lookupOrDefault(term.value), sweep.y[form.index]);
     count = count ? arith::AddFOp::create(sweep.b, loc, count, one).getResult() : one;
   }
   auto type = cast<RankedTensorType>(withElementType(y.getType(), work));
   Value counts = build(sweep, {g.map, type, /*once=*/false, ofInit}, count);
-  g.source = buildElementwise(b, loc, {g.source, counts}, work, [&](OpBuilder &b, Location loc, ValueRange x) {
-    return arith::DivFOp::create(b, loc, convertFloat(b, loc, x[0], work), x[1]).getResult();
-  });
+  g.source = buildElementwise(
+      b, loc, {g.source, counts}, work, [&](OpBuilder &b, Location loc, ValueRange x) {
+        return arith::DivFOp::create(b, loc, convertFloat(b, loc, x[0], work), x[1]).getResult();
+      });
 }
 
 /// ō of a reduction: a sum passes ȳ through, an extreme where the init won.
@@ -141,11 +147,13 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
     return;
   Value g = cotangentOf(form).source;
   if (form.kind == ResultForm::Extreme)
-    g = buildElementwise(b, loc, {init, y, g}, getElementTypeOrSelf(g), [](OpBuilder &b, Location loc, ValueRange x) {
-      Value won = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x[0], x[1]);
-      Value zero = buildZeros(b, loc, x[2].getType());
-      return arith::SelectOp::create(b, loc, won, x[2], zero).getResult();
-    });
+    g = buildElementwise(b, loc, {init, y, g}, getElementTypeOrSelf(g),
+                         [](OpBuilder &b, Location loc, ValueRange x) {
+                           Value won =
+                               arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x[0], x[1]);
+                           Value zero = buildZeros(b, loc, x[2].getType());
+                           return arith::SelectOp::create(b, loc, won, x[2], zero).getResult();
+                         });
   else
     ++cotangents.numFree;
   cotangents.add(init, g);
@@ -179,7 +187,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
 
 /// Adds the cotangent of a tensor or scalar that the body reads as `primal`. Tells
 /// in `whole` the tensor if it is one elementwise op with nothing added to it.
-LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal, Value *whole) {
+LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
+                                                      Value *whole) {
   Sweep sweep(b.getContext(), loc);
   if (failed(sweepBody(sweep)))
     return failure();
@@ -225,7 +234,8 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   SmallVector<Input> targets; // operands reached once come first
   for (bool once : {true, false})
     for (const Input &in : inputs)
-      if (in.role == Input::Primal && active.contains(in.primal) && reachesOnce(in.map, in.source.getType()) == once)
+      if (in.role == Input::Primal && active.contains(in.primal) &&
+          reachesOnce(in.map, in.source.getType()) == once)
         targets.push_back(in);
   // One sweep for all, only to see which gradients are the same value.
   Sweep all(b.getContext(), loc);
@@ -234,7 +244,8 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   SmallVector<std::pair<const Input *, Value>> done; // with their elementwise cotangents
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);
-    auto same = llvm::find_if(done, [&](auto &d) { return gradient && all.gradientOf(d.first->primal) == gradient; });
+    auto same = llvm::find_if(
+        done, [&](auto &d) { return gradient && all.gradientOf(d.first->primal) == gradient; });
     if (same != done.end() && isa<RankedTensorType>(in.source.getType())) {
       reduceFrom(*same->first, same->second, in);
       continue;
@@ -292,7 +303,8 @@ LogicalResult fsdp::differentiateStructured(linalg::LinalgOp op, Cotangents &cot
   FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, copy);
   if (failed(generic)) {
     rewriter.eraseOp(copy);
-    return op.emitError("no gradient for '") << op->getName() << "': it cannot be written as linalg.generic";
+    return op.emitError("no gradient for '")
+           << op->getName() << "': it cannot be written as linalg.generic";
   }
   LogicalResult result = StructuredAdjoint(*generic, op->getResults(), cotangents).run();
   rewriter.eraseOp(*generic);

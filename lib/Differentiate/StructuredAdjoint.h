@@ -36,7 +36,9 @@ private:
   };
   /// A detached body: the primal slice, then the reverse sweep.
   struct Sweep {
-    Sweep(MLIRContext *context, Location loc) : b(context), reverse(b, loc) { b.setInsertionPointToEnd(&block); }
+    Sweep(MLIRContext *context, Location loc) : b(context), reverse(b, loc) {
+      b.setInsertionPointToEnd(&block);
+    }
     Value gradientOf(Value primal) { return reverse.gradient(mapping.lookupOrDefault(primal)); }
 
     Block block;
@@ -62,7 +64,8 @@ private:
   void shareTies(const ResultForm &form);
   void differentiateInit(const ResultForm &form);
   LogicalResult differentiateInputs();
-  LogicalResult differentiateOperand(Value operand, AffineMap map, Value primal, Value *whole = nullptr);
+  LogicalResult differentiateOperand(Value operand, AffineMap map, Value primal,
+                                     Value *whole = nullptr);
   bool passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient);
   void reduceFrom(const Input &from, Value gradient, const Input &to);
 

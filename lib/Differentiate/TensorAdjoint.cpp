@@ -29,33 +29,36 @@ static RankedTensorType typeLike(Value g, RankedTensorType type) {
   return cast<RankedTensorType>(withElementType(type, getElementTypeOrSelf(g)));
 }
 
-static Value slice(OpBuilder &b, Location loc, Value g, RankedTensorType type, ArrayRef<int64_t> offsets,
-                   ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
-  return tensor::ExtractSliceOp::create(b, loc, typeLike(g, type), g, getAsIndexOpFoldResult(b.getContext(), offsets),
+static Value slice(OpBuilder &b, Location loc, Value g, RankedTensorType type,
+                   ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  return tensor::ExtractSliceOp::create(b, loc, typeLike(g, type), g,
+                                        getAsIndexOpFoldResult(b.getContext(), offsets),
                                         getAsIndexOpFoldResult(b.getContext(), sizes),
                                         getAsIndexOpFoldResult(b.getContext(), strides));
 }
 
 static LogicalResult refuseDynamic(Operation *op) {
-  return op->emitError("no gradient for '") << op->getName() << "' at computed offsets; use constant offsets, or "
-                                            << "gather with a linalg.generic that reads tensor.extract";
+  return op->emitError("no gradient for '")
+         << op->getName() << "' at computed offsets; use constant offsets, or "
+         << "gather with a linalg.generic that reads tensor.extract";
 }
 
 static LogicalResult differentiate(tensor::ExpandShapeOp op, Value g, Cotangents &c) {
-  c.add(op.getSrc(), tensor::CollapseShapeOp::create(c.b, op.getLoc(), typeLike(g, op.getSrcType()), g,
-                                                     op.getReassociationIndices()));
+  c.add(op.getSrc(), tensor::CollapseShapeOp::create(c.b, op.getLoc(), typeLike(g, op.getSrcType()),
+                                                     g, op.getReassociationIndices()));
   return success();
 }
 
 static LogicalResult differentiate(tensor::CollapseShapeOp op, Value g, Cotangents &c) {
-  c.add(op.getSrc(), tensor::ExpandShapeOp::create(c.b, op.getLoc(), typeLike(g, op.getSrcType()), g,
-                                                   op.getReassociationIndices()));
+  c.add(op.getSrc(), tensor::ExpandShapeOp::create(c.b, op.getLoc(), typeLike(g, op.getSrcType()),
+                                                   g, op.getReassociationIndices()));
   return success();
 }
 
 static LogicalResult differentiate(tensor::CastOp op, Value g, Cotangents &c) {
-  c.add(op.getSource(), tensor::CastOp::create(
-                            c.b, op.getLoc(), typeLike(g, cast<RankedTensorType>(op.getSource().getType())), g));
+  c.add(op.getSource(),
+        tensor::CastOp::create(c.b, op.getLoc(),
+                               typeLike(g, cast<RankedTensorType>(op.getSource().getType())), g));
   return success();
 }
 
@@ -71,12 +74,12 @@ static LogicalResult differentiate(tensor::InsertSliceOp op, Value g, Cotangents
     return refuseDynamic(op);
   Location loc = op.getLoc();
   if (c.isActive(op.getSource()))
-    c.add(op.getSource(), slice(c.b, loc, g, op.getSourceType(), op.getStaticOffsets(), op.getStaticSizes(),
-                                op.getStaticStrides()));
+    c.add(op.getSource(), slice(c.b, loc, g, op.getSourceType(), op.getStaticOffsets(),
+                                op.getStaticSizes(), op.getStaticStrides()));
   if (c.isActive(op.getDest())) {
     Value hole = buildZeros(c.b, loc, typeLike(g, op.getSourceType()));
-    c.add(op.getDest(), tensor::InsertSliceOp::create(c.b, loc, hole, g, op.getMixedOffsets(), op.getMixedSizes(),
-                                                      op.getMixedStrides()));
+    c.add(op.getDest(), tensor::InsertSliceOp::create(c.b, loc, hole, g, op.getMixedOffsets(),
+                                                      op.getMixedSizes(), op.getMixedStrides()));
   }
   return success();
 }
@@ -101,8 +104,9 @@ static LogicalResult differentiate(tensor::PadOp op, Value g, Cotangents &c) {
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   for (Value v : captured)
     if (c.isActive(v)) {
-      InFlightDiagnostic diag = op.emitError("no gradient for the padding value of 'tensor.pad'; pad with a constant, "
-                                             "or insert into a tensor.splat of the value");
+      InFlightDiagnostic diag =
+          op.emitError("no gradient for the padding value of 'tensor.pad'; pad with a constant, "
+                       "or insert into a tensor.splat of the value");
       diag.attachNote(v.getLoc()) << "the padding depends on a parameter here";
       return diag;
     }
@@ -148,8 +152,9 @@ static LogicalResult differentiate(tensor::InsertOp op, Value g, Cotangents &c) 
   if (c.isActive(op.getScalar()))
     c.add(op.getScalar(), tensor::ExtractOp::create(c.b, loc, g, op.getIndices()));
   if (c.isActive(op.getDest()))
-    c.add(op.getDest(), tensor::InsertOp::create(c.b, loc, buildZeros(c.b, loc, getElementTypeOrSelf(g)), g,
-                                                 op.getIndices()));
+    c.add(op.getDest(),
+          tensor::InsertOp::create(c.b, loc, buildZeros(c.b, loc, getElementTypeOrSelf(g)), g,
+                                   op.getIndices()));
   return success();
 }
 
@@ -170,7 +175,8 @@ static LogicalResult differentiate(tensor::FromElementsOp op, Value g, Cotangent
 static LogicalResult differentiate(tensor::SplatOp op, Value g, Cotangents &c) {
   Location loc = op.getLoc();
   unsigned rank = cast<RankedTensorType>(g.getType()).getRank();
-  Value zero = buildZeros(c.b, loc, RankedTensorType::get({}, getWorkingType(getElementTypeOrSelf(g))));
+  Value zero =
+      buildZeros(c.b, loc, RankedTensorType::get({}, getWorkingType(getElementTypeOrSelf(g))));
   Value total = buildSum(c.b, loc, g, c.b.getMultiDimIdentityMap(rank), zero,
                          AffineMap::get(rank, 0, c.b.getContext()),
                          [](OpBuilder &, Location, ValueRange x) { return x[0]; });
@@ -200,8 +206,9 @@ std::optional<LogicalResult> fsdp::differentiateTensorOp(Operation *op, Cotangen
   Value g = c.get(op->getResult(0));
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp, tensor::ExtractSliceOp,
-            tensor::InsertSliceOp, tensor::ConcatOp, tensor::PadOp, tensor::ExtractOp, tensor::InsertOp,
-            tensor::FromElementsOp, tensor::SplatOp>([&](auto known) { return differentiate(known, g, c); })
+            tensor::InsertSliceOp, tensor::ConcatOp, tensor::PadOp, tensor::ExtractOp,
+            tensor::InsertOp, tensor::FromElementsOp, tensor::SplatOp>(
+          [&](auto known) { return differentiate(known, g, c); })
       .Default([&](Operation *) -> std::optional<LogicalResult> {
         bool scalar = isa<FloatType>(op->getResult(0).getType()) && op->getNumRegions() == 0;
         if (!scalar)

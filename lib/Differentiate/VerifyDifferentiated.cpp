@@ -6,9 +6,9 @@
 //
 // What holds from here on (docs/Pipeline.md, section 3), per program with gradients:
 //
-//  1. The results are the loss and one gradient per unit with trainable parameters,
-//     in the order of the arguments, each made by fsdp.reduce_scatter avg or, for a table that is
-//     only looked up, fsdp.reduce_rows avg; then what looked-up rows add to the gradients of others.
+//  1. The results are the loss and one gradient per unit with trainable parameters, in the order of
+//     the arguments, each made by fsdp.reduce_scatter avg or, for a table that is only looked up,
+//     fsdp.reduce_rows avg; then what looked-up rows add to the gradients of others.
 //  2. The backward reads nothing that the forward made of parameters alone, where
 //     the unit is gathered again.
 //  3. No tensor of zeros is added to anything.
@@ -39,7 +39,8 @@ static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
   auto reduction = value.getDefiningOp<ReduceScatterOp>();
-  return reduction && reduction.getUnitAttr() == name && reduction.getReduction() == ReductionKind::avg;
+  return reduction && reduction.getUnitAttr() == name &&
+         reduction.getReduction() == ReductionKind::avg;
 }
 
 static LogicalResult verifyResults(func::FuncOp func) {
@@ -52,12 +53,15 @@ static LogicalResult verifyResults(func::FuncOp func) {
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
     auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::unitAttr);
     UnitOp unit = name ? lookUpUnit(func, name) : UnitOp();
-    if (!unit || llvm::none_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
+    if (!unit || llvm::none_of(unit.getParams().getAsRange<ParamAttr>(),
+                               [](ParamAttr p) { return p.getTrainable(); }))
       continue;
-    bool present = next < func.getNumResults() && func.getResultAttr(next, FSDPDialect::unitAttr) == name;
+    bool present =
+        next < func.getNumResults() && func.getResultAttr(next, FSDPDialect::unitAttr) == name;
     if (!present || !isMeanOf(name, terminator->getOperand(next)))
       return func.emitError("expected result ")
-             << next << " to be the gradient of " << name << ", made by 'fsdp.reduce_scatter " << name << " avg'";
+             << next << " to be the gradient of " << name << ", made by 'fsdp.reduce_scatter "
+             << name << " avg'";
     ++next;
   }
   for (; next < func.getNumResults(); ++next) {
@@ -66,9 +70,10 @@ static LogicalResult verifyResults(func::FuncOp func) {
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
     if (!name || !rows || !isMeanOf(name, rows.getShard()))
-      return func.emitError("expected result ")
-             << next << " to be the gradient of looked-up rows, made by 'fsdp.reduce_rows avg' of the unit in '"
-             << FSDPDialect::rowsAttr << "'";
+      return func.emitError("expected result ") << next
+                                                << " to be the gradient of looked-up rows, made by "
+                                                   "'fsdp.reduce_rows avg' of the unit in '"
+                                                << FSDPDialect::rowsAttr << "'";
   }
   return success();
 }
@@ -93,9 +98,10 @@ static LogicalResult verifySaved(func::FuncOp func) {
     if (!derived.contains(value))
       continue;
     if (UnitOp unit = findResharded(value)) {
-      InFlightDiagnostic diag = reader->emitError("the backward reads a parameter that was gathered for the forward; "
-                                                  "expected it from 'fsdp.unshard @")
-                                << unit.getSymName() << " site 1'; run --fsdp-regather-parameters";
+      InFlightDiagnostic diag =
+          reader->emitError("the backward reads a parameter that was gathered for the forward; "
+                            "expected it from 'fsdp.unshard @")
+          << unit.getSymName() << " site 1'; run --fsdp-regather-parameters";
       diag.attachNote(value.getLoc()) << "it is made here";
       return diag;
     }
@@ -118,7 +124,8 @@ static LogicalResult verifyNoZeroAdded(func::FuncOp func) {
         continue;
       for (Operation *user : op.getMatchingBlockArgument(in).getUsers())
         if (isa<arith::AddFOp>(user)) {
-          InFlightDiagnostic diag = op.emitError("adds a tensor of zeros; expected the other operand alone");
+          InFlightDiagnostic diag =
+              op.emitError("adds a tensor of zeros; expected the other operand alone");
           diag.attachNote(in->get().getLoc()) << "it is filled here";
           return WalkResult::interrupt();
         }
@@ -129,14 +136,16 @@ static LogicalResult verifyNoZeroAdded(func::FuncOp func) {
 }
 
 namespace {
-struct VerifyDifferentiatedPass : fsdp::impl::VerifyDifferentiatedPassBase<VerifyDifferentiatedPass> {
+struct VerifyDifferentiatedPass
+    : fsdp::impl::VerifyDifferentiatedPassBase<VerifyDifferentiatedPass> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
       bool expected = program && program.getValue() != "eval";
       if (func.isExternal() || (!expected && !hasGradients(func)))
         continue;
-      if (failed(verifyResults(func)) || failed(verifySaved(func)) || failed(verifyNoZeroAdded(func)))
+      if (failed(verifyResults(func)) || failed(verifySaved(func)) ||
+          failed(verifyNoZeroAdded(func)))
         return signalPassFailure();
       ++numVerified;
     }

@@ -9,8 +9,8 @@
 //
 //  1. Walk from the loss through scalars to the means it is made of, as
 //       loss = c + Σ c_i · cross_entropy(.., targets)
-//     with the same targets for all; c and c_i are the same for every batch. Such a loss of one merged
-//     batch is the mean of the parts' losses, weighted by how many targets count in them.
+//     with the same targets for all; c and c_i are the same for every batch. Such a loss of one
+//     merged batch is the mean of the parts' losses, weighted by how many targets count in them.
 //  2. Refuse the others at the op that breaks the form.
 //  3. Multiply by an argument; its adjoint multiplies the gradients. Where every target counts, all
 //     weights are 1 and nothing is done.                                           O(ops)
@@ -111,7 +111,8 @@ Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   for (Operation &inner : op.getBody()->without_terminator()) {
     SmallVector<Form> operands;
     for (Value value : inner.getOperands())
-      operands.push_back(value.getParentBlock() == op.getBody() ? inside.lookup(value) : classify(value));
+      operands.push_back(value.getParentBlock() == op.getBody() ? inside.lookup(value)
+                                                                : classify(value));
     Form form = combine(&inner, operands);
     for (Value value : inner.getResults())
       inside[value] = form;
@@ -130,7 +131,8 @@ Form LossReader::classify(Value value) {
     if (auto loss = dyn_cast_or_null<CrossEntropyOp>(op); loss && value == loss.getLoss()) {
       if (!mean)
         mean = loss;
-      bool alike = loss.getTargets() == mean.getTargets() && loss.getIgnoreIndex() == mean.getIgnoreIndex();
+      bool alike =
+          loss.getTargets() == mean.getTargets() && loss.getIgnoreIndex() == mean.getIgnoreIndex();
       if (!alike && !unlike)
         unlike = loss;
       return alike ? Form::Mean : blame(loss.getLoc());
@@ -159,16 +161,20 @@ Form LossReader::classify(Value value) {
 
 static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
   InFlightDiagnostic diag = mlir::emitError(reader.culprit.value_or(lossLoc));
-  diag << "grad-divide=tokens: expected the loss to be a mean over targets of which some may not count "
+  diag << "grad-divide=tokens: expected the loss to be a mean over targets of which some may not "
+          "count "
           "(fsdp.cross_entropy, times a constant), found ";
   if (CrossEntropyOp other = reader.unlike) {
-    diag << "means over two sets of targets; use --grad-divide=average, or count the same targets in both";
+    diag << "means over two sets of targets; use --grad-divide=average, or count the same targets "
+            "in both";
     CrossEntropyOp first = reader.mean;
     diag.attachNote(first.getLoc()) << "the other mean is here";
     return diag;
   }
-  diag << "something else here; use --grad-divide=average, divide the sum of losses by the number of targets that "
-          "are not ignored, or let --attach-loss=cross_entropy --ignore-index=N add the loss to logits";
+  diag << "something else here; use --grad-divide=average, divide the sum of losses by the number "
+          "of targets that "
+          "are not ignored, or let --attach-loss=cross_entropy --ignore-index=N add the loss to "
+          "logits";
   return diag;
 }
 
@@ -185,13 +191,15 @@ LogicalResult WeighLossPass::run(func::FuncOp func) {
     return success();
   NamedAttribute mark(StringAttr::get(&getContext(), lossWeightAttr), UnitAttr::get(&getContext()));
   unsigned index = func.getNumArguments();
-  if (failed(func.insertArgument(index, type, DictionaryAttr::get(&getContext(), mark), loss.getLoc())))
+  if (failed(func.insertArgument(index, type, DictionaryAttr::get(&getContext(), mark),
+                                 loss.getLoc())))
     return failure();
   OpBuilder b(terminator);
-  Value weighed = buildElementwise(b, loss.getLoc(), {loss, func.getArgument(index)}, type.getElementType(),
-                                   [](OpBuilder &b, Location loc, ValueRange args) -> Value {
-                                     return arith::MulFOp::create(b, loc, args[0], args[1]);
-                                   });
+  Value weighed =
+      buildElementwise(b, loss.getLoc(), {loss, func.getArgument(index)}, type.getElementType(),
+                       [](OpBuilder &b, Location loc, ValueRange args) -> Value {
+                         return arith::MulFOp::create(b, loc, args[0], args[1]);
+                       });
   terminator->setOperand(0, weighed);
   ++numWeighed;
   return success();

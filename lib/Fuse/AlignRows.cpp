@@ -4,20 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lets rows of what contractions read begin at multiples of some bytes: GPUs copy tiles so, and by single elements otherwise.
+// Lets rows of what contractions read begin at multiples of some bytes: GPUs copy tiles so, and by
+// single elements otherwise.
 //
-//   %z = fsdp.dispatch .. -> tensor<2048x50257xbf16>        %z = fsdp.dispatch .. -> tensor<2048x50264xbf16>
-//     yield %v                                         =>     yield insert_slice %v into empty[0, 0]
-//   fsdp.dispatch (%z)                                      fsdp.dispatch (%z)
-//     contract ins(%arg)                                      contract ins(extract_slice %arg[0, 0])
+//   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
+//     yield %v                               =>     yield insert_slice %v into empty[0, 0]
+//   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
+//     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-//  1. A factor is an operand of a dispatch that a contraction inside reads as it is, whose last dimension is too long to be copied
-//     and takes no multiple of the bytes.
-//  2. Where a dispatch makes it and only dispatches read it, none over it, the dispatch writes it with rows that are longer: what is behind the
-//     last element of a row may hold anything, and nothing reads it.
-//  3. Any other one (a parameter, say) is copied where it is made, for contractions that read each element often enough.
+//  1. A factor is an operand of a dispatch that a contraction inside reads as it is, whose last
+//     dimension is too long to be copied and takes no multiple of the bytes.
+//  2. Where a dispatch makes it and only dispatches read it, none over it, the dispatch writes it
+//     with rows that are longer: what is behind the last element of a row may hold anything, and
+//     nothing reads it.
+//  3. Any other one (a parameter, say) is copied where it is made, for contractions that read each
+//     element often enough.
 //
-// O(operands). Not done here: rows that are read by nothing but maps and sums, where an unaligned row costs a few per cent.
+// O(operands). Not done here: rows that are read by nothing but maps and sums, where an unaligned
+// row costs a few per cent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +50,8 @@ static linalg::ContractOp findContraction(OpOperand &use) {
   if (!isa<DispatchOp>(use.getOwner()))
     return {};
   for (OpOperand &inside : argumentOf(use).getUses())
-    if (auto contract = dyn_cast<linalg::ContractOp>(inside.getOwner()); contract && contract.isDpsInput(&inside))
+    if (auto contract = dyn_cast<linalg::ContractOp>(inside.getOwner());
+        contract && contract.isDpsInput(&inside))
       return contract;
   return {};
 }
@@ -54,12 +59,14 @@ static linalg::ContractOp findContraction(OpOperand &use) {
 /// Does the dispatch read it, and nothing else? Its bytes are then its own to arrange.
 static bool isOnlyRead(OpOperand &use) {
   auto dispatch = dyn_cast<DispatchOp>(use.getOwner());
-  if (!dispatch || dispatch->getAttr("kind") == StringAttr::get(dispatch.getContext(), "attention") ||
+  if (!dispatch ||
+      dispatch->getAttr("kind") == StringAttr::get(dispatch.getContext(), "attention") ||
       llvm::is_contained(dispatch.getInplace(), int64_t(use.getOperandNumber())))
     return false;
   return llvm::all_of(argumentOf(use).getUses(), [](OpOperand &inside) {
     auto op = dyn_cast<linalg::LinalgOp>(inside.getOwner());
-    return op ? op.isDpsInput(&inside) : isa<tensor::ExtractOp, tensor::ExtractSliceOp>(inside.getOwner());
+    return op ? op.isDpsInput(&inside)
+              : isa<tensor::ExtractOp, tensor::ExtractSliceOp>(inside.getOwner());
   });
 }
 
@@ -68,16 +75,20 @@ static bool isWrittenFreely(Value v) {
   auto dispatch = v.getDefiningOp<DispatchOp>();
   if (!dispatch || dispatch.getInplace()[cast<OpResult>(v).getResultNumber()] != -1)
     return false;
-  Value made = dispatch.getBody().front().getTerminator()->getOperand(cast<OpResult>(v).getResultNumber());
+  Value made =
+      dispatch.getBody().front().getTerminator()->getOperand(cast<OpResult>(v).getResultNumber());
   return isa_and_present<linalg::GenericOp, linalg::ContractOp>(made.getDefiningOp());
 }
 
-static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) { return getAsIndexOpFoldResult(b.getContext(), values); }
+static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) {
+  return getAsIndexOpFoldResult(b.getContext(), values);
+}
 
 /// The elements that count of one with longer rows.
 static Value buildRows(OpBuilder &b, Value padded, RankedTensorType type) {
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
-  return tensor::ExtractSliceOp::create(b, padded.getLoc(), type, padded, indices(b, zeros), indices(b, type.getShape()), indices(b, ones));
+  return tensor::ExtractSliceOp::create(b, padded.getLoc(), type, padded, indices(b, zeros),
+                                        indices(b, type.getShape()), indices(b, ones));
 }
 
 /// The same with longer rows, which hold nothing behind `v`.
@@ -85,7 +96,8 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
   auto type = cast<RankedTensorType>(v.getType());
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
   Value empty = tensor::EmptyOp::create(b, v.getLoc(), padded.getShape(), padded.getElementType());
-  return tensor::InsertSliceOp::create(b, v.getLoc(), v, empty, indices(b, zeros), indices(b, type.getShape()), indices(b, ones));
+  return tensor::InsertSliceOp::create(b, v.getLoc(), v, empty, indices(b, zeros),
+                                       indices(b, type.getShape()), indices(b, ones));
 }
 
 /// From here on what the dispatch reads has longer rows.
@@ -101,10 +113,12 @@ static void readPadded(OpOperand &use, Value padded) {
 
 /// Step 2.
 static void padResult(OpResult result, RankedTensorType padded) {
-  SmallVector<OpOperand *> uses = llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
+  SmallVector<OpOperand *> uses =
+      llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
   Operation *yield = cast<DispatchOp>(result.getOwner()).getBody().front().getTerminator();
   OpBuilder b(yield);
-  yield->setOperand(result.getResultNumber(), buildPadded(b, yield->getOperand(result.getResultNumber()), padded));
+  yield->setOperand(result.getResultNumber(),
+                    buildPadded(b, yield->getOperand(result.getResultNumber()), padded));
   result.setType(padded);
   for (OpOperand *use : uses)
     readPadded(*use, result);
@@ -146,7 +160,8 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
   /// With rows of a multiple of the bytes; nothing where they are, or need not be.
   std::optional<RankedTensorType> getPadded(Value v) const {
     auto type = cast<RankedTensorType>(v.getType());
-    if (type.getRank() < 2 || type.getShape().back() < minColumns || !type.getElementType().isFloat())
+    if (type.getRank() < 2 || type.getShape().back() < minColumns ||
+        !type.getElementType().isFloat())
       return std::nullopt;
     int64_t bits = type.getElementTypeBitWidth(), unit = 8 * bytes / std::gcd(8 * bytes, bits);
     if (type.getShape().back() % unit == 0)

@@ -97,8 +97,9 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
     if (isa<scf::ForOp>(owner)) // a loop-carried sum, written back by the yield
-      return arg.getArgNumber() > 0 && llvm::is_contained(
-          arg.getOwner()->getTerminator()->getOperands(), dispatch.getResult(result));
+      return arg.getArgNumber() > 0 &&
+             llvm::is_contained(arg.getOwner()->getTerminator()->getOperands(),
+                                dispatch.getResult(result));
     if (owner != func)
       return false;
     auto index = updatedBy(func, arg);
@@ -109,20 +110,24 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
-  return isa<DispatchOp, ReduceScatterOp, FlatReduceScatterOp, AllReduceOp, AllGatherOp, scf::ForOp>(root.getDefiningOp());
+  return isa<DispatchOp, ReduceScatterOp, FlatReduceScatterOp, AllReduceOp, AllGatherOp,
+             scf::ForOp>(root.getDefiningOp());
 }
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
   /// `state`: over state and sums that a loop carries, else over other operands.
-  bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result, func::FuncOp func, bool state) {
+  bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
+              func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {
-      if (value.getType() != dispatch.getResult(result).getType() || llvm::is_contained(inplace, int64_t(index)))
+      if (value.getType() != dispatch.getResult(result).getType() ||
+          llvm::is_contained(inplace, int64_t(index)))
         continue;
       Value root = rootOf(value);
       if (isa<BlockArgument>(root) != state)
         continue;
-      bool twice = llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
+      bool twice =
+          llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
       // A loop-carried value lives in the loop's block; others must be of this one.
       bool near = root.getParentBlock() == dispatch->getBlock();
       if (twice || !near || !isOwned(root, dispatch, result, func) || isReadLater(root, dispatch) ||

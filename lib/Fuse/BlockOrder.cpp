@@ -6,11 +6,12 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-//  1. Count for each op the ops of the block that it, or a region of it, uses and that are not placed yet.
+//  1. Count for each op the ops of the block that it, or a region of it, uses and that are not
+//     placed yet.
 //  2. Of the ops that wait for none, place the one that stood first.
 //
-// So what waited is not put off until the end, where it would hold up reductions that wait for it, and keep
-// alive what it reads. O(ops log ops + uses).
+// So what waited is not put off until the end, where it would hold up reductions that wait for it,
+// and keep alive what it reads. O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//
 

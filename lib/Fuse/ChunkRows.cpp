@@ -61,7 +61,8 @@ namespace {
 /// The ops that one wide result is computed by and used up in.
 class Group {
 public:
-  Group(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit) : block(seed->getBlock()), limit(limit) {
+  Group(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
+      : block(seed->getBlock()), limit(limit) {
     rowLoops[seed] = rowLoop;
     members.insert(seed);
   }
@@ -89,7 +90,8 @@ private:
   std::optional<unsigned> findRowLoop(linalg::LinalgOp op) const;
   bool isOverRows(Value v) const { return rowDims.contains(v); }
   void recordResults(linalg::LinalgOp op);
-  void writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows, IRMapping &mapping);
+  void writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
+                   IRMapping &mapping);
 
   Block *block;
   int64_t limit;
@@ -139,7 +141,8 @@ std::optional<unsigned> Group::findRowLoop(linalg::LinalgOp op) const {
   };
   for (OpOperand *operand : op.getDpsInputOperands())
     if (auto dim = rowDims.find(operand->get()); dim != rowDims.end()) {
-      auto expr = dyn_cast<AffineDimExpr>(op.getMatchingIndexingMap(operand).getResult(dim->second));
+      auto expr =
+          dyn_cast<AffineDimExpr>(op.getMatchingIndexingMap(operand).getResult(dim->second));
       if (!expr || !agree(expr.getPosition()))
         return std::nullopt;
     }
@@ -174,8 +177,7 @@ bool Group::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
       return false;
   }
   for (Value capture : getCaptures(op)) // nothing but elements may be read
-    if (isOverRows(capture) &&
-        llvm::any_of(capture.getUsers(), [&](Operation *user) {
+    if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
       return false;
@@ -193,7 +195,8 @@ bool Group::addMember(Operation *op) {
   if (members.contains(op))
     return true;
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp || op->getBlock() != block || members.size() == maxMembers || !linalgOp.hasPureTensorSemantics())
+  if (!linalgOp || op->getBlock() != block || members.size() == maxMembers ||
+      !linalgOp.hasPureTensorSemantics())
     return false;
   std::optional<unsigned> loop = findRowLoop(linalgOp);
   if (!loop || !readsRowsByLoop(linalgOp, *loop) || roundsSums(linalgOp, *loop))
@@ -239,7 +242,8 @@ bool Group::addBetween() {
     for (Value v : getRead(worklist.pop_back_val()))
       if (Operation *def = v.getDefiningOp(); def && readers.contains(def) && between.insert(def))
         worklist.push_back(def);
-  return llvm::all_of(readers, [&](Operation *op) { return !between.contains(op) || addMember(op); });
+  return llvm::all_of(readers,
+                      [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
 /// Maps of numbers per row that wait for members alone.
@@ -247,7 +251,8 @@ void Group::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {
     auto map = dyn_cast<linalg::GenericOp>(op);
-    if (map && map.getNumLoops() == 1 && map.getNumParallelLoops() == 1 && llvm::all_of(getRead(op), [&](Value v) {
+    if (map && map.getNumLoops() == 1 && map.getNumParallelLoops() == 1 &&
+        llvm::all_of(getRead(op), [&](Value v) {
           return isOverRows(v) || !v.getDefiningOp() ||
                  (!readers.contains(v.getDefiningOp()) && !members.contains(v.getDefiningOp()));
         }))
@@ -290,7 +295,8 @@ Operation *Group::last() const { return getOrdered().back(); }
 bool Group::reduces() const {
   return llvm::any_of(members, [&](Operation *op) {
     return op != members.front() && cast<linalg::LinalgOp>(op).getNumReductionLoops() > 0 &&
-           llvm::any_of(getRead(op), [&](Value v) { return isOverRows(v) && countBytes(v) > limit; });
+           llvm::any_of(getRead(op),
+                        [&](Value v) { return isOverRows(v) && countBytes(v) > limit; });
   });
 }
 
@@ -320,7 +326,8 @@ int64_t Group::countRowBytes() const {
       if (isOverRows(result) && countBytes(result) > limit) {
         alive += countBytes(result);
         wide.insert(result);
-        if (auto *same = llvm::find(ending, result.getType()); same != ending.end() && !isa<linalg::ContractOp>(op))
+        if (auto *same = llvm::find(ending, result.getType());
+            same != ending.end() && !isa<linalg::ContractOp>(op))
           ending.erase(same);
       }
     for (Type type : ending)
@@ -337,14 +344,16 @@ int64_t Group::countRowBytes() const {
 /// Rows [begin, begin + rows) of the dimension `dim`.
 static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t begin, int64_t rows) {
   auto type = cast<RankedTensorType>(v.getType());
-  if (Operation *fill = v.getDefiningOp(); fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) { // of any shape
+  if (Operation *fill = v.getDefiningOp();
+      fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) { // of any shape
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = rows;
     Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
     auto filled = dyn_cast<linalg::FillOp>(fill);
     return filled ? linalg::FillOp::create(b, loc, filled.getInputs(), empty).getResult(0) : empty;
   }
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), strides(type.getRank(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)),
+      strides(type.getRank(), b.getIndexAttr(1));
   SmallVector<OpFoldResult> sizes = getAsIndexOpFoldResult(b.getContext(), type.getShape());
   offsets[dim] = b.getIndexAttr(begin);
   sizes[dim] = b.getIndexAttr(rows);
@@ -364,20 +373,24 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
     b.setInsertionPointAfter(index);
     Value by = arith::ConstantIndexOp::create(b, index.getLoc(), begin);
     Value shifted = arith::AddIOp::create(b, index.getLoc(), index, by);
-    index.getResult().replaceUsesWithIf(
-        shifted, [&](OpOperand &use) { return use.getOwner() != shifted.getDefiningOp() && !isLocal(use); });
+    index.getResult().replaceUsesWithIf(shifted, [&](OpOperand &use) {
+      return use.getOwner() != shifted.getDefiningOp() && !isLocal(use);
+    });
   }
 }
 
 /// `mapping` has the values of this chunk, and sums up to the chunk before.
-void Group::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows, IRMapping &mapping) {
+void Group::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
+                        IRMapping &mapping) {
   unsigned loop = rowLoops.lookup(op);
   SmallVector<Value> operands;
   SmallVector<Type> types;
   for (OpOperand &operand : op->getOpOperands()) {
     Value v = operand.get();
     bool isInit = operand.getOperandNumber() >= op.getNumDpsInputs();
-    int dim = isa<RankedTensorType>(v.getType()) ? *findDimension(op.getMatchingIndexingMap(&operand), loop) : -1;
+    int dim = isa<RankedTensorType>(v.getType())
+                  ? *findDimension(op.getMatchingIndexingMap(&operand), loop)
+                  : -1;
     if (Value known = mapping.lookupOrNull(v); known && isOverRows(v))
       v = known; // of this chunk
     else if (dim >= 0)
@@ -396,11 +409,12 @@ void Group::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_
       local.insert(mapping.lookup(capture));
     }
   auto copy = cast<linalg::LinalgOp>(clone(b, op, types, operands));
-  copy->getRegion(0).walk([&](Operation *inner) { // clone() maps what the op itself reads, not its captures
-    for (OpOperand &operand : inner->getOpOperands())
-      if (Value to = body.lookupOrNull(operand.get()))
-        operand.set(to);
-  });
+  copy->getRegion(0).walk(
+      [&](Operation *inner) { // clone() maps what the op itself reads, not its captures
+        for (OpOperand &operand : inner->getOpOperands())
+          if (Value to = body.lookupOrNull(operand.get()))
+            operand.set(to);
+      });
   shiftRowIndices(copy, loop, begin, [&](OpOperand &use) {
     auto extract = dyn_cast<tensor::ExtractOp>(use.getOwner());
     return extract && local.contains(extract.getTensor());
@@ -429,7 +443,9 @@ void Group::write(int64_t chunkRows) {
           parts[result].push_back(mapping.lookup(result));
   }
   for (auto &[result, chunks] : parts)
-    mapping.map(result, tensor::ConcatOp::create(b, result.getLoc(), rowDims.lookup(result), chunks).getResult());
+    mapping.map(
+        result,
+        tensor::ConcatOp::create(b, result.getLoc(), rowDims.lookup(result), chunks).getResult());
   for (Operation *op : llvm::reverse(ordered)) {
     for (Value result : op->getResults())
       if (!result.use_empty())
@@ -477,7 +493,8 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
     Group group(seed, loop, maxBytes);
     if (!group.grow() || !group.reduces())
       continue;
-    int64_t rows = group.countRows(), fitting = std::max<int64_t>(maxBytes / group.countRowBytes(), minRows);
+    int64_t rows = group.countRows(),
+            fitting = std::max<int64_t>(maxBytes / group.countRowBytes(), minRows);
     if (rows <= fitting)
       continue;
     int64_t chunkRows = chooseChunkRows(rows, fitting);

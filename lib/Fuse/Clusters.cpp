@@ -19,9 +19,9 @@
 //  3. it reads the cluster's values, and writes its own, at equal rows;
 //  4. nothing it reads depends on the cluster through another kernel;
 //  5. the cluster then has at most `maxOps` ops, those in bodies included.
-// Else it opens a cluster. Contractions and scatters always open one, and only
-// maps over their whole result join it; nothing joins attention. Other ops on a handful of elements join
-// one another freely, and so do the slices that one tensor is assembled from. The op's other producers
+// Else it opens a cluster. Contractions and scatters always open one, and only maps over their
+// whole result join it; nothing joins attention. Other ops on a handful of elements join one
+// another freely, and so do the slices that one tensor is assembled from. The op's other producers
 // are merged into the cluster that it joined where the same conditions hold.
 //
 // O(ops · window). Not done here: siblings that share inputs only.
@@ -39,10 +39,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr int64_t smallElements = 16; // "a handful"
-static constexpr int64_t broadcastGain = 4;  // a broadcast this much wider than its inputs is never stored
+static constexpr int64_t broadcastGain =
+    4; // a broadcast this much wider than its inputs is never stored
 
 StringRef fsdp::stringify(ClusterKind kind) {
-  static constexpr StringLiteral names[] = {"map", "row", "column", "contract", "attention", "scatter", "scalar", "copy"};
+  static constexpr StringLiteral names[] = {"map",       "row",     "column", "contract",
+                                            "attention", "scatter", "scalar", "copy"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -70,7 +72,8 @@ SmallVector<Value> fsdp::readValues(Operation *op) {
 static bool beginsAligned(tensor::ExtractSliceOp slice) {
   constexpr int64_t alignment = 64;
   RankedTensorType source = slice.getSourceType();
-  int64_t stride = std::max<int64_t>(1, llvm::divideCeil(source.getElementTypeBitWidth(), 8)), offset = 0;
+  int64_t stride = std::max<int64_t>(1, llvm::divideCeil(source.getElementTypeBitWidth(), 8)),
+          offset = 0;
   for (int64_t d = source.getRank() - 1; d >= 0; --d) {
     int64_t at = slice.getStaticOffsets()[d];
     if (ShapedType::isDynamic(at)) // a micro-batch: the plan sees to its place
@@ -85,7 +88,8 @@ bool fsdp::isContiguousView(Operation *op) {
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return true;
   auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-  if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() || !beginsAligned(slice))
+  if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
+      !beginsAligned(slice))
     return false;
   bool whole = true; // of all dimensions behind this one
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
@@ -112,11 +116,13 @@ static bool isCheapMap(linalg::GenericOp generic) {
   if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
     return false;
   return llvm::none_of(*generic.getBody(), [](Operation &o) {
-    return isa<arith::DivFOp, tensor::ExtractOp>(o) || (isa<math::MathDialect>(o.getDialect()) && !isa<math::FmaOp>(o));
+    return isa<arith::DivFOp, tensor::ExtractOp>(o) ||
+           (isa<math::MathDialect>(o.getDialect()) && !isa<math::FmaOp>(o));
   });
 }
 
-/// A cheap map whose result is much larger than what it reads, or only wider: each reader widens what it reads of the narrower one.
+/// A cheap map whose result is much larger than what it reads, or only wider: each reader widens
+/// what it reads of the narrower one.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -124,8 +130,10 @@ static bool isCheapBroadcast(Operation *op) {
   int64_t read = 0;
   for (Value in : generic.getInputs())
     read += numElements(in.getType());
-  bool all = llvm::all_of(generic->getUsers(), [](Operation *user) { return isa<linalg::GenericOp>(user); });
-  return all && (isWideningInPlace(generic) || read * broadcastGain <= numElements(generic->getResultTypes()[0]));
+  bool all = llvm::all_of(generic->getUsers(),
+                          [](Operation *user) { return isa<linalg::GenericOp>(user); });
+  return all && (isWideningInPlace(generic) ||
+                 read * broadcastGain <= numElements(generic->getResultTypes()[0]));
 }
 
 bool fsdp::isAuxiliary(Operation *op) {
@@ -144,7 +152,8 @@ bool fsdp::isComputation(Operation *op) {
     return false;
   if (isa<linalg::LinalgOp, ScatterAddRowsOp>(op) || isAttention(op))
     return true;
-  return isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect()) && !isContiguousView(op);
+  return isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+         !isContiguousView(op);
 }
 
 /// The leading parallel loops that the results run over.
@@ -171,7 +180,9 @@ static unsigned alignedPrefix(AffineMap map) {
 }
 
 /// Contractions, scatters and attention have kernels of their own at any size.
-static bool isHeavy(Operation *op) { return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op); }
+static bool isHeavy(Operation *op) {
+  return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
+}
 
 static bool isSmall(Operation *op) {
   if (isHeavy(op))
@@ -195,7 +206,8 @@ static ClusterKind kindOf(Operation *op) {
     return naturalRows(linalgOp) ? ClusterKind::Row : ClusterKind::Column;
   bool moves = linalgOp.getNumLoops() > 1 && linalgOp.getBlock()->getOperations().size() == 1;
   bool permutes = llvm::any_of(linalgOp.getIndexingMapsArray(), [](AffineMap m) {
-    return alignedPrefix(m) != m.getNumResults() && m.isProjectedPermutation() && m.getNumResults() > 1;
+    return alignedPrefix(m) != m.getNumResults() && m.isProjectedPermutation() &&
+           m.getNumResults() > 1;
   });
   return moves && permutes ? ClusterKind::Copy : ClusterKind::Map;
 }
@@ -207,7 +219,8 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
-  llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); }); // merged into others
+  llvm::erase_if(clusters,
+                 [](const OpCluster &c) { return c.members.empty(); }); // merged into others
   for (OpCluster &cluster : clusters)
     if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
@@ -280,8 +293,8 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
 /// map can as well compute it from there, and nothing more need be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
-    return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
-  });
+           return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
+         });
 }
 
 /// The number of common loops when op joins the cluster; 0 when it cannot.
@@ -292,7 +305,8 @@ static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   unsigned natural = naturalRows(op), common = cluster.rows.size();
   if (cluster.kind == ClusterKind::Map) // its rows shrink to those of a reduction
     common = std::min(common, natural);
-  else if (cluster.kind == ClusterKind::Row && (kind == ClusterKind::Row ? natural != common : natural < common))
+  else if (cluster.kind == ClusterKind::Row &&
+           (kind == ClusterKind::Row ? natural != common : natural < common))
     return 0;
   else if (cluster.kind == ClusterKind::Contract &&
            (kind != ClusterKind::Map || natural != common || isBetterLater(op, cluster)))
@@ -332,15 +346,18 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
 void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   OpCluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  auto inRows = [](const OpCluster &c) { return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row; };
-  if (!generic || !inRows(into) || !inRows(from) || position[op] - position[from.members.back()] > window ||
-      into.size + from.size > maxOps)
+  auto inRows = [](const OpCluster &c) {
+    return c.kind == ClusterKind::Map || c.kind == ClusterKind::Row;
+  };
+  if (!generic || !inRows(into) || !inRows(from) ||
+      position[op] - position[from.members.back()] > window || into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
   // A row kernel has one number of row loops; maps may have more than that.
   if (from.kind == ClusterKind::Map)
     common = std::min<unsigned>(common, into.rows.size());
-  bool agree = common && common <= into.rows.size() && (into.kind == ClusterKind::Map || common == into.rows.size()) &&
+  bool agree = common && common <= into.rows.size() &&
+               (into.kind == ClusterKind::Map || common == into.rows.size()) &&
                ArrayRef(into.rows).take_front(common) == ArrayRef(from.rows).take_front(common);
   SmallVector<Operation *> both(from.members);
   llvm::append_range(both, into.members);
@@ -365,7 +382,9 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   unsigned first = position[op];
   for (Operation *member : members)
     first = std::min(first, position[member]);
-  auto relevant = [&](Operation *def) { return def && def->getBlock() == &block && position[def] >= first; };
+  auto relevant = [&](Operation *def) {
+    return def && def->getBlock() == &block && position[def] >= first;
+  };
 
   // What they read from other kernels, directly or through what is copied into each kernel.
   SmallVector<Value> worklist;

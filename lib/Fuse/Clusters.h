@@ -28,8 +28,8 @@ struct OpCluster {
 /// Returns the number of ops inside \p op, and at least 1.
 int64_t countOps(Operation *op);
 
-/// Groups the tensor ops of `block`. Ops that only feed others (constants,
-/// fills, strided views, cheap broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
+/// Groups the tensor ops of `block`. Ops that only feed others (constants, fills, strided views,
+/// cheap broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.

@@ -7,10 +7,12 @@
 // Writes each raised op as the generics that a row kernel is made of.
 //
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
-//   cross_entropy  m, s as above;  lse = m + log s;  nll = lse - Σ_v (v = t ? x : 0);  loss = Σ_n nll / N
+//   cross_entropy  m, s as above; lse = m + log s; nll = lse - Σ_v (v = t ? x : 0);
+//                  loss = Σ_n nll / N
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
-//   random, gemm, attention, attention_grad (the last two where they are not to be, or have no kernel): fsdp/IR/Decompositions.h
+//   random, gemm, attention, attention_grad (the last two where they are not to be, or have no
+//   kernel): fsdp/IR/Decompositions.h
 //
 //  1. Walk the function; build the generics in place of each raised op.
 //  2. Generalise the other named linalg ops, except contract and fill.
@@ -63,27 +65,34 @@ public:
     rowShape.erase(rowShape.begin() + reduced);
   }
   /// One result per element.
-  Value map(ValueRange ins, Type type, Body body) { return make(ins, shape, empty(shape, type), false, body); }
+  Value map(ValueRange ins, Type type, Body body) {
+    return make(ins, shape, empty(shape, type), false, body);
+  }
   /// One result per row, from values per row.
   Value mapRows(ValueRange ins, Type type, Body body) {
     return make(ins, rowShape, empty(rowShape, type), false, body);
   }
   /// One result per row, from elements, starting at `init`.
   Value reduce(ValueRange ins, double init, Body body) {
-    Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, init), empty(rowShape, wide)).getResult(0);
+    Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, init), empty(rowShape, wide))
+                    .getResult(0);
     return make(ins, shape, out, true, body);
   }
   /// Sum over all rows, as a rank-0 tensor.
   Value total(Value perRow) {
     int64_t rank = rowShape.size();
-    Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, 0), empty({}, wide)).getResult(0);
-    SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, b.getContext())};
+    Value out =
+        linalg::FillOp::create(b, loc, constant(b, loc, wide, 0), empty({}, wide)).getResult(0);
+    SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank),
+                                AffineMap::get(rank, 0, b.getContext())};
     SmallVector<IteratorType> iters(rank, IteratorType::reduction);
     return generic(perRow, out, maps, iters, [](OpBuilder &b, Location l, ValueRange a) -> Value {
       return arith::AddFOp::create(b, l, a[1], a[0]);
     });
   }
-  Value empty(ArrayRef<int64_t> shape, Type type) { return tensor::EmptyOp::create(b, loc, shape, type); }
+  Value empty(ArrayRef<int64_t> shape, Type type) {
+    return tensor::EmptyOp::create(b, loc, shape, type);
+  }
   Type wideType() const { return wide; }
 
 private:
@@ -102,7 +111,8 @@ private:
       iters[reduced] = IteratorType::reduction;
     return generic(ins, out, maps, iters, body);
   }
-  Value generic(ValueRange ins, Value out, ArrayRef<AffineMap> maps, ArrayRef<IteratorType> iters, Body body) {
+  Value generic(ValueRange ins, Value out, ArrayRef<AffineMap> maps, ArrayRef<IteratorType> iters,
+                Body body) {
     auto op = linalg::GenericOp::create(b, loc, out.getType(), ins, out, maps, iters,
                                         [&](OpBuilder &b, Location l, ValueRange args) {
                                           linalg::YieldOp::create(b, l, body(b, l, args));
@@ -126,7 +136,8 @@ static Value buildMax(RowBuilder &rows, Value x) {
 
 /// exp(x - shift), inside a body.
 static Value buildShiftedExp(OpBuilder &b, Location l, Value x, Value shift, Type wide) {
-  Value difference = arith::SubFOp::create(b, l, convert(b, l, x, wide), convert(b, l, shift, wide));
+  Value difference =
+      arith::SubFOp::create(b, l, convert(b, l, x, wide), convert(b, l, shift, wide));
   return math::ExpOp::create(b, l, difference);
 }
 
@@ -165,38 +176,48 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
   if (!ignore)
     return {};
   Type wide = rows.wideType();
-  return rows.total(rows.mapRows(targets, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    Value skip = buildIgnored(b, l, a[0], *ignore);
-    return arith::SelectOp::create(b, l, skip, constant(b, l, wide, 0), constant(b, l, wide, 1));
-  }));
+  return rows.total(
+      rows.mapRows(targets, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+        Value skip = buildIgnored(b, l, a[0], *ignore);
+        return arith::SelectOp::create(b, l, skip, constant(b, l, wide, 0),
+                                       constant(b, l, wide, 1));
+      }));
 }
 
 /// lse[n] - x[n, t[n]], 0 in rows to skip.
 static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
   Type wide = rows.wideType();
-  // The one logit as a sum over the row: it is read where all others are, so that a gradient can be written over them.
-  Value picked = rows.reduce({op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    Value v = arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
-    Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
-    Value x = arith::SelectOp::create(b, l, hit, convert(b, l, a[0], wide), constant(b, l, wide, 0));
-    return arith::AddFOp::create(b, l, a[2], x);
-  });
+  // The one logit as a sum over the row: it is read where all others are, so that a gradient can be
+  // written over them.
+  Value picked = rows.reduce(
+      {op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+        Value v =
+            arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
+        Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
+        Value x =
+            arith::SelectOp::create(b, l, hit, convert(b, l, a[0], wide), constant(b, l, wide, 0));
+        return arith::AddFOp::create(b, l, a[2], x);
+      });
   std::optional<int64_t> ignore = op.getIgnoreIndex();
-  return rows.mapRows({op.getTargets(), lse, picked}, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), a[2]);
-    if (!ignore)
-      return v;
-    return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0), v);
-  });
+  return rows.mapRows({op.getTargets(), lse, picked}, wide,
+                      [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                        Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), a[2]);
+                        if (!ignore)
+                          return v;
+                        return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore),
+                                                       constant(b, l, wide, 0), v);
+                      });
 }
 
 static void decompose(CrossEntropyOp op, OpBuilder &b) {
   RowBuilder rows(b, op.getLoc(), op.getLogits(), 1);
-  Type wide = rows.wideType(), lseType = elementType(op.getLse()), lossType = elementType(op.getLoss());
+  Type wide = rows.wideType(), lseType = elementType(op.getLse()),
+       lossType = elementType(op.getLoss());
   Value max = buildMax(rows, op.getLogits());
-  Value sum = rows.reduce({op.getLogits(), max}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return arith::AddFOp::create(b, l, a[2], buildShiftedExp(b, l, a[0], a[1], wide));
-  });
+  Value sum =
+      rows.reduce({op.getLogits(), max}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+        return arith::AddFOp::create(b, l, a[2], buildShiftedExp(b, l, a[0], a[1], wide));
+      });
   Value lse = rows.mapRows({max, sum}, lseType, [&](OpBuilder &b, Location l, ValueRange a) {
     Value v = arith::AddFOp::create(b, l, a[0], math::LogOp::create(b, l, a[1]));
     return convert(b, l, v, lseType);
@@ -207,13 +228,13 @@ static void decompose(CrossEntropyOp op, OpBuilder &b) {
   double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
   SmallVector<AffineMap> maps(ins.size() + 1, AffineMap::get(0, 0, b.getContext()));
   Value out = rows.empty({}, lossType);
-  auto loss = linalg::GenericOp::create(b, op.getLoc(), out.getType(), ins, out, maps, ArrayRef<IteratorType>(),
-                                        [&](OpBuilder &b, Location l, ValueRange a) {
-                                          Value n = ins.size() == 2 ? buildDivisor(b, l, a[1], wide)
-                                                                    : constant(b, l, wide, all);
-                                          Value v = arith::DivFOp::create(b, l, a[0], n);
-                                          linalg::YieldOp::create(b, l, convert(b, l, v, lossType));
-                                        });
+  auto loss = linalg::GenericOp::create(
+      b, op.getLoc(), out.getType(), ins, out, maps, ArrayRef<IteratorType>(),
+      [&](OpBuilder &b, Location l, ValueRange a) {
+        Value n = ins.size() == 2 ? buildDivisor(b, l, a[1], wide) : constant(b, l, wide, all);
+        Value v = arith::DivFOp::create(b, l, a[0], n);
+        linalg::YieldOp::create(b, l, convert(b, l, v, lossType));
+      });
   op.getLoss().replaceAllUsesWith(loss.getResult(0));
   op.getLse().replaceAllUsesWith(lse);
 }
@@ -231,7 +252,8 @@ static void decompose(CrossEntropyGradOp op, OpBuilder &b) {
     Value v = arith::DivFOp::create(b, l, convert(b, l, a[1], wide), n);
     if (!ignore)
       return v;
-    return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0), v);
+    return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0),
+                                   v);
   });
   ins = {op.getLogits(), op.getTargets(), op.getLse(), scale};
   Value grad = rows.map(ins, element, [&](OpBuilder &b, Location l, ValueRange a) {
@@ -252,7 +274,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
   Value empty = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
   SmallVector<IteratorType> iters(rank, IteratorType::parallel);
   auto rows = linalg::GenericOp::create(
-      b, op.getLoc(), type, op.getIds(), empty, ArrayRef<AffineMap>{full.dropResult(rank - 1), full}, iters,
+      b, op.getLoc(), type, op.getIds(), empty,
+      ArrayRef<AffineMap>{full.dropResult(rank - 1), full}, iters,
       [&](OpBuilder &b, Location l, ValueRange a) {
         Value id = arith::IndexCastOp::create(b, l, b.getIndexType(), a[0]);
         Value column = linalg::IndexOp::create(b, l, rank - 1);
@@ -266,7 +289,8 @@ namespace {
 struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
   using DecomposeNamedOpsPassBase::DecomposeNamedOpsPassBase;
   explicit DecomposeNamedOpsPass(const FuseOptions &options)
-      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}), hasKernel(options.hasAttentionKernel) {}
+      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}),
+        hasKernel(options.hasAttentionKernel) {}
 
   void runOnOperation() override {
     SmallVector<Operation *> ops;
@@ -277,11 +301,12 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
         continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)
-                        .Case<linalg::SoftmaxOp, CrossEntropyOp, CrossEntropyGradOp, GatherRowsOp>([&](auto named) {
-                          decompose(named, rewriter);
-                          rewriter.eraseOp(op);
-                          return true;
-                        })
+                        .Case<linalg::SoftmaxOp, CrossEntropyOp, CrossEntropyGradOp, GatherRowsOp>(
+                            [&](auto named) {
+                              decompose(named, rewriter);
+                              rewriter.eraseOp(op);
+                              return true;
+                            })
                         .Case<RandomOp, GemmOp, AttentionOp, AttentionGradOp>([&](auto shared) {
                           rewriter.replaceOp(op, lowerToLinalg(shared, rewriter));
                           return true;

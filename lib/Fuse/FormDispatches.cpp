@@ -24,8 +24,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Clusters.h"
 #include "BlockOrder.h"
+#include "Clusters.h"
 #include "fsdp/Fuse/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -60,27 +60,31 @@ private:
 };
 } // namespace
 
-/// Adds \p op to the body after the members and auxiliary ops that it reads. \p depth is the number of ops between \p op
-/// and the member whose operands are collected. Fails with a diagnostic if \p op cannot be computed inside a kernel.
+/// Adds \p op to the body after the members and auxiliary ops that it reads. \p depth is the number
+/// of ops between \p op and the member whose operands are collected. Fails with a diagnostic if \p
+/// op cannot be computed inside a kernel.
 LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   if (body.contains(op))
     return success();
   if (depth > 2 * maxOps) {
     InFlightDiagnostic diag = op->emitError("a kernel has to compute this in a chain of more than ")
                               << 2 * maxOps << " scalars or views, one of the other";
-    diag.attachNote() << "compute the chain on tensors with elementwise ops, or join its views into one";
+    diag.attachNote()
+        << "compute the chain on tensors with elementwise ops, or join its views into one";
     return diag;
   }
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
-    if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) { // attention reads what is whole
+    if (def && (members.contains(def) ||
+                (isAuxiliary(def) && !isAttention(op)))) { // attention reads what is whole
       if (failed(collect(def, depth + 1)))
         return failure();
       continue;
     }
     if (!isa<RankedTensorType>(v.getType()))
       return op->emitError("reads a value of type ")
-             << v.getType() << " that no kernel can compute; compute it from tensors of static shape";
+             << v.getType()
+             << " that no kernel can compute; compute it from tensors of static shape";
     operands.insert(v);
   }
   body.insert(op);
@@ -109,8 +113,8 @@ LogicalResult DispatchBuilder::build() {
   OpBuilder b(last);
   b.setInsertionPointAfter(last);
   SmallVector<int64_t> inplace(results.size(), -1);
-  auto dispatch = DispatchOp::create(b, last->getLoc(), ValueRange(results).getTypes(), operands.getArrayRef(),
-                                     b.getDenseI64ArrayAttr(inplace));
+  auto dispatch = DispatchOp::create(b, last->getLoc(), ValueRange(results).getTypes(),
+                                     operands.getArrayRef(), b.getDenseI64ArrayAttr(inplace));
   dispatch->setAttr("kind", b.getStringAttr(stringify(cluster.kind)));
   Block *block = b.createBlock(&dispatch.getBody());
   IRMapping mapping;
@@ -135,12 +139,14 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Gives constants, fills, strided views and broadcasts that something reads which is no
-/// kernel (a collective, a loop that carries a sum, a view), or takes whole tensors (attention), a dispatch of their own.
+/// Gives constants, fills, strided views and broadcasts that something reads which is no kernel (a
+/// collective, a loop that carries a sum, a view), or takes whole tensors (attention), a dispatch
+/// of their own.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();
-    return isAttention(user) || (!isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user));
+    return isAttention(user) ||
+           (!isAuxiliary(user) && !isComputation(user) && !isa<linalg::YieldOp>(user));
   };
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isAuxiliary(&op) || isa<tensor::EmptyOp>(op) || llvm::none_of(op.getUses(), isLoose) ||

@@ -18,7 +18,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   if (ChunkLimits chunks = options.chunks.value_or(cpuChunks); chunks.maxBytes)
-    pm.addNestedPass<func::FuncOp>(createChunkRowsPass({chunks.maxBytes, chunks.minRows, options.remarks}));
+    pm.addNestedPass<func::FuncOp>(
+        createChunkRowsPass({chunks.maxBytes, chunks.minRows, options.remarks}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   if (options.rowAlignment)
     pm.addNestedPass<func::FuncOp>(createAlignRowsPass({options.rowAlignment}));

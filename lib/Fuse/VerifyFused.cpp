@@ -18,8 +18,7 @@ using namespace mlir::fsdp;
 
 static bool mayStandOutside(Operation *op) {
   if (isa<DispatchOp, UnshardOp, ShardOp, ReduceScatterOp, AllReduceOp, AllGatherOp, BroadcastOp,
-          FlatReduceScatterOp, OwnPieceOp, scf::ForOp,
-          scf::YieldOp, func::ReturnOp>(op))
+          FlatReduceScatterOp, OwnPieceOp, scf::ForOp, scf::YieldOp, func::ReturnOp>(op))
     return true;
   if (isa<arith::ConstantOp>(op))
     return op->getResult(0).getType().isIndex();
@@ -42,7 +41,9 @@ struct VerifyFusedPass : fsdp::impl::VerifyFusedPassBase<VerifyFusedPass> {
     if (llvm::any_of(dispatch.getBody().front(), [](Operation &o) { return isAttention(&o); }) &&
         dispatch.getBody().front().getOperations().size() != 2)
       return dispatch.emitError("expected attention to be alone in its dispatch");
-    return heavy <= 1 ? success() : dispatch.emitError("expected at most one contraction or scatter, found ") << heavy;
+    return heavy <= 1
+               ? success()
+               : dispatch.emitError("expected at most one contraction or scatter, found ") << heavy;
   }
 
   void runOnOperation() override {

@@ -25,7 +25,9 @@ using namespace mlir::fsdp;
 
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 
-static Type scoreType(Type element) { return element.isF64() ? element : Type(Float32Type::get(element.getContext())); }
+static Type scoreType(Type element) {
+  return element.isF64() ? element : Type(Float32Type::get(element.getContext()));
+}
 
 bool fsdp::isAttentionScalar(Type type) {
   auto integer = dyn_cast<IntegerType>(type);
@@ -47,15 +49,17 @@ struct Function {
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
-    return argument && argument.getOwner() == &f.region.front() && argument.getArgNumber() >= firstCapture;
+    return argument && argument.getOwner() == &f.region.front() &&
+           argument.getArgNumber() >= firstCapture;
   };
   if (auto extract = dyn_cast<tensor::ExtractOp>(o)) {
     if (!isCapture(extract.getTensor()))
       return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
-      InFlightDiagnostic diag =
-          o.emitOpError("in 'weight_mod' reads floats, which would have a gradient: expected integers");
-      diag.attachNote() << "a learned factor of keys alone belongs on V, one of heads and rows on O; for any other, write "
+      InFlightDiagnostic diag = o.emitOpError(
+          "in 'weight_mod' reads floats, which would have a gradient: expected integers");
+      diag.attachNote() << "a learned factor of keys alone belongs on V, one of heads and rows on "
+                           "O; for any other, write "
                            "softmax and products out";
       return diag;
     }
@@ -63,7 +67,8 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
   }
   if (isa<ContributeOp>(o))
     return f.name == "score_grad" ? success() : o.emitOpError("expected in 'score_grad' only");
-  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) || isa<RandomElementOp>(o);
+  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) ||
+               isa<RandomElementOp>(o);
   SmallVector<Type> types(o.getOperandTypes());
   llvm::append_range(types, o.getResultTypes());
   bool scalar = llvm::all_of(types, [](Type t) { return t.isIntOrIndexOrFloat(); });
@@ -72,10 +77,14 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     if (other == types.end())
       return success();
     return o.emitOpError("in '")
-           << f.name << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found " << *other;
+           << f.name
+           << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found "
+           << *other;
   }
   return o.emitOpError("is not allowed in '")
-         << f.name << "': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured "
+         << f.name
+         << "': expected pure scalar ops of arith and math, fsdp.random_element, and "
+            "tensor.extract of captured "
             "tensors";
 }
 
@@ -83,7 +92,8 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
 static LogicalResult checkYield(Operation *op, Function &f) {
   Block &body = f.region.front();
   auto fail = [&](Operation *at) {
-    return at->emitOpError("expected '") << f.name << "' to end with an 'fsdp.yield' of one " << f.gives << ", found ";
+    return at->emitOpError("expected '")
+           << f.name << "' to end with an 'fsdp.yield' of one " << f.gives << ", found ";
   };
   if (body.empty())
     return fail(op) << "nothing in it";
@@ -115,16 +125,18 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
 /// (C1) to (C10), for both ops.
 template <typename Op>
 static LogicalResult checkAttention(Op op) {
-  RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()), o = typeOf(op.getO()),
-                   lse = typeOf(op.getLse());
+  RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()),
+                   o = typeOf(op.getO()), lse = typeOf(op.getLse());
   Type element = q.getElementType();
   for (RankedTensorType type : {q, k, v})
     if (!type.hasStaticShape() || type.getElementType() != element) // (C1)
-      return op.emitOpError("expected static Q, K and V of one element type, found ") << q << ", " << k << " and " << v;
+      return op.emitOpError("expected static Q, K and V of one element type, found ")
+             << q << ", " << k << " and " << v;
   for (RankedTensorType type : {q, k, v, o})
     if (type.hasStaticShape() && !fitsElements(type.getShape())) // (C1)
       return op.emitOpError("expected Q, K, V and O of at most 2^48 elements, found ") << type;
-  if (k.getDimSize(0) != q.getDimSize(0) || v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
+  if (k.getDimSize(0) != q.getDimSize(0) ||
+      v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
     return op.emitOpError("expected one batch, and K and V of equal heads and lengths; found ")
            << q << ", " << k << " and " << v;
   if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
@@ -133,7 +145,8 @@ static LogicalResult checkAttention(Op op) {
   if (k.getDimSize(1) < 1 || q.getDimSize(1) % k.getDimSize(1)) // (C4)
     return op.emitOpError("expected kv heads that divide the query heads, found ")
            << k.getDimSize(1) << " for " << q.getDimSize(1);
-  auto output = RankedTensorType::get({q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
+  auto output = RankedTensorType::get(
+      {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
   auto rows = RankedTensorType::get(q.getShape().drop_back(), scoreType(element));
   if (o != output || lse != rows) // (C5)
     return op.emitOpError("expected O and LSE of types ")
@@ -141,16 +154,22 @@ static LogicalResult checkAttention(Op op) {
   if (!op.getScale().isFinite()) // (C6)
     return op.emitOpError("expected a finite scale, found ") << op.getScaleAttr();
   for (Value capture : op.getCaptures())
-    if (RankedTensorType type = typeOf(capture);
-        !type.hasStaticShape() || type.getElementType().isIndex() || !isAttentionScalar(type.getElementType())) // (C7)
-      return op.emitOpError("expected captured tensors to be static, of f16, bf16, f32, f64 or integers of at most 64 "
+    if (RankedTensorType type = typeOf(capture); !type.hasStaticShape() ||
+                                                 type.getElementType().isIndex() ||
+                                                 !isAttentionScalar(type.getElementType())) // (C7)
+      return op.emitOpError("expected captured tensors to be static, of f16, bf16, f32, f64 or "
+                            "integers of at most 64 "
                             "bits; found ")
              << type;
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
-  Function maskMod{"mask_mod", op.getMaskMod(), {index, index, index, index}, IntegerType::get(op.getContext(), 1)};
+  Function maskMod{"mask_mod",
+                   op.getMaskMod(),
+                   {index, index, index, index},
+                   IntegerType::get(op.getContext(), 1)};
   Function weightMod{"weight_mod", op.getWeightMod(), {index, index, index, index}, score};
-  if (failed(checkFunction(op, scoreMod, op.getCaptures())) || failed(checkFunction(op, maskMod, op.getCaptures())))
+  if (failed(checkFunction(op, scoreMod, op.getCaptures())) ||
+      failed(checkFunction(op, maskMod, op.getCaptures())))
     return failure();
   return checkFunction(op, weightMod, op.getCaptures());
 }
@@ -159,8 +178,8 @@ static LogicalResult checkAttention(Op op) {
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
   static constexpr unsigned first[] = {1, 2, 2, 0};
-  for (auto [argument, name] :
-       llvm::zip(region.getArguments(), ArrayRef(names).drop_front(first[region.getRegionNumber()])))
+  for (auto [argument, name] : llvm::zip(
+           region.getArguments(), ArrayRef(names).drop_front(first[region.getRegionNumber()])))
     setName(argument, name);
 }
 
@@ -178,24 +197,29 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(checkAttention(*this)))
     return failure();
   if (getDout().getType() != getO().getType()) // (C11)
-    return emitOpError("expected dO of the type of O, ") << getO().getType() << ", found " << getDout().getType();
+    return emitOpError("expected dO of the type of O, ")
+           << getO().getType() << ", found " << getDout().getType();
   if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
     return emitOpError("expected 'score_grad' with 'score_mod', and only then");
   Type score = typeOf(getLse()).getElementType(), index = IndexType::get(getContext());
-  Function scoreGrad{"score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
+  Function scoreGrad{
+      "score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
   if (failed(checkFunction(*this, scoreGrad, getCaptures()))) // (C12)
     return failure();
-  for (auto [x, dx] : {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
+  for (auto [x, dx] :
+       {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C13)
-      return emitOpError("expected a gradient of the shape of ") << x.getType() << ", found " << dx.getType();
-  SmallVector<Value> floats =
-      llvm::filter_to_vector(getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
+      return emitOpError("expected a gradient of the shape of ")
+             << x.getType() << ", found " << dx.getType();
+  SmallVector<Value> floats = llvm::filter_to_vector(
+      getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
     return emitOpError("expected one gradient per captured float tensor, ")
            << floats.size() << ", found " << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
-      return emitOpError("expected a gradient of the shape of ") << x.getType() << ", found " << dx.getType();
+      return emitOpError("expected a gradient of the shape of ")
+             << x.getType() << ", found " << dx.getType();
   return success();
 }
 
@@ -217,8 +241,10 @@ LogicalResult RandomElementOp::verify() {
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
     return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
   if (getKeep().has_value() != bernoulli) // (C3)
-    return emitOpError(bernoulli ? "expected 'keep' with bernoulli" : "expected no 'keep' with uniform");
-  if (bernoulli && !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C3)
+    return emitOpError(bernoulli ? "expected 'keep' with bernoulli"
+                                 : "expected no 'keep' with uniform");
+  if (bernoulli &&
+      !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C3)
     return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
   return success();
 }
@@ -228,7 +254,8 @@ LogicalResult RandomElementOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static bool isIdentity(Region &scoreMod) {
-  return !scoreMod.empty() && scoreMod.front().getTerminator()->getOperand(0) == scoreMod.getArgument(0);
+  return !scoreMod.empty() &&
+         scoreMod.front().getTerminator()->getOperand(0) == scoreMod.getArgument(0);
 }
 
 static bool keepsAll(Region &maskMod) {
@@ -236,7 +263,8 @@ static bool keepsAll(Region &maskMod) {
 }
 
 static bool isOne(Region &weightMod) {
-  return !weightMod.empty() && matchPattern(weightMod.front().getTerminator()->getOperand(0), m_OneFloat());
+  return !weightMod.empty() &&
+         matchPattern(weightMod.front().getTerminator()->getOperand(0), m_OneFloat());
 }
 
 LogicalResult AttentionOp::canonicalize(AttentionOp op, PatternRewriter &rewriter) {
@@ -253,7 +281,8 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op, PatternRewriter &rewrite
                                  std::pair(&op.getWeightMod(), 4u)})
       if (!region->empty())
         places.push_back({&region->front(), first + i});
-    if (!llvm::all_of(places, [](auto place) { return place.first->getArgument(place.second).use_empty(); }))
+    if (!llvm::all_of(
+            places, [](auto place) { return place.first->getArgument(place.second).use_empty(); }))
       continue;
     rewriter.modifyOpInPlace(op, [&] {
       for (auto [block, at] : places)

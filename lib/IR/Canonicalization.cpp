@@ -22,7 +22,8 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   if (op.getParams().empty())
     return failure();
   auto unshard = op.getParams()[0].getDefiningOp<UnshardOp>();
-  if (!unshard || unshard.getUnit() != op.getUnit() || ValueRange(unshard.getParams()) != ValueRange(op.getParams()) ||
+  if (!unshard || unshard.getUnit() != op.getUnit() ||
+      ValueRange(unshard.getParams()) != ValueRange(op.getParams()) ||
       unshard.getShard().getType() != op.getShard().getType())
     return failure();
   rewriter.replaceOp(op, unshard.getShard());
@@ -73,14 +74,17 @@ LogicalResult GemmOp::canonicalize(GemmOp op, PatternRewriter &rewriter) {
   if (!op.getBeta().isZero() || op.getC().getDefiningOp<tensor::EmptyOp>())
     return failure();
   auto type = cast<RankedTensorType>(op.getC().getType());
-  Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  Value empty =
+      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
   rewriter.modifyOpInPlace(op, [&] { op.getCMutable().assign(empty); });
   return success();
 }
 
 LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter) {
   Block &body = op.getBody().front();
-  auto isInplace = [&](unsigned operand) { return llvm::is_contained(op.getInplace(), int64_t(operand)); };
+  auto isInplace = [&](unsigned operand) {
+    return llvm::is_contained(op.getInplace(), int64_t(operand));
+  };
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     if (isInplace(i))
       continue;

@@ -16,8 +16,8 @@
 //            captured: Σ of contributions; at indices that are loops a reduction, at
 //            computed ones a scatter-add, in the order of (b, h, q, k)
 //
-// f is weight_mod. A masked score or factor may be anything: it is selected away, never multiplied by 0.
-// O(Sq·Sk) memory. Not done here: blocks, skipping what is masked.
+// f is weight_mod. A masked score or factor may be anything: it is selected away, never multiplied
+// by 0. O(Sq·Sk) memory. Not done here: blocks, skipping what is masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,16 @@ static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
 }
 
 static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
-  Value element = arith::IndexCastOp::create(b, op.getLoc(), b.getI64Type(), mapping.lookupOrDefault(op.getElement()));
-  RandomPlace place{mapping.lookup(op.getSeed()), mapping.lookup(op.getStep()), mapping.lookup(op.getSample())};
+  Value element = arith::IndexCastOp::create(b, op.getLoc(), b.getI64Type(),
+                                             mapping.lookupOrDefault(op.getElement()));
+  RandomPlace place{mapping.lookup(op.getSeed()), mapping.lookup(op.getStep()),
+                    mapping.lookup(op.getSample())};
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
 /// Where the function's ops are copied, contributions left out and random elements written out.
-static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures, IRMapping &mapping) {
+static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
+                          IRMapping &mapping) {
   Block &body = region.front();
   mapping.map(body.getArguments().take_front(arguments.size()), arguments);
   mapping.map(body.getArguments().drop_front(arguments.size()), captures);
@@ -59,7 +62,8 @@ static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, Va
       b.clone(o, mapping);
 }
 
-Value fsdp::inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures) {
+Value fsdp::inlineFunction(OpBuilder &b, Region &region, ValueRange arguments,
+                           ValueRange captures) {
   IRMapping mapping;
   cloneFunction(b, region, arguments, captures, mapping);
   return mapping.lookup(region.front().getTerminator()->getOperand(0));
@@ -73,7 +77,8 @@ template <typename Op>
 class AttentionBuilder {
 public:
   AttentionBuilder(Op op, OpBuilder &b)
-      : op(op), b(b), loc(op.getLoc()), group(typeOf(op.getQ()).getDimSize(1) / typeOf(op.getK()).getDimSize(1)),
+      : op(op), b(b), loc(op.getLoc()),
+        group(typeOf(op.getQ()).getDimSize(1) / typeOf(op.getK()).getDimSize(1)),
         element(typeOf(op.getQ()).getElementType()), wide(typeOf(op.getLse()).getElementType()),
         full(b.getMultiDimIdentityMap(4)), rows(full.dropResult(3)) {
     ArrayRef<int64_t> q = typeOf(op.getQ()).getShape();
@@ -118,8 +123,8 @@ public:
     if (op.getMaskMod().empty())
       return v;
     Value keep = inlineFunction(b, op.getMaskMod(), position(b, l), op.getCaptures());
-    return arith::SelectOp::create(b, l, keep, v,
-                                   arith::ConstantOp::create(b, l, b.getFloatAttr(v.getType(), otherwise)));
+    return arith::SelectOp::create(
+        b, l, keep, v, arith::ConstantOp::create(b, l, b.getFloatAttr(v.getType(), otherwise)));
   }
   /// w times its factor; 0 where masked.
   Value weighted(OpBuilder &b, Location l, Value w) {
@@ -152,8 +157,10 @@ Value AttentionBuilder<Op>::grouped(Value x) {
   ArrayRef<int64_t> s = type.getShape();
   auto split = type.clone({s[0], s[1] / group, group, s[2], s[3]});
   auto joined = type.clone({s[0], s[1] / group, group * s[2], s[3]});
-  Value five = tensor::ExpandShapeOp::create(b, loc, split, x, ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
-  return tensor::CollapseShapeOp::create(b, loc, joined, five, ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
+  Value five = tensor::ExpandShapeOp::create(b, loc, split, x,
+                                             ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
+  return tensor::CollapseShapeOp::create(b, loc, joined, five,
+                                         ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
 }
 
 /// The way back.
@@ -165,13 +172,16 @@ Value AttentionBuilder<Op>::ungrouped(Value x) {
   ArrayRef<int64_t> s = type.getShape();
   auto split = type.clone({s[0], s[1], group, s[2] / group, s[3]});
   auto joined = type.clone({s[0], s[1] * group, s[2] / group, s[3]});
-  Value five = tensor::ExpandShapeOp::create(b, loc, split, x, ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
-  return tensor::CollapseShapeOp::create(b, loc, joined, five, ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
+  Value five = tensor::ExpandShapeOp::create(b, loc, split, x,
+                                             ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
+  return tensor::CollapseShapeOp::create(b, loc, joined, five,
+                                         ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
 }
 
 /// A product per batch and kv head, summed in the wide type; dimensions of matrices by letter.
 template <typename Op>
-Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRef yDims, StringRef outDims) {
+Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRef yDims,
+                                     StringRef outDims) {
   StringRef letters = "mnk";
   SmallVector<int64_t> shape(typeOf(x).getShape().take_front(2));
   auto mapOf = [&](StringRef dims) {
@@ -187,7 +197,8 @@ Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRe
   }
   Value init = zeros(RankedTensorType::get(shape, wide));
   ArrayAttr maps = b.getAffineMapArrayAttr({mapOf(xDims), mapOf(yDims), mapOf(outDims)});
-  return linalg::ContractOp::create(b, loc, init.getType(), ValueRange{x, y}, init, maps).getResult(0);
+  return linalg::ContractOp::create(b, loc, init.getType(), ValueRange{x, y}, init, maps)
+      .getResult(0);
 }
 
 template <typename Op>
@@ -208,12 +219,14 @@ Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   maps.push_back(out);
   ArrayRef<int64_t> shape = ArrayRef(scores).take_front(out.getNumDims());
   if (!perRow)
-    shape = typeOf(*llvm::find_if(ins, [](Value v) { return typeOf(v).getRank() == 4; })).getShape();
+    shape =
+        typeOf(*llvm::find_if(ins, [](Value v) { return typeOf(v).getRank() == 4; })).getShape();
   Value empty = tensor::EmptyOp::create(b, loc, shape, type);
   SmallVector<IteratorType> loops(out.getNumDims(), IteratorType::parallel);
-  return linalg::GenericOp::create(
-             b, loc, empty.getType(), ins, empty, maps, loops,
-             [&](OpBuilder &b, Location l, ValueRange a) { linalg::YieldOp::create(b, l, body(b, l, a)); })
+  return linalg::GenericOp::create(b, loc, empty.getType(), ins, empty, maps, loops,
+                                   [&](OpBuilder &b, Location l, ValueRange a) {
+                                     linalg::YieldOp::create(b, l, body(b, l, a));
+                                   })
       .getResult(0);
 }
 
@@ -224,15 +237,17 @@ Value AttentionBuilder<Op>::reduce(ValueRange ins, AffineMap outMap, Value init,
   SmallVector<IteratorType> loops(4, IteratorType::reduction);
   for (AffineExpr e : outMap.getResults())
     loops[cast<AffineDimExpr>(e).getPosition()] = IteratorType::parallel;
-  return linalg::GenericOp::create(
-             b, loc, init.getType(), ins, init, maps, loops,
-             [&](OpBuilder &b, Location l, ValueRange a) { linalg::YieldOp::create(b, l, body(b, l, a)); })
+  return linalg::GenericOp::create(b, loc, init.getType(), ins, init, maps, loops,
+                                   [&](OpBuilder &b, Location l, ValueRange a) {
+                                     linalg::YieldOp::create(b, l, body(b, l, a));
+                                   })
       .getResult(0);
 }
 
 template <typename Op>
 Value AttentionBuilder<Op>::reduceRows(ValueRange ins, double init, Body body) {
-  return reduce(ins, rows, zeros(RankedTensorType::get(ArrayRef(scores).drop_back(), wide), init), body);
+  return reduce(ins, rows, zeros(RankedTensorType::get(ArrayRef(scores).drop_back(), wide), init),
+                body);
 }
 
 template <typename Op>
@@ -242,9 +257,11 @@ Value AttentionBuilder<Op>::as(Value x, Type to) {
   AffineMap all = b.getMultiDimIdentityMap(typeOf(x).getRank());
   Value empty = tensor::EmptyOp::create(b, loc, typeOf(x).getShape(), to);
   SmallVector<IteratorType> loops(typeOf(x).getRank(), IteratorType::parallel);
-  return linalg::GenericOp::create(
-             b, loc, empty.getType(), x, empty, ArrayRef<AffineMap>{all, all}, loops,
-             [&](OpBuilder &b, Location l, ValueRange a) { linalg::YieldOp::create(b, l, convert(b, l, a[0], to)); })
+  return linalg::GenericOp::create(b, loc, empty.getType(), x, empty, ArrayRef<AffineMap>{all, all},
+                                   loops,
+                                   [&](OpBuilder &b, Location l, ValueRange a) {
+                                     linalg::YieldOp::create(b, l, convert(b, l, a[0], to));
+                                   })
       .getResult(0);
 }
 
@@ -261,8 +278,9 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
     Value shift = arith::SelectOp::create(b, l, a.isEmpty(b, l, v[1]), a.constant(b, l, 0), v[1]);
     return math::ExpOp::create(b, l, arith::SubFOp::create(b, l, v[0], shift));
   });
-  Value sum = a.reduceRows(
-      exps, 0, [](OpBuilder &b, Location l, ValueRange v) -> Value { return arith::AddFOp::create(b, l, v[1], v[0]); });
+  Value sum = a.reduceRows(exps, 0, [](OpBuilder &b, Location l, ValueRange v) -> Value {
+    return arith::AddFOp::create(b, l, v[1], v[0]);
+  });
   Value inverse = a.map({max, sum}, a.wide, [&](OpBuilder &b, Location l, ValueRange v) -> Value {
     Value quotient = arith::DivFOp::create(b, l, a.constant(b, l, 1), v[1]);
     return arith::SelectOp::create(b, l, a.isEmpty(b, l, v[0]), a.constant(b, l, 0), quotient);
@@ -286,7 +304,8 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 /// extent and none twice; else nothing.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
-  for (auto [index, size] : llvm::zip_equal(contribution.getIndices(), typeOf(contribution.getCapture()).getShape())) {
+  for (auto [index, size] :
+       llvm::zip_equal(contribution.getIndices(), typeOf(contribution.getCapture()).getShape())) {
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
@@ -303,7 +322,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
 /// scores `x`, if it likes; never from the cotangent).
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
-  auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(), typeOf(values).getElementType());
+  auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
+                                     typeOf(values).getElementType());
   int64_t count = typeOf(values).getNumElements();
   Value empty = tensor::EmptyOp::create(b, loc, scores, b.getI64Type());
   SmallVector<IteratorType> loops(4, IteratorType::parallel);
@@ -317,13 +337,16 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
       row = arith::MulIOp::create(b, l, row, arith::ConstantIndexOp::create(b, l, size));
       row = arith::AddIOp::create(b, l, row, mapping.lookup(index));
     }
-    linalg::YieldOp::create(b, l, arith::IndexCastOp::create(b, l, b.getI64Type(), row).getResult());
+    linalg::YieldOp::create(b, l,
+                            arith::IndexCastOp::create(b, l, b.getI64Type(), row).getResult());
   };
   SmallVector<AffineMap> maps{full, full};
-  Value ids = linalg::GenericOp::create(b, loc, empty.getType(), x, empty, maps, loops, body).getResult(0);
+  Value ids =
+      linalg::GenericOp::create(b, loc, empty.getType(), x, empty, maps, loops, body).getResult(0);
   SmallVector<int64_t> columns{table.getNumElements(), 1};
-  Value sum = ScatterAddRowsOp::create(b, loc, table.clone(columns), buildReshape(b, loc, values, {count, 1}),
-                                       buildReshape(b, loc, ids, count), init ? buildReshape(b, loc, init, columns) : Value());
+  Value sum = ScatterAddRowsOp::create(
+      b, loc, table.clone(columns), buildReshape(b, loc, values, {count, 1}),
+      buildReshape(b, loc, ids, count), init ? buildReshape(b, loc, init, columns) : Value());
   return buildReshape(b, loc, sum, table.getShape());
 }
 
@@ -339,10 +362,12 @@ public:
       return masked(b, l, present, 0);
     });
     dp = ungrouped(contract(grouped(op.getDout()), op.getV(), "mk", "nk", "mn"));
-    delta = reduceRows({op.getO(), op.getDout()}, 0, [&](OpBuilder &b, Location l, ValueRange v) -> Value {
-      Value product = arith::MulFOp::create(b, l, convert(b, l, v[0], wide), convert(b, l, v[1], wide));
-      return arith::AddFOp::create(b, l, v[2], product);
-    });
+    delta = reduceRows(
+        {op.getO(), op.getDout()}, 0, [&](OpBuilder &b, Location l, ValueRange v) -> Value {
+          Value product =
+              arith::MulFOp::create(b, l, convert(b, l, v[0], wide), convert(b, l, v[1], wide));
+          return arith::AddFOp::create(b, l, v[2], product);
+        });
   }
   SmallVector<Value> build();
 
@@ -356,7 +381,8 @@ private:
 } // namespace
 
 Value GradBuilder::atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution) {
-  Value g = arith::MulFOp::create(b, l, v[1], arith::SubFOp::create(b, l, weighted(b, l, v[2]), v[3]));
+  Value g =
+      arith::MulFOp::create(b, l, v[1], arith::SubFOp::create(b, l, weighted(b, l, v[2]), v[3]));
   if (!op.getScoreGrad().empty()) {
     SmallVector<Value> arguments{g, scaled(b, l, v[0])};
     llvm::append_range(arguments, position(b, l));
@@ -375,14 +401,17 @@ Value GradBuilder::captured(Value capture, Type type) {
   Type work = element.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : element;
   Value sum; // null: zero
   auto orZeros = [&] { return sum ? sum : zeros(RankedTensorType::get(shape, work)); };
-  auto ops = op.getScoreGrad().empty() ? SmallVector<ContributeOp>()
-                                       : llvm::to_vector(op.getScoreGrad().front().getOps<ContributeOp>());
+  auto ops = op.getScoreGrad().empty()
+                 ? SmallVector<ContributeOp>()
+                 : llvm::to_vector(op.getScoreGrad().front().getOps<ContributeOp>());
   SmallVector<Value> ins{x, p, dp, delta};
   for (ContributeOp c : ops) {
     unsigned index = cast<BlockArgument>(c.getCapture()).getArgNumber() - 6;
     if (op.getCaptures()[index] != capture)
       continue;
-    auto value = [&](OpBuilder &b, Location l, ValueRange v) { return convert(b, l, atScore(b, l, v, c), work); };
+    auto value = [&](OpBuilder &b, Location l, ValueRange v) {
+      return convert(b, l, atScore(b, l, v, c), work);
+    };
     if (std::optional<AffineMap> loops = loopsOf(c, scores))
       sum = reduce(ins, *loops, orZeros(), [&](OpBuilder &b, Location l, ValueRange v) -> Value {
         return arith::AddFOp::create(b, l, v[4], value(b, l, v));
@@ -398,15 +427,17 @@ SmallVector<Value> GradBuilder::build() {
     return convert(b, l, scaled(b, l, atScore(b, l, v, {})), element);
   });
   Value dout = grouped(op.getDout());
-  Value weights = op.getWeightMod().empty() ? as(p, element) : map(p, element, [&](OpBuilder &b, Location l, ValueRange v) {
-    return convert(b, l, weighted(b, l, v[0]), element);
-  });
+  Value weights = op.getWeightMod().empty()
+                      ? as(p, element)
+                      : map(p, element, [&](OpBuilder &b, Location l, ValueRange v) {
+                          return convert(b, l, weighted(b, l, v[0]), element);
+                        });
   Value dv = contract(grouped(weights), dout, "km", "kn", "mn");
   Value dq = ungrouped(contract(grouped(ds), op.getK(), "mk", "kn", "mn"));
   Value dk = contract(grouped(ds), grouped(op.getQ()), "km", "kn", "mn");
   SmallVector<Value> results;
-  for (auto [value, result] :
-       {std::pair(dq, Value(op.getDq())), std::pair(dk, Value(op.getDk())), std::pair(dv, Value(op.getDv()))})
+  for (auto [value, result] : {std::pair(dq, Value(op.getDq())), std::pair(dk, Value(op.getDk())),
+                               std::pair(dv, Value(op.getDv()))})
     results.push_back(as(value, typeOf(result).getElementType()));
   for (Value capture : op.getCaptures())
     if (isa<FloatType>(typeOf(capture).getElementType()))
@@ -414,4 +445,6 @@ SmallVector<Value> GradBuilder::build() {
   return results;
 }
 
-SmallVector<Value> fsdp::lowerToLinalg(AttentionGradOp op, OpBuilder &b) { return GradBuilder(op, b).build(); }
+SmallVector<Value> fsdp::lowerToLinalg(AttentionGradOp op, OpBuilder &b) {
+  return GradBuilder(op, b).build();
+}

@@ -36,7 +36,8 @@ SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
     linalg::YieldOp::create(b, l, buildRandomElement(b, l, op, key.take_front(3), linear));
   };
   SmallVector<Value> key{op.getSeed(), op.getStep(), op.getFirst()};
-  return {linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
+  return {
+      linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
 }
 
 static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
@@ -47,7 +48,9 @@ static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
 }
 
 static Value applyEpilogue(OpBuilder &b, Location l, Epilogue epilogue, Value x) {
-  auto constant = [&](double v) -> Value { return arith::ConstantOp::create(b, l, b.getFloatAttr(x.getType(), v)); };
+  auto constant = [&](double v) -> Value {
+    return arith::ConstantOp::create(b, l, b.getFloatAttr(x.getType(), v));
+  };
   auto mul = [&](Value p, Value q) -> Value { return arith::MulFOp::create(b, l, p, q); };
   auto add = [&](Value p, Value q) -> Value { return arith::AddFOp::create(b, l, p, q); };
   switch (epilogue) {
@@ -76,10 +79,11 @@ static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
     return AffineMap::get(rank + 1, 0, exprs, b.getContext());
   };
   // m, n, k are loops 0, 1, 2 behind the batches.
-  ArrayAttr maps =
-      b.getAffineMapArrayAttr({mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
+  ArrayAttr maps = b.getAffineMapArrayAttr(
+      {mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
   SmallVector<Value> factors{op.getA(), op.getB()};
-  return linalg::ContractOp::create(b, op.getLoc(), init.getType(), factors, init, maps).getResult(0);
+  return linalg::ContractOp::create(b, op.getLoc(), init.getType(), factors, init, maps)
+      .getResult(0);
 }
 
 SmallVector<Value> fsdp::lowerToLinalg(GemmOp op, OpBuilder &b) {
@@ -114,7 +118,8 @@ SmallVector<Value> fsdp::lowerToLinalg(GemmOp op, OpBuilder &b) {
       x = convert(b, l, x, wide);
       if (factor == 1)
         return x;
-      return arith::MulFOp::create(b, l, arith::ConstantOp::create(b, l, b.getFloatAttr(wide, factor)), x);
+      return arith::MulFOp::create(
+          b, l, arith::ConstantOp::create(b, l, b.getFloatAttr(wide, factor)), x);
     };
     Value y = times(alpha, v[0]);
     if (beta != 0)

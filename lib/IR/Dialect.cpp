@@ -38,7 +38,8 @@ void FSDPDialect::initialize() {
       >();
 }
 
-Operation *FSDPDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+Operation *FSDPDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                            Location loc) {
   return arith::ConstantOp::materialize(builder, value, type, loc);
 }
 

@@ -18,7 +18,8 @@ Type fsdp::getStorageType(Type element) {
 }
 
 bool fsdp::isStoredInteger(Type element) {
-  return element.isSignlessInteger() && llvm::is_contained({1, 8, 16, 32, 64}, element.getIntOrFloatBitWidth());
+  return element.isSignlessInteger() &&
+         llvm::is_contained({1, 8, 16, 32, 64}, element.getIntOrFloatBitWidth());
 }
 
 int64_t fsdp::getStorageBytes(ShapedType type) {

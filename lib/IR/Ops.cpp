@@ -17,8 +17,8 @@ static ParseResult parseSlice(OpAsmParser &parser, SliceAttr &slice) {
   FlatSymbolRefAttr buffer;
   int64_t offset, bytes, stride = 0, piece = 0;
   ArrayAttr axes;
-  if (parser.parseAttribute(buffer) || parser.parseLSquare() || parser.parseInteger(offset) || parser.parseComma() ||
-      parser.parseInteger(bytes) || parser.parseRSquare())
+  if (parser.parseAttribute(buffer) || parser.parseLSquare() || parser.parseInteger(offset) ||
+      parser.parseComma() || parser.parseInteger(bytes) || parser.parseRSquare())
     return failure();
   if (succeeded(parser.parseOptionalKeyword("step")) && parser.parseInteger(stride))
     return failure();
@@ -65,16 +65,19 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 //===----------------------------------------------------------------------===//
 
 /// Regions by name, in any order; each once.
-static ParseResult parseRegions(OpAsmParser &parser, ArrayRef<std::pair<StringRef, Region *>> regions) {
+static ParseResult parseRegions(OpAsmParser &parser,
+                                ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
   for (;;) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef name;
     if (failed(parser.parseOptionalKeyword(&name, names)))
       return success();
-    Region &region = *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
+    Region &region =
+        *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
     if (!region.empty())
-      return parser.emitError(loc) << "a second '" << name << "': expected one, which may hold what both do";
+      return parser.emitError(loc)
+             << "a second '" << name << "': expected one, which may hold what both do";
     SmallVector<OpAsmParser::Argument> arguments;
     if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
         parser.parseRegion(region, arguments, /*enableNameShadowing=*/true))
@@ -86,31 +89,35 @@ static void printFunction(OpAsmPrinter &printer, StringRef name, Region &region)
   if (region.empty())
     return;
   printer << ' ' << name << '(';
-  llvm::interleaveComma(region.getArguments(), printer, [&](BlockArgument a) { printer.printRegionArgument(a); });
+  llvm::interleaveComma(region.getArguments(), printer,
+                        [&](BlockArgument a) { printer.printRegionArgument(a); });
   printer << ") ";
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
-static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod) {
-  return parseRegions(parser, {{"score_mod", &scoreMod}, {"mask_mod", &maskMod}, {"weight_mod", &weightMod}});
+static ParseResult parseFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod,
+                                  Region &weightMod) {
+  return parseRegions(
+      parser, {{"score_mod", &scoreMod}, {"mask_mod", &maskMod}, {"weight_mod", &weightMod}});
 }
 
-static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod, Region &weightMod) {
+static void printFunctions(OpAsmPrinter &printer, Operation *, Region &scoreMod, Region &maskMod,
+                           Region &weightMod) {
   printFunction(printer, "score_mod", scoreMod);
   printFunction(printer, "mask_mod", maskMod);
   printFunction(printer, "weight_mod", weightMod);
 }
 
-static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod, Region &weightMod,
-                                      Region &scoreGrad) {
+static ParseResult parseGradFunctions(OpAsmParser &parser, Region &scoreMod, Region &maskMod,
+                                      Region &weightMod, Region &scoreGrad) {
   return parseRegions(parser, {{"score_mod", &scoreMod},
                                {"mask_mod", &maskMod},
                                {"weight_mod", &weightMod},
                                {"score_grad", &scoreGrad}});
 }
 
-static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &scoreMod, Region &maskMod,
-                               Region &weightMod, Region &scoreGrad) {
+static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &scoreMod,
+                               Region &maskMod, Region &weightMod, Region &scoreGrad) {
   printFunctions(printer, op, scoreMod, maskMod, weightMod);
   printFunction(printer, "score_grad", scoreGrad);
 }
@@ -125,8 +132,8 @@ static void printGradFunctions(OpAsmPrinter &printer, Operation *op, Region &sco
 ParseResult AwaitOp::parse(OpAsmParser &parser, OperationState &state) {
   OpAsmParser::UnresolvedOperand token;
   TokenType type;
-  if (parser.parseOperand(token) || parser.parseOptionalAttrDict(state.attributes) || parser.parseColonType(type) ||
-      parser.resolveOperand(token, type, state.operands))
+  if (parser.parseOperand(token) || parser.parseOptionalAttrDict(state.attributes) ||
+      parser.parseColonType(type) || parser.resolveOperand(token, type, state.operands))
     return failure();
   state.addTypes(type.getTypes());
   return success();
@@ -191,15 +198,18 @@ static SmallVector<StringRef> getNames(ArrayAttr axes) {
 }
 
 SmallVector<StringRef> UnitOp::getParameterAxes() {
-  return getPlacement() ? getNames(getPlacement()->getParameters()) : SmallVector<StringRef>{"shard"};
+  return getPlacement() ? getNames(getPlacement()->getParameters())
+                        : SmallVector<StringRef>{"shard"};
 }
 
 SmallVector<StringRef> UnitOp::getGradientAxes() {
-  return getPlacement() ? getNames(getPlacement()->getGradients()) : SmallVector<StringRef>{"shard"};
+  return getPlacement() ? getNames(getPlacement()->getGradients())
+                        : SmallVector<StringRef>{"shard"};
 }
 
 SmallVector<StringRef> UnitOp::getOptimizerAxes() {
-  return getPlacement() ? getNames(getPlacement()->getOptimizer()) : SmallVector<StringRef>{"shard"};
+  return getPlacement() ? getNames(getPlacement()->getOptimizer())
+                        : SmallVector<StringRef>{"shard"};
 }
 
 int64_t UnitOp::getPieceSize(ArrayRef<StringRef> axes, MeshOp mesh) {

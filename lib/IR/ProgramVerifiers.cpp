@@ -22,7 +22,8 @@ using namespace mlir::fsdp;
 //===----------------------------------------------------------------------===//
 
 /// The kernel function an op names; emits (C1).
-static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
+static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
+                                            SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
   if (!kernel || !kernel->hasAttr(kernelAttr)) {
     op->emitOpError("expected ") << name << " to be a function with '" << kernelAttr << "'";
@@ -36,9 +37,11 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(kernel))
     return failure();
   if (!llvm::equal(kernel->getResultTypes(), getResultTypes())) // (C3)
-    return emitOpError("expected the results of ") << getKernelAttr() << ", " << kernel->getResultTypes();
+    return emitOpError("expected the results of ")
+           << getKernelAttr() << ", " << kernel->getResultTypes();
   if (getInplace().size() != getNumResults()) // (C2)
-    return emitOpError("'inplace' expected ") << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ")
+           << getNumResults() << " entries, found " << getInplace().size();
   SmallVector<Type> types(getOperandTypes());
   SmallVector<std::pair<unsigned, StringRef>> marks;
   for (auto [result, operand] : llvm::enumerate(getInplace())) {
@@ -50,10 +53,13 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected operands and destinations as the arguments of ")
            << getKernelAttr() << ", " << kernel->getArgumentTypes();
   for (auto [result, mark] : llvm::enumerate(marks)) {
-    auto found = mark.first < types.size() ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second) : nullptr;
+    auto found = mark.first < types.size()
+                     ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second)
+                     : nullptr;
     if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
       return emitOpError("expected argument ")
-             << mark.first << " of " << getKernelAttr() << " to carry '" << mark.second << " = " << result << "'";
+             << mark.first << " of " << getKernelAttr() << " to carry '" << mark.second << " = "
+             << result << "'";
   }
   return success();
 }
@@ -75,7 +81,9 @@ LogicalResult LayoutOp::verify() {
     names.insert(buffer.getSymName());
     std::optional<int64_t> offset = buffer.getOffset();
     Memory memory = getMemory(buffer);
-    int64_t arena = memory == Memory::device ? getArenaBytes() : memory == Memory::host ? getHostBytes() : getFileBytes(*this);
+    int64_t arena = memory == Memory::device ? getArenaBytes()
+                    : memory == Memory::host ? getHostBytes()
+                                             : getFileBytes(*this);
     int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
     if (offset && (*offset < 0 || *offset % arenaAlignment || *offset > room)) // (C3)
       return buffer.emitOpError("expected an offset that is a multiple of ")
@@ -84,9 +92,8 @@ LogicalResult LayoutOp::verify() {
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
       return emitOpError("expected ") << name << " to be one of its buffers";
-  for (uint64_t number :
-       {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(), getWorkerBytes(), getWorkers(),
-        getHostBytes()})
+  for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(),
+                          getWorkerBytes(), getWorkers(), getHostBytes()})
     if (static_cast<int64_t>(number) < 0) // (C4)
       return emitOpError("expected no negative number, found ") << static_cast<int64_t>(number);
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
@@ -111,10 +118,12 @@ LogicalResult BufferOp::verify() {
 }
 
 /// A slot's buffer: of the layout, without a program, of the bytes of `type`.
-static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
+static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
+                               SymbolTableCollection &tables) {
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
   if (!buffer || !buffer.isPersistent())
-    return op->emitOpError("expected ") << name << " to be a buffer of the layout that lives always";
+    return op->emitOpError("expected ")
+           << name << " to be a buffer of the layout that lives always";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
@@ -125,14 +134,16 @@ static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
 }
 
 LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
-  auto unit = tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
+  auto unit =
+      tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
   if (!unit) // (C1)
     return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
   if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
     return failure();
   int64_t elements = getTensorType().getNumElements();
   if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
-    return emitOpError("a state of ") << elements << " elements does not divide the flat size " << unit.getFlatSize();
+    return emitOpError("a state of ")
+           << elements << " elements does not divide the flat size " << unit.getFlatSize();
   return success();
 }
 
@@ -141,12 +152,15 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   RankedTensorType type = getTensorType();
   if (getMicroBatches() > 1 &&
-      (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
-    return emitOpError("expected a leading dimension of ") << getMicroBatches() << " micro-batches, found " << type;
+      (type.getRank() == 0 ||
+       type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
+    return emitOpError("expected a leading dimension of ")
+           << getMicroBatches() << " micro-batches, found " << type;
   int64_t limit = getLimit();
   for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
     if (limit <= 0 || (id >= 0 && id < limit))
-      return emitOpError("expected extra ids outside of [0, ") << limit << "), the limit, found " << id;
+      return emitOpError("expected extra ids outside of [0, ")
+             << limit << "), the limit, found " << id;
   return success();
 }
 
@@ -169,7 +183,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     std::optional<int64_t> id = collective ? collective.getId() : getInFlightId(op);
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
-    op->emitOpError("expected an id of its own, found ") << *id << " again"; // C4 of collectives, C3 of copies
+    op->emitOpError("expected an id of its own, found ")
+        << *id << " again"; // C4 of collectives, C3 of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -182,7 +197,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult LoopOp::verify() {
   if (static_cast<int64_t>(getCount()) < 1) // (C1)
-    return emitOpError("expected at least one iteration, found ") << static_cast<int64_t>(getCount());
+    return emitOpError("expected at least one iteration, found ")
+           << static_cast<int64_t>(getCount());
   for (Operation &op : getBody().front())
     if (!isCommand(op) || isa<LoopOp>(op)) // (C2)
       return op.emitOpError("expected only commands and no loop in 'fsdp.loop'");
@@ -192,19 +208,24 @@ LogicalResult LoopOp::verify() {
 /// Whether the mesh has all of `axes`, and neighbours, if any, stand alone.
 static bool areAxes(MeshOp mesh, ArrayAttr axes) {
   return mesh && axes && llvm::all_of(axes, [&](Attribute axis) {
-    auto name = dyn_cast<StringAttr>(axis);
-    return name && mesh.hasAxis(name) && (axes.size() == 1 || !name.getValue().contains(':'));
-  });
+           auto name = dyn_cast<StringAttr>(axis);
+           return name && mesh.hasAxis(name) &&
+                  (axes.size() == 1 || !name.getValue().contains(':'));
+         });
 }
 
 /// How many pieces a slice is one of; emits (S3).
-static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice, SymbolTableCollection &tables) {
+static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
+                                      SymbolTableCollection &tables) {
   if (!slice.getPiece())
     return 1;
   auto program = op->getParentOfType<ProgramOp>();
-  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  auto mesh = program.getMeshAttr()
+                  ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
+                  : MeshOp();
   if (slice.getPiece() < 0 || !areAxes(mesh, slice.getAxes())) {
-    op->emitOpError("expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found ")
+    op->emitOpError(
+        "expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found ")
         << slice.getPiece() << " of " << slice.getAxes();
     return failure();
   }
@@ -215,7 +236,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice, SymbolTabl
 }
 
 /// (S1) to (S3).
-static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, SymbolTableCollection &tables) {
+static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
+                                 SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
@@ -225,7 +247,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
     if (!buffer) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("expected ")
-                                << slice.getBuffer() << " to be a buffer of " << program.getLayoutAttr();
+                                << slice.getBuffer() << " to be a buffer of "
+                                << program.getLayoutAttr();
       diag.attachNote(layout.getLoc()) << "the layout is declared here";
       return diag;
     }
@@ -236,19 +259,21 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
       return failure();
     int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
     int64_t bytes = buffer.getBytes();
-    // Without overflow: offset + bytes + piece * (pieces - 1) + stride * turns <= size of the buffer.
+    // Without overflow: offset + bytes + piece * (pieces - 1) + stride * turns <= size of the
+    // buffer.
     int64_t room = bytes;
     auto take = [&](int64_t size, int64_t times) {
       bool fits = size >= 0 && (times == 0 || size <= room / times);
       room -= fits ? size * times : 0;
       return fits;
     };
-    bool inside = take(slice.getOffset(), 1) && take(slice.getBytes(), 1) && take(slice.getPiece(), *pieces - 1) &&
-                  take(slice.getStride(), turns);
+    bool inside = take(slice.getOffset(), 1) && take(slice.getBytes(), 1) &&
+                  take(slice.getPiece(), *pieces - 1) && take(slice.getStride(), turns);
     if (!inside) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("the slice [")
-                                << slice.getOffset() << ", " << slice.getBytes() << "] with step " << slice.getStride()
-                                << " leaves its buffer of " << bytes << " bytes";
+                                << slice.getOffset() << ", " << slice.getBytes() << "] with step "
+                                << slice.getStride() << " leaves its buffer of " << bytes
+                                << " bytes";
       diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
       return diag;
     }
@@ -260,15 +285,17 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices, Symb
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
-    return slice.getOffset() + slice.getBytes() + (succeeded(pieces) ? slice.getPiece() * (*pieces - 1) : 0);
+    return slice.getOffset() + slice.getBytes() +
+           (succeeded(pieces) ? slice.getPiece() * (*pieces - 1) : 0);
   };
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
 /// Whether `piece` is this rank's part of `whole`, as a gather over `axes` leaves it.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
-  return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() && !whole.getPiece() &&
-         piece.getStride() == whole.getStride() && piece.getPiece() == piece.getBytes() && piece.getAxes() == axes;
+  return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
+         !whole.getPiece() && piece.getStride() == whole.getStride() &&
+         piece.getPiece() == piece.getBytes() && piece.getAxes() == axes;
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -276,28 +303,34 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(kernel))
     return failure();
   if (getBindings().size() != kernel->getNumArguments()) // (C2)
-    return emitOpError("expected ") << kernel->getNumArguments() << " bindings, found " << getBindings().size();
+    return emitOpError("expected ")
+           << kernel->getNumArguments() << " bindings, found " << getBindings().size();
   auto slices = llvm::to_vector(getBindings().getAsRange<SliceAttr>());
   for (auto [index, slice, type] : llvm::enumerate(slices, kernel->getArgumentTypes()))
-    if (auto shaped = dyn_cast<ShapedType>(type); shaped && slice.getBytes() != getStorageBytes(shaped)) // (C2)
-      return emitOpError("binding ") << index << " expected " << getStorageBytes(shaped) << " bytes for " << type
-                                     << ", found " << slice.getBytes();
+    if (auto shaped = dyn_cast<ShapedType>(type);
+        shaped && slice.getBytes() != getStorageBytes(shaped)) // (C2)
+      return emitOpError("binding ") << index << " expected " << getStorageBytes(shaped)
+                                     << " bytes for " << type << ", found " << slice.getBytes();
   for (auto [index, slice] : llvm::enumerate(slices))
     if (slice.getOffset() % arenaAlignment || slice.getStride() % arenaAlignment ||
         slice.getPiece() % arenaAlignment) // (C3)
-      return emitOpError("binding ") << index << " expected an offset, a step and a piece that are multiples of "
-                                     << arenaAlignment << ", found " << slice.getOffset() << ", " << slice.getStride()
-                                     << " and " << slice.getPiece();
+      return emitOpError("binding ")
+             << index << " expected an offset, a step and a piece that are multiples of "
+             << arenaAlignment << ", found " << slice.getOffset() << ", " << slice.getStride()
+             << " and " << slice.getPiece();
   return checkSlices(*this, slices, tables);
 }
 
 /// Ranks of the group, or failure where the mesh or an axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
-  auto mesh = program.getMeshAttr() ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr()) : MeshOp();
+  auto mesh = program.getMeshAttr()
+                  ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
+                  : MeshOp();
   int64_t ranks = 1;
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
-    return op.emitOpError("expected axes of the program's mesh, or neighbours on one, found ") << op.getAxes();
+    return op.emitOpError("expected axes of the program's mesh, or neighbours on one, found ")
+           << op.getAxes();
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
     ranks *= mesh.getAxisSize(axis);
   return ranks;
@@ -305,20 +338,24 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
 
 /// (C2): the bytes of source and target.
 static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
-  int64_t small = op.getCount() * llvm::divideCeil(getStorageType(op.getDtype()).getIntOrFloatBitWidth(), 8);
-  bool grows = op.getKind() == CollectiveKind::all_gather, shrinks = op.getKind() == CollectiveKind::reduce_scatter;
+  int64_t small =
+      op.getCount() * llvm::divideCeil(getStorageType(op.getDtype()).getIntOrFloatBitWidth(), 8);
+  bool grows = op.getKind() == CollectiveKind::all_gather,
+       shrinks = op.getKind() == CollectiveKind::reduce_scatter;
   int64_t source = shrinks ? small * ranks : small, target = grows ? small * ranks : small;
   if (op.getSource().getBytes() == source && op.getTarget().getBytes() == target)
     return success();
-  return op.emitOpError("expected ") << source << " bytes of source and " << target << " of target for "
-                                     << op.getCount() << " x " << op.getDtype() << " on " << ranks << " ranks, found "
-                                     << op.getSource().getBytes() << " and " << op.getTarget().getBytes();
+  return op.emitOpError("expected ")
+         << source << " bytes of source and " << target << " of target for " << op.getCount()
+         << " x " << op.getDtype() << " on " << ranks << " ranks, found "
+         << op.getSource().getBytes() << " and " << op.getTarget().getBytes();
 }
 
 int64_t fsdp::getChannel(Operation *command) {
   if (auto collective = dyn_cast<CollectiveOp>(command))
     return collective.getChannel();
-  auto channel = isa<CopyOp>(command) ? command->getAttrOfType<IntegerAttr>(copyChannelAttr) : IntegerAttr();
+  auto channel =
+      isa<CopyOp>(command) ? command->getAttrOfType<IntegerAttr>(copyChannelAttr) : IntegerAttr();
   return channel ? channel.getInt() : 0;
 }
 
@@ -348,7 +385,8 @@ static LogicalResult checkWaited(Operation *op) {
       return success();
   if (!id)
     return success();
-  return op->emitOpError("on channel ") << channel << " expected a wait for id " << *id << " behind it";
+  return op->emitOpError("on channel ")
+         << channel << " expected a wait for id " << *id << " behind it";
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -359,13 +397,15 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected an integer or floating-point type, found ") << getDtype();
   if (failed(checkCount(*this, *ranks))) // (C2)
     return failure();
-  bool inPlace = (getKind() == CollectiveKind::all_gather && isOwnPiece(getSource(), getTarget(), getAxes())) ||
+  bool inPlace = (getKind() == CollectiveKind::all_gather &&
+                  isOwnPiece(getSource(), getTarget(), getAxes())) ||
                  (getKind() == CollectiveKind::all_reduce && getSource() == getTarget());
   if (!inPlace && overlap(*this, getSource(), getTarget(), tables)) // (C3)
     return emitOpError("expected source and target not to overlap");
   if (failed(checkWaited(*this))) // (C5)
     return failure();
-  bool reduces = getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
+  bool reduces =
+      getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
   if (reduces != getReduction().has_value()) // (C6)
     return emitOpError(reduces ? "expected a reduction" : "expected no reduction");
   return success();
@@ -375,7 +415,8 @@ LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &) {
   for (Operation *before = (*this)->getPrevNode(); before; before = before->getPrevNode())
     if (getInFlightId(before) == static_cast<int64_t>(getId()))
       return success();
-  return emitOpError("expected a collective or a copy of id ") << getId() << " on a channel before it"; // (C1)
+  return emitOpError("expected a collective or a copy of id ")
+         << getId() << " on a channel before it"; // (C1)
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -396,7 +437,8 @@ LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(*this, getUnitAttr());
   if (!unit || getParam() >= unit.getNumParams()) // (C1)
-    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit' with parameter " << getParam();
+    return emitOpError("expected ")
+           << getUnitAttr() << " to be an 'fsdp.unit' with parameter " << getParam();
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
@@ -404,6 +446,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();
-  return emitOpError("expected a state ") << stringifyStateRole(getRole()) << " of " << getUnitAttr() // (C2)
-                                          << " in " << program.getLayoutAttr();
+  return emitOpError("expected a state ")
+         << stringifyStateRole(getRole()) << " of " << getUnitAttr() // (C2)
+         << " in " << program.getLayoutAttr();
 }

@@ -32,7 +32,9 @@ LogicalResult RandomOp::verify() {
   bool flag = element.isInteger(1) && bernoulli;
   if (!type.hasStaticShape() ||
       !(flag || element.isF16() || element.isBF16() || element.isF32() || element.isF64())) // (C1)
-    return emitOpError("expected static numbers of f16, bf16, f32 or f64, or i1 with bernoulli; found ") << type;
+    return emitOpError(
+               "expected static numbers of f16, bf16, f32 or f64, or i1 with bernoulli; found ")
+           << type;
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
     return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
   int64_t elements = getElementsPerSample();
@@ -42,8 +44,10 @@ LogicalResult RandomOp::verify() {
   if (elements > int64_t(1) << 33) // (C3) 2^32 blocks of two words of 64 bits
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
   if (getKeep().has_value() != bernoulli) // (C4)
-    return emitOpError(bernoulli ? "expected 'keep' with bernoulli" : "expected no 'keep' with uniform");
-  if (bernoulli && !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C4)
+    return emitOpError(bernoulli ? "expected 'keep' with bernoulli"
+                                 : "expected no 'keep' with uniform");
+  if (bernoulli &&
+      !(getKeep()->convertToDouble() >= 0 && getKeep()->convertToDouble() <= 1)) // (C4)
     return emitOpError("expected 'keep' in [0, 1], found ") << getKeep()->convertToDouble();
   return success();
 }
@@ -67,16 +71,18 @@ struct ReshapeRandom : OpRewritePattern<Reshape> {
     if (!random || !random->hasOneUse())
       return failure();
     rewriter.setInsertionPoint(random);
-    rewriter.replaceOpWithNewOp<RandomOp>(op, op.getResultType(), random.getKindAttr(), random.getKeepAttr(),
-                                          random.getSeed(), random.getStep(), random.getFirst(), random.getSiteAttr(),
-                                          rewriter.getI64IntegerAttr(random.getElementsPerSample()));
+    rewriter.replaceOpWithNewOp<RandomOp>(
+        op, op.getResultType(), random.getKindAttr(), random.getKeepAttr(), random.getSeed(),
+        random.getStep(), random.getFirst(), random.getSiteAttr(),
+        rewriter.getI64IntegerAttr(random.getElementsPerSample()));
     return success();
   }
 };
 } // namespace
 
 void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<ReshapeRandom<tensor::ExpandShapeOp>, ReshapeRandom<tensor::CollapseShapeOp>>(context);
+  patterns.add<ReshapeRandom<tensor::ExpandShapeOp>, ReshapeRandom<tensor::CollapseShapeOp>>(
+      context);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,7 +130,8 @@ struct Words {
 };
 } // namespace
 
-std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> c, Value key) {
+std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> c,
+                                       Value key) {
   Words w{b, loc, key.getType()};
   Value k0 = w.low(key), k1 = w.high(key);
   for (int round = 0; round < 10; ++round) {
@@ -147,11 +154,13 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
-// Of x = s·(k + f)·2^e, with k what fits into bf16 and 0 <= f < 1, the low 16 bits are f·2^16. Adding noise to them
-// carries into k with probability f, as does the exponent where k is full.
+// Of x = s·(k + f)·2^e, with k what fits into bf16 and 0 <= f < 1, the low 16 bits are f·2^16.
+// Adding noise to them carries into k with probability f, as does the exponent where k is full.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();
-  auto constant = [&](int32_t v) -> Value { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v)); };
+  auto constant = [&](int32_t v) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(v));
+  };
   Value bits = arith::BitcastOp::create(b, loc, i32, x);
   Value sum = arith::AddIOp::create(b, loc, bits, arith::TruncIOp::create(b, loc, i32, noise));
   Value kept = arith::AndIOp::create(b, loc, sum, constant(-65536));
@@ -166,7 +175,8 @@ static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatTy
   Value x;
   if (type.isF64()) {
     Value lo = pick(w, {block[0], block[2]}, element), hi = pick(w, {block[1], block[3]}, element);
-    Value both = arith::OrIOp::create(w.b, w.loc, arith::ShLIOp::create(w.b, w.loc, hi, w.constant(32)), lo);
+    Value both =
+        arith::OrIOp::create(w.b, w.loc, arith::ShLIOp::create(w.b, w.loc, hi, w.constant(32)), lo);
     x = w.shiftRight(both, 64 - mantissa);
   } else {
     x = w.shiftRight(pick(w, block, element), 32 - mantissa);
@@ -189,14 +199,15 @@ int64_t fsdp::getElementsPerBlock(const RandomDraw &draw) {
   return draw.kind == RandomKind::uniform && draw.type.isF64() ? 2 : 4;
 }
 
-std::array<Value, 4> fsdp::buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place,
-                                            Value block) {
+std::array<Value, 4> fsdp::buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
+                                            const RandomPlace &place, Value block) {
   Words w{b, loc, block.getType()};
-  return buildPhilox(b, loc, {block, w.low(place.sample), w.low(place.step), w.constant(draw.site)}, place.seed);
+  return buildPhilox(b, loc, {block, w.low(place.sample), w.low(place.step), w.constant(draw.site)},
+                     place.seed);
 }
 
-Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place,
-                               Value element) {
+Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
+                               const RandomPlace &place, Value element) {
   Words w{b, loc, element.getType()};
   Value number = w.shiftRight(element, llvm::Log2_64(getElementsPerBlock(draw)));
   std::array<Value, 4> block = buildRandomBlock(b, loc, draw, place, number);
@@ -205,9 +216,11 @@ Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &dra
   return buildUniform(w, block, element, cast<FloatType>(draw.type));
 }
 
-Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear) {
+Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key,
+                               Value linear) {
   Words w{b, loc};
-  RandomDraw draw{op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0, static_cast<int64_t>(op.getSite()),
+  RandomDraw draw{op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0,
+                  static_cast<int64_t>(op.getSite()),
                   cast<RankedTensorType>(op.getResult().getType()).getElementType()};
   Value perSample = w.constant(std::max<int64_t>(1, op.getElementsPerSample()));
   Value element = arith::RemUIOp::create(b, loc, linear, perSample);
@@ -216,8 +229,8 @@ Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRan
 }
 
 RandomDraw fsdp::getDraw(RandomElementOp op) {
-  return {op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0, static_cast<int64_t>(op.getSite()),
-          op.getResult().getType()};
+  return {op.getKind(), op.getKeep() ? op.getKeep()->convertToDouble() : 0,
+          static_cast<int64_t>(op.getSite()), op.getResult().getType()};
 }
 
 int64_t fsdp::getKeptBelow(double keep) { return std::llround(std::ldexp(keep, 32)); }

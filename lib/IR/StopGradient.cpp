@@ -12,10 +12,12 @@ using namespace mlir::fsdp;
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
-/// A splat is never a parameter. A constant with several values can be one until Import has named the parameters.
+/// A splat is never a parameter. A constant with several values can be one until Import has named
+/// the parameters.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());
-  if (isSplat || getInput().getDefiningOp<StopGradientOp>() || !isa<FloatType>(getInput().getType().getElementType()))
+  if (isSplat || getInput().getDefiningOp<StopGradientOp>() ||
+      !isa<FloatType>(getInput().getType().getElementType()))
     return getInput();
   return {};
 }

@@ -22,8 +22,10 @@ LogicalResult MeshOp::verify() {
     if (!names.insert(axis.getName()).second) // (C1)
       return emitOpError("has two axes called '") << axis.getName() << "'";
     if (axis.getName().contains(':')) // (C1)
-      return emitOpError("expected no ':' in the name of axis '") << axis.getName() << "'; it is for groups of neighbours";
-    if (axis.getFactors().empty() || llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
+      return emitOpError("expected no ':' in the name of axis '")
+             << axis.getName() << "'; it is for groups of neighbours";
+    if (axis.getFactors().empty() ||
+        llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
       return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
   }
   return success();
@@ -47,7 +49,8 @@ LogicalResult UnitOp::verify() {
       return emitOpError("has two parameters called '") << param.getName() << "'";
   }
   if (end > getFlatSize()) // (C2)
-    return emitOpError("parameters end at ") << end << ", behind the flat buffer of " << getFlatSize();
+    return emitOpError("parameters end at ")
+           << end << ", behind the flat buffer of " << getFlatSize();
   if (getHoisted() && getReshard()) // (C5)
     return emitOpError("is hoisted, so it cannot be gathered again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)
@@ -58,26 +61,34 @@ LogicalResult UnitOp::verify() {
       return emitOpError("'within' expected a number from 2 to ")
              << shards - 1 << " that divides the " << shards << " shards, found " << *within;
   }
-  bool trains = llvm::any_of(getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); });
+  bool trains = llvm::any_of(getParams().getAsRange<ParamAttr>(),
+                             [](ParamAttr p) { return p.getTrainable(); });
   if (!isa<FloatType>(getDtype()) && (trains || !isa<IntegerType>(getDtype()))) // (C7)
-    return emitOpError("expected floats") << (trains ? " to train" : " or integers") << ", found " << getDtype();
+    return emitOpError("expected floats")
+           << (trains ? " to train" : " or integers") << ", found " << getDtype();
   if (getRows()) { // (C8)
     auto table = getNumParams() == 1 ? getParam(0) : ParamAttr();
-    if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) || table.getOffset() != 0)
-      return emitOpError("with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
+    if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) ||
+        table.getOffset() != 0)
+      return emitOpError(
+          "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
     int64_t columns = table.getType().getDimSize(1);
     if (columns == 0 || getShardSize() % columns != 0)
-      return emitOpError("with 'rows' expected a shard of whole rows of ") << columns << ", found " << getShardSize();
+      return emitOpError("with 'rows' expected a shard of whole rows of ")
+             << columns << ", found " << getShardSize();
   }
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
     size_t before = 0;
-    for (ArrayAttr axes : {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
+    for (ArrayAttr axes :
+         {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
       if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
-        return emitOpError("'placement' expected axes as ") << order << " or a beginning of it, found " << axes;
+        return emitOpError("'placement' expected axes as ")
+               << order << " or a beginning of it, found " << axes;
       if (axes.size() < before)
-        return emitOpError("'placement' expected the optimizer in pieces at least as small as the gradients, and "
+        return emitOpError("'placement' expected the optimizer in pieces at least as small as the "
+                           "gradients, and "
                            "these as the parameters, found ")
                << axes;
       before = axes.size();
@@ -87,7 +98,8 @@ LogicalResult UnitOp::verify() {
 }
 
 /// The unit an op names; emits (C1).
-static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
+static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
+                                    SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
   if (!unit)
     return op->emitOpError("expected ") << name << " to be an 'fsdp.unit'";
@@ -95,19 +107,22 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name, Symbo
 }
 
 /// `types` are those of the parameters `indices` of the unit, all of one element type.
-static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types, ArrayRef<int64_t> indices) {
+static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
+                                 ArrayRef<int64_t> indices) {
   Type element;
   for (auto [found, index] : llvm::zip_equal(types, indices)) {
     ParamAttr param = unit.getParam(index);
     auto type = dyn_cast<RankedTensorType>(found);
     if (!type || type.getShape() != param.getType().getShape()) {
       InFlightDiagnostic diag = op->emitOpError("expected the shape of parameter '")
-                                << param.getName() << "', " << param.getType() << ", found " << found;
+                                << param.getName() << "', " << param.getType() << ", found "
+                                << found;
       diag.attachNote(unit.getLoc()) << "the unit is declared here";
       return diag;
     }
     if (element && type.getElementType() != element)
-      return op->emitOpError("expected one element type, found ") << element << " and " << type.getElementType();
+      return op->emitOpError("expected one element type, found ")
+             << element << " and " << type.getElementType();
     element = type.getElementType();
   }
   return success();
@@ -122,19 +137,21 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   if (size == unit.getFlatSize() || (size > 0 && unit.getFlatSize() % size == 0))
     return success();
   InFlightDiagnostic diag = op->emitOpError("a shard of ")
-                            << size << " elements does not divide the flat size " << unit.getFlatSize();
+                            << size << " elements does not divide the flat size "
+                            << unit.getFlatSize();
   diag.attachNote(unit.getLoc()) << "the unit is declared here";
   return diag;
 }
 
 /// A shard and all parameters of a unit: `what` they are to the op.
-static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params, StringRef what,
-                                SymbolTableCollection &tables) {
+static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
+                                StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
   if (params.size() != unit->getNumParams()) // (C2)
-    return op->emitOpError("expected ") << unit->getNumParams() << " " << what << ", found " << params.size();
+    return op->emitOpError("expected ")
+           << unit->getNumParams() << " " << what << ", found " << params.size();
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
   if (failed(checkParams(op, *unit, params, all))) // (C2)
     return failure();
@@ -142,7 +159,8 @@ static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shar
 }
 
 static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, TypeRange grads,
-                                        ArrayRef<int64_t> params, Type shard, SymbolTableCollection &tables) {
+                                        ArrayRef<int64_t> params, Type shard,
+                                        SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
@@ -162,20 +180,23 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
 }
 
 LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkWhole(*this, getUnitAttr(), getShard().getType(), getResultTypes(), "results", tables);
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getResultTypes(), "results",
+                    tables);
 }
 
 LogicalResult ShardOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkWhole(*this, getUnitAttr(), getShard().getType(), getOperandTypes(), "operands", tables);
+  return checkWhole(*this, getUnitAttr(), getShard().getType(), getOperandTypes(), "operands",
+                    tables);
 }
 
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(), getShard().getType(), tables);
+  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(),
+                            getShard().getType(), tables);
 }
 
 /// Rows of the table of a unit at ids, and the shard or the whole buffer.
-static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows, Type ids, Type shard,
-                                SymbolTableCollection &tables) {
+static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows, Type ids,
+                                Type shard, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables);
   if (failed(unit))
     return failure();
@@ -187,20 +208,23 @@ static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows
   SmallVector<int64_t> shape(cast<RankedTensorType>(ids).getShape());
   shape.push_back(unit->getParam(0).getType().getDimSize(1));
   if (cast<RankedTensorType>(rows).getShape() != ArrayRef(shape)) // (C2)
-    return op->emitOpError("expected rows of type ") << cast<RankedTensorType>(rows).clone(shape) << ", found " << rows;
+    return op->emitOpError("expected rows of type ")
+           << cast<RankedTensorType>(rows).clone(shape) << ", found " << rows;
   int64_t size = cast<RankedTensorType>(shard).getDimSize(0);
   if (size == int64_t(unit->getShardSize()) || size == unit->getFlatSize()) // (C3)
     return success();
-  return op->emitOpError("expected ") << unit->getShardSize() << " elements, a shard of " << name << ", or all "
-                                      << unit->getFlatSize() << ", found " << size;
+  return op->emitOpError("expected ") << unit->getShardSize() << " elements, a shard of " << name
+                                      << ", or all " << unit->getFlatSize() << ", found " << size;
 }
 
 LogicalResult UnshardRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(), getShard().getType(), tables);
+  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(),
+                    getShard().getType(), tables);
 }
 
 LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(), getShard().getType(), tables);
+  return checkTable(*this, getUnitAttr(), getRows().getType(), getIds().getType(),
+                    getShard().getType(), tables);
 }
 
 /// (C1) and (C2) of collectives; the number of ranks in the group.
@@ -213,7 +237,8 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
     if (!mesh.hasAxis(axis) || !seen.insert(axis.getValue().split(':').first).second) { // (C2)
-      InFlightDiagnostic diag = op->emitOpError("expected distinct axes of ") << name << ", found " << axis;
+      InFlightDiagnostic diag = op->emitOpError("expected distinct axes of ")
+                                << name << ", found " << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
@@ -227,14 +252,16 @@ static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type
   if (out && out.getRank() == 1 && out.getDimSize(0) == in.getDimSize(0) * ranks &&
       in.getElementType() == out.getElementType()) // (C3)
     return success();
-  return op->emitOpError("expected ") << in.getDimSize(0) * ranks << " elements of " << in.getElementType() << " for "
-                                      << ranks << " ranks, found " << to;
+  return op->emitOpError("expected ")
+         << in.getDimSize(0) * ranks << " elements of " << in.getElementType() << " for " << ranks
+         << " ranks, found " << to;
 }
 
 static LogicalResult checkRoot(Operation *op, int64_t ranks, uint64_t root) {
   if (root < static_cast<uint64_t>(ranks)) // (C3)
     return success();
-  return op->emitOpError("expected a root in [0, ") << ranks << "), found " << static_cast<int64_t>(root);
+  return op->emitOpError("expected a root in [0, ")
+         << ranks << "), found " << static_cast<int64_t>(root);
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -243,25 +270,31 @@ LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  return failed(ranks) ? failure() : checkGathered(*this, *ranks, getInput().getType(), getResult().getType());
+  return failed(ranks) ? failure()
+                       : checkGathered(*this, *ranks, getInput().getType(), getResult().getType());
 }
 
 /// (C3) of collectives between a whole and its pieces.
-static LogicalResult checkPieces(Operation *op, Value whole, Value piece, FailureOr<int64_t> ranks) {
+static LogicalResult checkPieces(Operation *op, Value whole, Value piece,
+                                 FailureOr<int64_t> ranks) {
   if (failed(ranks))
     return failure();
   auto from = cast<RankedTensorType>(whole.getType()), to = cast<RankedTensorType>(piece.getType());
-  if (from.getDimSize(0) != to.getDimSize(0) * *ranks || from.getElementType() != to.getElementType())
-    return op->emitOpError("expected one of ") << *ranks << " equal pieces of " << from << ", found " << to;
+  if (from.getDimSize(0) != to.getDimSize(0) * *ranks ||
+      from.getElementType() != to.getElementType())
+    return op->emitOpError("expected one of ")
+           << *ranks << " equal pieces of " << from << ", found " << to;
   return success();
 }
 
 LogicalResult FlatReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkPieces(*this, getInput(), getResult(), checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
+  return checkPieces(*this, getInput(), getResult(),
+                     checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
 }
 
 LogicalResult OwnPieceOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkPieces(*this, getInput(), getResult(), checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
+  return checkPieces(*this, getInput(), getResult(),
+                     checkGroup(*this, getMeshAttr(), getAxes(), tables)); // (C3)
 }
 
 LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -279,8 +312,9 @@ static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count =
   Value token = op.getToken();
   auto await = token.hasOneUse() ? dyn_cast<AwaitOp>(*token.user_begin()) : AwaitOp();
   if (!await || await->getBlock() != op->getBlock()) { // (S2)
-    InFlightDiagnostic diag = op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
-                              << llvm::range_size(token.getUses()) << " uses";
+    InFlightDiagnostic diag =
+        op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
+        << llvm::range_size(token.getUses()) << " uses";
     for (Operation *user : token.getUsers())
       diag.attachNote(user->getLoc()) << "used here";
     return diag;
@@ -296,8 +330,8 @@ LogicalResult AwaitOp::verify() {
   if (getResultTypes() != types) // (C1)
     return emitOpError("expected results of types ") << types << ", found " << getResultTypes();
   Operation *start = getToken().getDefiningOp();
-  if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp, BroadcastStartOp>(
-          start) ||
+  if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp,
+                       BroadcastStartOp>(start) ||
       start->getBlock() != (*this)->getBlock()) // (C2)
     return emitOpError("expected the token of a collective that was started in the same block");
   return success();
@@ -305,15 +339,17 @@ LogicalResult AwaitOp::verify() {
 
 LogicalResult UnshardStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this, std::nullopt);
-  return failed(types) ? failure()
-                       : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "results", tables);
+  return failed(types)
+             ? failure()
+             : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "results", tables);
 }
 
 LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this);
   if (failed(types))
     return failure();
-  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(), types->front(), tables);
+  return checkReduceScatter(*this, getUnitAttr(), getGrads().getTypes(), getParams(),
+                            types->front(), tables);
 }
 
 /// The token of an op that keeps the type.
@@ -336,7 +372,8 @@ LogicalResult AllGatherStartOp::verifySymbolUses(SymbolTableCollection &tables) 
   if (failed(types))
     return failure();
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  return failed(ranks) ? failure() : checkGathered(*this, *ranks, getInput().getType(), types->front());
+  return failed(ranks) ? failure()
+                       : checkGathered(*this, *ranks, getInput().getType(), types->front());
 }
 
 LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -351,7 +388,8 @@ LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) 
 
 /// rows has the shape of ids with the table's columns appended, and its type.
 static LogicalResult checkRows(Operation *op, Value table, Value ids, Value rows) {
-  auto tableType = cast<RankedTensorType>(table.getType()), rowsType = cast<RankedTensorType>(rows.getType());
+  auto tableType = cast<RankedTensorType>(table.getType()),
+       rowsType = cast<RankedTensorType>(rows.getType());
   SmallVector<int64_t> shape(cast<RankedTensorType>(ids.getType()).getShape());
   shape.push_back(tableType.getDimSize(1));
   auto expected = RankedTensorType::get(shape, tableType.getElementType());
@@ -366,7 +404,8 @@ LogicalResult GatherRowsOp::verify() {
 
 LogicalResult ScatterAddRowsOp::verify() {
   if (getInit() && getInit().getType() != getResult().getType()) // (C3)
-    return emitOpError("expected init of type ") << getResult().getType() << ", found " << getInit().getType();
+    return emitOpError("expected init of type ")
+           << getResult().getType() << ", found " << getInit().getType();
   return checkRows(*this, getResult(), getIds(), getUpdates()); // (C2)
 }
 
@@ -386,8 +425,8 @@ LogicalResult CrossEntropyOp::verify() {
 LogicalResult CrossEntropyGradOp::verify() {
   if (cast<RankedTensorType>(getResult().getType()).getShape() !=
       cast<RankedTensorType>(getLogits().getType()).getShape()) // (C4)
-    return emitOpError("expected the shape of the logits, ") << getLogits().getType() << ", found "
-                                                             << getResult().getType();
+    return emitOpError("expected the shape of the logits, ")
+           << getLogits().getType() << ", found " << getResult().getType();
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
@@ -400,8 +439,8 @@ static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
 LogicalResult GemmOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
        c = cast<RankedTensorType>(getC().getType());
-  if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() || !a.hasStaticShape() ||
-      !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
+  if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() ||
+      !a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
     return emitOpError("expected static A, B and C of one rank of at least 2, found ")
            << a << ", " << b << " and " << c;
   if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
@@ -411,11 +450,12 @@ LogicalResult GemmOp::verify() {
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
     return emitOpError("expected M x K, K x N and M x N, found ")
-           << m << " x " << k << ", " << k2 << " x " << n << " and " << c.getDimSize(c.getRank() - 2) << " x "
-           << c.getDimSize(c.getRank() - 1);
+           << m << " x " << k << ", " << k2 << " x " << n << " and "
+           << c.getDimSize(c.getRank() - 2) << " x " << c.getDimSize(c.getRank() - 1);
   Type element = a.getElementType();
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
-  if (b.getElementType() != element || (c.getElementType() != element && c.getElementType() != sum)) // (C4)
+  if (b.getElementType() != element ||
+      (c.getElementType() != element && c.getElementType() != sum)) // (C4)
     return emitOpError("expected A and B of one element type and C of it or of ")
            << sum << ", found " << a << ", " << b << " and " << c;
   if (getResult().getType() != c) // (C5)
@@ -436,7 +476,8 @@ LogicalResult DispatchOp::verify() {
       !yield || yield.getOperandTypes() != getResultTypes()) // (C2)
     return emitOpError("expected 'fsdp.yield' of the results' types");
   if (getInplace().size() != getNumResults()) // (C3)
-    return emitOpError("'inplace' expected ") << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ")
+           << getNumResults() << " entries, found " << getInplace().size();
   llvm::SmallDenseSet<int64_t> taken;
   for (auto [result, operand] : llvm::zip_equal(getResults(), getInplace())) {
     if (operand == -1)
@@ -444,8 +485,9 @@ LogicalResult DispatchOp::verify() {
     if (operand < 0 || operand >= getNumOperands() || !taken.insert(operand).second) // (C3)
       return emitOpError("'inplace' expected -1 or distinct operand indices, found ") << operand;
     if (getOperand(operand).getType() != result.getType()) // (C3)
-      return emitOpError("result of type ") << result.getType() << " cannot be written over operand " << operand
-                                            << " of type " << getOperand(operand).getType();
+      return emitOpError("result of type ")
+             << result.getType() << " cannot be written over operand " << operand << " of type "
+             << getOperand(operand).getType();
   }
   for (Type type : llvm::concat<const Type>(getOperandTypes(), getResultTypes()))
     if (!cast<RankedTensorType>(type).hasStaticShape()) // (C4)

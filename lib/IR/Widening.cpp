@@ -15,10 +15,12 @@ bool fsdp::isWidening(linalg::GenericOp op) {
     return false;
   Block &body = *op.getBody();
   auto extension = dyn_cast<arith::ExtFOp>(body.front());
-  return extension && extension.getIn() == body.getArgument(0) && extension->getNextNode() == body.getTerminator() &&
+  return extension && extension.getIn() == body.getArgument(0) &&
+         extension->getNextNode() == body.getTerminator() &&
          body.getTerminator()->getOperand(0) == extension;
 }
 
 bool fsdp::isWideningInPlace(linalg::GenericOp op) {
-  return isWidening(op) && llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); });
+  return isWidening(op) &&
+         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); });
 }

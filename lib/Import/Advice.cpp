@@ -18,12 +18,14 @@ static constexpr StringRef stablehloRecipe =
     "lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}'";
 
 static constexpr StringRef randomRecipe =
-    "export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, step and sample "
+    "export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, "
+    "step and sample "
     "(docs/Guide.md, chapter 20)";
 
 // The longest prefix that fits comes first.
 static const Entry table[] = {
-    {"tm_tensor.attention", "let scaled_dot_product_attention decompose when exporting, so that it becomes products and a softmax"},
+    {"tm_tensor.attention", "let scaled_dot_product_attention decompose when exporting, so that it "
+                            "becomes products and a softmax"},
     {"tm_tensor.scan", "write positions as arange instead of cumsum"},
     {"tm_tensor.scatter", "write the update without index_put or scatter_add"},
     {"tm_tensor.", "rewrite the model without sorting and scanning"},
@@ -39,7 +41,8 @@ static const Entry table[] = {
     {"linalg.fill_rng_2d", randomRecipe},
     {"torch.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
     {"torch_c.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
-    {"stablehlo.while", "unroll the layers: lax.scan and lax.while_loop have no place in a step of static shape"},
+    {"stablehlo.while",
+     "unroll the layers: lax.scan and lax.while_loop have no place in a step of static shape"},
     {"stablehlo.", stablehloRecipe},
     {"mhlo.", stablehloRecipe},
     {"chlo.", stablehloRecipe},
@@ -69,4 +72,6 @@ StringRef mlir::fsdp::adviceForOp(StringRef opName) {
   return "";
 }
 
-StringRef mlir::fsdp::adviceForDialect(StringRef dialect) { return adviceForOp((dialect + ".").str()); }
+StringRef mlir::fsdp::adviceForDialect(StringRef dialect) {
+  return adviceForOp((dialect + ".").str());
+}

@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   func @f(%ids) -> tensor<1x5x97xf32>         func @f(%ids, %targets: tensor<1x5xi64>
-//     return %logits                       ->          {fsdp.batch = "targets", fsdp.limit = 97}) -> tensor<f32>
-//                                                 %loss, _ = fsdp.cross_entropy (%logits as 5x97), (%targets as 5)
+//   func @f(%ids) -> tensor<1x5x97xf32>    func @f(%ids, %targets: tensor<1x5xi64>
+//     return %logits                   ->     {fsdp.batch = "targets", fsdp.limit = 97})
+//                                             -> tensor<f32>
+//                                            %loss, _ = fsdp.cross_entropy (%logits as 5x97),
+//                                                                          (%targets as 5)
 //
 // With `ignore` the mean is over the targets of another value; a value that is no class becomes an
 // extra id of the argument.
@@ -15,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CheckLookups.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fsdp {
@@ -42,10 +44,11 @@ static Value widen(OpBuilder &b, Location loc, Value logits) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), b.getF32Type());
   SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), ValueRange(logits), ValueRange(empty), maps,
-                                   iterators,
+  return linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), ValueRange(logits),
+                                   ValueRange(empty), maps, iterators,
                                    [](OpBuilder &b, Location loc, ValueRange args) {
-                                     Value wide = arith::ExtFOp::create(b, loc, b.getF32Type(), args[0]);
+                                     Value wide =
+                                         arith::ExtFOp::create(b, loc, b.getF32Type(), args[0]);
                                      linalg::YieldOp::create(b, loc, wide);
                                    })
       .getResult(0);
@@ -62,7 +65,8 @@ void AttachLossPass::runOnOperation() {
   std::optional<int64_t> ignored;
   if (int64_t value; !ignore.empty()) {
     if (llvm::StringRef(ignore).getAsInteger(10, value)) {
-      emitError(func.getLoc(), "--ignore-index expected an integer of 64 bits, found '") << ignore << "'";
+      emitError(func.getLoc(), "--ignore-index expected an integer of 64 bits, found '")
+          << ignore << "'";
       return signalPassFailure();
     }
     ignored = value;
@@ -72,9 +76,11 @@ void AttachLossPass::runOnOperation() {
   while (numResults > 1 && isLookupCheck(func, numResults - 1))
     --numResults;
   auto type = numResults == 1 ? dyn_cast<RankedTensorType>(ret->getOperand(0).getType()) : nullptr;
-  if (!type || type.getRank() < 2 || !type.hasStaticShape() || !isa<FloatType>(type.getElementType())) {
+  if (!type || type.getRank() < 2 || !type.hasStaticShape() ||
+      !isa<FloatType>(type.getElementType())) {
     InFlightDiagnostic diag =
-        emitError(func.getLoc(), "--attach-loss=cross_entropy expected one result, float logits of static shape [.., vocabulary], found ");
+        emitError(func.getLoc(), "--attach-loss=cross_entropy expected one result, float logits of "
+                                 "static shape [.., vocabulary], found ");
     if (numResults == 1)
       diag << ret->getOperand(0).getType();
     else
@@ -85,8 +91,9 @@ void AttachLossPass::runOnOperation() {
   Location loc = ret->getLoc();
   int64_t vocabulary = type.getShape().back(), rank = type.getRank();
   auto targetsType = RankedTensorType::get(type.getShape().drop_back(), b.getI64Type());
-  SmallVector<NamedAttribute> attrs{b.getNamedAttr(FSDPDialect::batchAttr, b.getStringAttr("targets")),
-                                    b.getNamedAttr(FSDPDialect::limitAttr, b.getI64IntegerAttr(vocabulary))};
+  SmallVector<NamedAttribute> attrs{
+      b.getNamedAttr(FSDPDialect::batchAttr, b.getStringAttr("targets")),
+      b.getNamedAttr(FSDPDialect::limitAttr, b.getI64IntegerAttr(vocabulary))};
   if (ignored && (*ignored < 0 || *ignored >= vocabulary))
     attrs.push_back(b.getNamedAttr(FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(*ignored)));
   unsigned index = func.getNumArguments();
@@ -95,8 +102,10 @@ void AttachLossPass::runOnOperation() {
   Value targets = func.getArgument(index), logits = widen(b, loc, ret->getOperand(0));
   if (rank > 2) {
     ReassociationIndices rows = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
-    logits = tensor::CollapseShapeOp::create(b, loc, logits, ArrayRef<ReassociationIndices>{rows, {rank - 1}});
-    targets = tensor::CollapseShapeOp::create(b, loc, targets, ArrayRef<ReassociationIndices>{rows});
+    logits = tensor::CollapseShapeOp::create(b, loc, logits,
+                                             ArrayRef<ReassociationIndices>{rows, {rank - 1}});
+    targets =
+        tensor::CollapseShapeOp::create(b, loc, targets, ArrayRef<ReassociationIndices>{rows});
   }
   auto logitsType = cast<RankedTensorType>(logits.getType());
   auto lossType = RankedTensorType::get({}, logitsType.getElementType());

@@ -12,8 +12,8 @@
 //  1. From the softmax, follow the uses of its result through views, copies and casts
 //     to the one product that reads it. Its loops are the frame: every place is in their
 //     parts (LoopParts.h), from here on back to Q, K and V.
-//  2. From its operand P back to the softmax, through a guard against empty rows, and through factors
-//     (dropout).
+//  2. From its operand P back to the softmax, through a guard against empty rows, and through
+//     factors (dropout).
 //  3. From the softmax's input back to the product Q·Kᵀ, along ops that hold a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A part that K
 //     and V both do not have is a row or a query head of a group (grouped heads: a
@@ -35,7 +35,9 @@ using namespace mlir::fsdp;
 /// Loops of one product are numbered from a multiple of this.
 static constexpr unsigned maxLoops = 64;
 
-static bool isView(Operation *op) { return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op); }
+static bool isView(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
 
 /// An elementwise op: it and views are what formulas lead through.
 static bool isElementwise(Operation *op) {
@@ -61,7 +63,8 @@ static bool leadsTo(Value value, Operation *target, DenseMap<Value, bool> &known
   if (!fresh)
     return it->second;
   unsigned inputs = isView(op) ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
-  bool leads = llvm::any_of(op->getOperands().take_front(inputs), [&](Value v) { return leadsTo(v, target, known); });
+  bool leads = llvm::any_of(op->getOperands().take_front(inputs),
+                            [&](Value v) { return leadsTo(v, target, known); });
   return known[value] = leads;
 }
 
@@ -154,7 +157,8 @@ bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
     return false;
   using P = arith::CmpFPredicate;
   std::optional<double> bound = constantAt(operandOf(term, 1));
-  bool compares = isAll ? cmp.getPredicate() == P::OEQ : llvm::is_contained({P::UNE, P::ONE}, cmp.getPredicate());
+  bool compares = isAll ? cmp.getPredicate() == P::OEQ
+                        : llvm::is_contained({P::UNE, P::ONE}, cmp.getPredicate());
   return compares && bound && std::isinf(*bound) && *bound < 0 &&
          equal(operandOf(term, 0), {m.softmax.getInput(), weights.at});
 }
@@ -181,7 +185,8 @@ bool AttentionMatcher::takeFactor(Point &point) {
   if (first == second || (divides && second))
     return false;
   using Factor = AttentionMatch::Factor;
-  m.factors.push_back({divides ? Factor::Divides : Factor::Multiplies, operandOf(point, first ? 1 : 0)});
+  m.factors.push_back(
+      {divides ? Factor::Divides : Factor::Multiplies, operandOf(point, first ? 1 : 0)});
   point = operandOf(point, first ? 0 : 1);
   return true;
 }
@@ -277,12 +282,14 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
         (*loops)[i] = m.parts.getLoop((number + 1) * maxLoops + i, extent);
     Point x{product.getDpsInputs()[0], place(product.getIndexingMapsArray()[0], *loops)};
     Point y{product.getDpsInputs()[1], place(product.getIndexingMapsArray()[1], *loops)};
-    auto keys =
-        m.parts.termsOf(weights.at[m.softmax.getDimension()],
-                        cast<RankedTensorType>(m.softmax.getInput().getType()).getDimSize(m.softmax.getDimension()));
+    auto keys = m.parts.termsOf(weights.at[m.softmax.getDimension()],
+                                cast<RankedTensorType>(m.softmax.getInput().getType())
+                                    .getDimSize(m.softmax.getDimension()));
     if (!keys)
       continue;
-    auto hasKeys = [&](const Point &p) { return llvm::any_of(*keys, [&](auto &t) { return has(p, t.part); }); };
+    auto hasKeys = [&](const Point &p) {
+      return llvm::any_of(*keys, [&](auto &t) { return has(p, t.part); });
+    };
     if (hasKeys(x) == hasKeys(y))
       continue;
     m.scoring = product;
@@ -293,7 +300,9 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
       m.keys.push_back(term.part);
     return true;
   }
-  return fail("what goes into the softmax is no elementwise function of one product of rows and keys", m.softmax);
+  return fail(
+      "what goes into the softmax is no elementwise function of one product of rows and keys",
+      m.softmax);
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,11 +345,14 @@ bool AttentionMatcher::readOperands() {
   if (needed)
     return false;
   for (const Point *p : {&m.q, &m.k, &m.v})
-    for (auto [coordinate, extent] : llvm::zip_equal(p->at, cast<RankedTensorType>(p->value.getType()).getShape()))
+    for (auto [coordinate, extent] :
+         llvm::zip_equal(p->at, cast<RankedTensorType>(p->value.getType()).getShape()))
       if (!m.parts.termsOf(coordinate, extent))
-        return fail("an operand of this product is not read as a whole", p == &m.v ? m.mixing : m.scoring);
+        return fail("an operand of this product is not read as a whole",
+                    p == &m.v ? m.mixing : m.scoring);
   Type element = getElementTypeOrSelf(m.q.value.getType());
-  if (element != getElementTypeOrSelf(m.k.value.getType()) || element != getElementTypeOrSelf(m.v.value.getType()))
+  if (element != getElementTypeOrSelf(m.k.value.getType()) ||
+      element != getElementTypeOrSelf(m.v.value.getType()))
     return fail("Q, K and V are of different types", m.mixing);
   if (!element.isF16() && !element.isBF16() && !element.isF32() && !element.isF64())
     return fail("Q, K and V are of a type that attention does not have", m.mixing);
@@ -348,7 +360,8 @@ bool AttentionMatcher::readOperands() {
 }
 
 /// The parts that indices in a formula depend on.
-void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed, DenseSet<Value> &seen) {
+void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed,
+                                      DenseSet<Value> &seen) {
   while (seen.insert(point.value).second) {
     if (auto next = back(point)) {
       point = *next;
@@ -391,7 +404,8 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // Rows: of the coordinates of Q alone one that the formula compares, else the largest, the last of equal ones.
+  // Rows: of the coordinates of Q alone one that the formula compares, else the largest, the last
+  // of equal ones.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);
@@ -401,7 +415,8 @@ bool AttentionMatcher::group() {
     int64_t extent = 1;
     for (unsigned p : own)
       extent *= m.parts.getExtent(p);
-    std::pair<bool, int64_t> rank{llvm::any_of(own, [&](unsigned p) { return indexed.contains(p); }), extent};
+    std::pair<bool, int64_t> rank{
+        llvm::any_of(own, [&](unsigned p) { return indexed.contains(p); }), extent};
     if (!own.empty() && llvm::all_of(own, isQueryOnly) && rank >= longest) {
       longest = rank;
       rows = &own;
@@ -417,7 +432,8 @@ bool AttentionMatcher::group() {
         (isQueryOnly(p) ? m.group : m.batch).push_back(p);
       }
   for (unsigned p = 0; p < m.parts.size(); ++p) {
-    if (placed.contains(p) || m.parts.getExtent(p) == 1 || !(has(m.q, p) || has(m.k, p) || has(m.v, p) || has(out, p)))
+    if (placed.contains(p) || m.parts.getExtent(p) == 1 ||
+        !(has(m.q, p) || has(m.k, p) || has(m.v, p) || has(out, p)))
       continue;
     if (has(m.q, p) && has(m.k, p) && !has(m.v, p) && !has(out, p))
       m.depth.push_back(p);
@@ -461,7 +477,9 @@ static void collectSources(Value value, Surroundings &around, DenseSet<Value> &s
     return;
   if (asProduct(op))
     around.sources.insert(op);
-  unsigned inputs = isView(op) ? 1 : isElementwise(op) ? cast<linalg::GenericOp>(op).getNumDpsInputs() : 0;
+  unsigned inputs = isView(op)          ? 1
+                    : isElementwise(op) ? cast<linalg::GenericOp>(op).getNumDpsInputs()
+                                        : 0;
   for (Value operand : op->getOperands().take_front(inputs))
     collectSources(operand, around, seen);
 }
@@ -475,7 +493,8 @@ std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Ob
   if (around.products.empty() || around.sources.empty())
     return std::nullopt;
   if (around.other || around.products.size() > 1) {
-    obstacle = {"the weights are read by more than one product", around.other ? around.other : around.products[1]};
+    obstacle = {"the weights are read by more than one product",
+                around.other ? around.other : around.products[1]};
     return std::nullopt;
   }
   LoopParts parts(softmax.getContext());

@@ -17,8 +17,8 @@ struct Obstacle {
   Operation *at = nullptr;
 };
 
-/// g(softmax(f(scale · Q·Kᵀ))) · V, g being factors, whichever way it is cut into loops, views and copies. Places are
-/// over parts of loops (LoopParts.h), which fall into groups.
+/// g(softmax(f(scale · Q·Kᵀ))) · V, g being factors, whichever way it is cut into loops, views and
+/// copies. Places are over parts of loops (LoopParts.h), which fall into groups.
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}
 
@@ -33,15 +33,16 @@ struct AttentionMatch {
   Point score;           // where it reads the product
   bool hasGuard = false; // rows of -inf give 0
 
-  /// What the weights are changed by between softmax and product: a factor, a divisor, or a condition that
-  /// keeps them (drops them) and else gives 0.
+  /// What the weights are changed by between softmax and product: a factor, a divisor, or a
+  /// condition that keeps them (drops them) and else gives 0.
   struct Factor {
     enum Kind { Multiplies, Divides, Keeps, Drops } kind;
     Point value;
   };
   SmallVector<Factor> factors;
 
-  /// Parts, outermost first: in everything; in Q only (query heads of a kv head); rows; keys; head dimensions.
+  /// Parts, outermost first: in everything; in Q only (query heads of a kv head); rows; keys; head
+  /// dimensions.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 

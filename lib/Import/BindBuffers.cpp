@@ -24,9 +24,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "BufferContents.h"
 #include "Positions.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 
@@ -107,10 +107,13 @@ static bool isMaskedScore(Value value) {
         return false;
       value = generic->getOperand(arg.getArgNumber());
     } else if (auto generic = value.getDefiningOp<linalg::GenericOp>()) {
-      value = generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+      value =
+          generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
     } else if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
       value = fill.getInputs()[0];
-    } else if (Operation *op = value.getDefiningOp(); isa_and_nonnull<arith::TruncFOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, linalg::BroadcastOp>(op)) {
+    } else if (Operation *op = value.getDefiningOp();
+               isa_and_nonnull<arith::TruncFOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+                               linalg::BroadcastOp>(op)) {
       value = op->getOperand(0);
     } else {
       return false;
@@ -128,7 +131,8 @@ static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned dept
   for (OpOperand &use : buffer.getUses()) {
     Operation *op = use.getOwner();
     if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() == 0)
-      return isMaskedScore(select.getTrueValue()) != flipped ? CausalForm::Masked : CausalForm::Allowed;
+      return isMaskedScore(select.getTrueValue()) != flipped ? CausalForm::Masked
+                                                             : CausalForm::Allowed;
     if (isFloat && isa<arith::AddFOp>(op))
       return CausalForm::Additive;
     bool flips = flipped;
@@ -156,11 +160,13 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   auto type = dyn_cast<RankedTensorType>(buffer.getType());
   Location loc = buffer.getLoc();
   if (!type || !type.hasStaticShape())
-    return emitError(loc) << "--buffer=" << binding.target << ": expected a tensor of static shape, found " << buffer.getType();
+    return emitError(loc) << "--buffer=" << binding.target
+                          << ": expected a tensor of static shape, found " << buffer.getType();
   if (binding.contents == "keep") {
     Operation *op = buffer.getDefiningOp();
     if (!op || isElided(op))
-      return emitError(loc) << "--buffer=" << binding.target << "=keep: its content is not in the file";
+      return emitError(loc) << "--buffer=" << binding.target
+                            << "=keep: its content is not in the file";
     op->setDiscardableAttr(keepAttr, UnitAttr::get(&getContext()));
     return success();
   }
@@ -169,7 +175,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   Value value;
   if (binding.contents == "causal") {
     if (type.getRank() < 2)
-      return emitError(loc) << "--buffer=" << binding.target << "=causal: expected a rank of at least 2, found " << type;
+      return emitError(loc) << "--buffer=" << binding.target
+                            << "=causal: expected a rank of at least 2, found " << type;
     value = buildCausal(b, loc, type, formFromUses(buffer));
   } else if (binding.contents == "zeros" || binding.contents == "ones") {
     value = buildSplat(b, loc, type, binding.contents == "ones");
@@ -198,18 +205,20 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
 /// parameter that keeps its values.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
-    bool marked = llvm::any_of(function_interface_impl::getArgAttrs(func, arg.getArgNumber()), [](NamedAttribute attr) {
-      return attr.getName().getValue().ends_with(".buffer");
-    });
+    bool marked = llvm::any_of(
+        function_interface_impl::getArgAttrs(func, arg.getArgNumber()),
+        [](NamedAttribute attr) { return attr.getName().getValue().ends_with(".buffer"); });
     bool isBool = getElementTypeOrSelf(arg.getType()).isInteger(1);
-    if ((!isBool && !marked) || arg.use_empty() || func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr) ||
+    if ((!isBool && !marked) || arg.use_empty() ||
+        func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr) ||
         func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
       continue;
-    return emitError(arg.getLoc()) << "the content of argument " << getPosition(arg) << ", " << arg.getType()
-                                   << ", is not known; give it with --buffer=" << getPosition(arg)
-                                   << "=CONTENTS, CONTENTS being causal (lower-triangular attention mask), zeros, ones, "
-                                      "or a file (.npy or raw little-endian); or mark it {fsdp.batch = \"NAME\"} if "
-                                      "it comes with each batch, {fsdp.param = \"NAME\"} if weights files hold it";
+    return emitError(arg.getLoc())
+           << "the content of argument " << getPosition(arg) << ", " << arg.getType()
+           << ", is not known; give it with --buffer=" << getPosition(arg)
+           << "=CONTENTS, CONTENTS being causal (lower-triangular attention mask), zeros, ones, "
+              "or a file (.npy or raw little-endian); or mark it {fsdp.batch = \"NAME\"} if "
+              "it comes with each batch, {fsdp.param = \"NAME\"} if weights files hold it";
   }
   return success();
 }
@@ -217,11 +226,13 @@ LogicalResult BindBuffersPass::checkArguments() {
 void BindBuffersPass::refuseUnknown(Operation *op) {
   std::string target = std::to_string(getPosition(op).value_or(0));
   InFlightDiagnostic diag = op->emitError("the content of this ")
-                            << op->getResult(0).getType() << " is not in the file (its text was elided); give it with --buffer="
+                            << op->getResult(0).getType()
+                            << " is not in the file (its text was elided); give it with --buffer="
                             << target << "=CONTENTS";
   if (resourceKey(op) != "__elided__")
     diag << " or --buffer=" << resourceKey(op) << "=CONTENTS";
-  diag << ", CONTENTS being causal (lower-triangular attention mask), zeros, ones, or a file (.npy or raw little-endian)";
+  diag << ", CONTENTS being causal (lower-triangular attention mask), zeros, ones, or a file (.npy "
+          "or raw little-endian)";
 }
 
 /// A table of known integers that is an index computation in disguise.
@@ -256,7 +267,8 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
-  if (!resource || isElided(op) || (isa<FloatType>(resource.getType().getElementType()) && !op->hasAttr(keepAttr)))
+  if (!resource || isElided(op) ||
+      (isa<FloatType>(resource.getType().getElementType()) && !op->hasAttr(keepAttr)))
     return;
   ArrayRef<char> data = resource.getRawHandle().getBlob()->getData();
   ShapedType type = resource.getType();
@@ -280,20 +292,26 @@ void BindBuffersPass::runOnOperation() {
   SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;
-    std::tie(binding.target, binding.contents) = std::pair<std::string, std::string>(text.split('='));
+    std::tie(binding.target, binding.contents) =
+        std::pair<std::string, std::string>(text.split('='));
     SmallVector<Value> targets = findTargets(binding.target);
     if (binding.contents.empty() || targets.empty()) {
       if (binding.contents.empty())
-        emitError(func.getLoc(), "--buffer expected NAME|INDEX=causal|zeros|ones|keep|FILE, found '") << text << "'";
+        emitError(func.getLoc(),
+                  "--buffer expected NAME|INDEX=causal|zeros|ones|keep|FILE, found '")
+            << text << "'";
       else
-        emitError(func.getLoc(), "--buffer=") << text << ": '@" << func.getSymName() << "' has no constant or argument '"
-                                    << binding.target << "'";
+        emitError(func.getLoc(), "--buffer=")
+            << text << ": '@" << func.getSymName() << "' has no constant or argument '"
+            << binding.target << "'";
       return signalPassFailure();
     }
     for (Value target : targets) {
       auto arg = dyn_cast<BlockArgument>(target);
-      if (auto param = arg ? func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) : Attribute()) {
-        emitError(arg.getLoc()) << "--buffer=" << text << ": argument " << getPosition(arg) << " is the parameter " << param
+      if (auto param =
+              arg ? func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) : Attribute()) {
+        emitError(arg.getLoc()) << "--buffer=" << text << ": argument " << getPosition(arg)
+                                << " is the parameter " << param
                                 << "; a buffer is not trained: leave out its 'fsdp.param'";
         return signalPassFailure();
       }

@@ -22,11 +22,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CheckLookups.h"
 #include "IdRanges.h"
 #include "Lookups.h"
 #include "Positions.h"
+#include "fsdp/Import/Passes.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_BOUNDIDSPASS
@@ -74,7 +74,8 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
     ranges.forget(arg);
     return failure();
   }
-  func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
+  func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr,
+                  Builder(&getContext()).getI64IntegerAttr(limit));
   inferred.insert(arg.getAsOpaquePointer());
   ++numInferred;
   return success();
@@ -94,22 +95,26 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
     return success();
   if (isConstantIds(lookup.ids)) {
     IdInterval range = ranges.get(lookup.ids);
-    return lookup.op->emitError("expected ids ") << describe(lookup) << ", found " << range.lo << " to " << range.hi;
+    return lookup.op->emitError("expected ids ")
+           << describe(lookup) << ", found " << range.lo << " to " << range.hi;
   }
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(lookup.ids, seen, arguments);
-  if (arguments.size() == 1 && !getOperation().getArgAttr(arguments.front().getArgNumber(), FSDPDialect::paramAttr)) {
+  if (arguments.size() == 1 &&
+      !getOperation().getArgAttr(arguments.front().getArgNumber(), FSDPDialect::paramAttr)) {
     BlockArgument arg = arguments.front();
-    auto given = getOperation().getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
+    auto given =
+        getOperation().getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
     bool isGiven = given && !inferred.contains(arg.getAsOpaquePointer());
     if (!isGiven && succeeded(lowerLimit(lookup, arg)))
       return success();
     if (isGiven && ranges.followsArgument(lookup.ids)) {
       InFlightDiagnostic diag = emitError(arg.getLoc())
-                                << "argument " << getPosition(arg) << " has 'fsdp.limit' " << given.getInt()
-                                << ", which lets ids leave a lookup; expected them " << describe(lookup)
-                                << ": lower 'fsdp.limit'";
+                                << "argument " << getPosition(arg) << " has 'fsdp.limit' "
+                                << given.getInt()
+                                << ", which lets ids leave a lookup; expected them "
+                                << describe(lookup) << ": lower 'fsdp.limit'";
       diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
       return diag;
     }

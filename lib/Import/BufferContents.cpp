@@ -33,8 +33,10 @@ Value fsdp::buildCausal(OpBuilder &b, Location loc, RankedTensorType type, Causa
   SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank)};
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
   auto body = [&](OpBuilder &b, Location loc, ValueRange) {
-    Value row = linalg::IndexOp::create(b, loc, rank - 2), column = linalg::IndexOp::create(b, loc, rank - 1);
-    auto predicate = form == CausalForm::Masked ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::sle;
+    Value row = linalg::IndexOp::create(b, loc, rank - 2),
+          column = linalg::IndexOp::create(b, loc, rank - 1);
+    auto predicate =
+        form == CausalForm::Masked ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::sle;
     Value value = arith::CmpIOp::create(b, loc, predicate, column, row);
     if (!element.isInteger(1)) {
       bool additive = form == CausalForm::Additive;
@@ -44,36 +46,51 @@ Value fsdp::buildCausal(OpBuilder &b, Location loc, RankedTensorType type, Causa
     }
     linalg::YieldOp::create(b, loc, value);
   };
-  return linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), ValueRange(), ValueRange(empty), maps, iterators, body).getResult(0);
+  return linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), ValueRange(),
+                                   ValueRange(empty), maps, iterators, body)
+      .getResult(0);
 }
 
 Value fsdp::buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_t value) {
-  return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, Attribute(scalar(type.getElementType(), value))));
+  return arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, Attribute(scalar(type.getElementType(), value))));
 }
 
 /// The numpy spelling of an element type, `<f4`; empty when numpy has none.
 static StringRef numpyName(Type type) {
-  if (type.isF64()) return "<f8";
-  if (type.isF32()) return "<f4";
-  if (type.isF16()) return "<f2";
-  if (type.isInteger(64)) return "<i8";
-  if (type.isInteger(32)) return "<i4";
-  if (type.isInteger(16)) return "<i2";
-  if (type.isInteger(8)) return "|i1";
-  if (type.isInteger(1)) return "|b1";
+  if (type.isF64())
+    return "<f8";
+  if (type.isF32())
+    return "<f4";
+  if (type.isF16())
+    return "<f2";
+  if (type.isInteger(64))
+    return "<i8";
+  if (type.isInteger(32))
+    return "<i4";
+  if (type.isInteger(16))
+    return "<i2";
+  if (type.isInteger(8))
+    return "|i1";
+  if (type.isInteger(1))
+    return "|b1";
   return "";
 }
 
 /// The payload of an .npy file after a check of its header.
-static FailureOr<StringRef> stripNumpyHeader(StringRef bytes, RankedTensorType type, StringRef path, Location loc) {
-  auto malformed = [&]() { return emitError(loc) << "--buffer: '" << path << "' is not a well-formed .npy file"; };
+static FailureOr<StringRef> stripNumpyHeader(StringRef bytes, RankedTensorType type, StringRef path,
+                                             Location loc) {
+  auto malformed = [&]() {
+    return emitError(loc) << "--buffer: '" << path << "' is not a well-formed .npy file";
+  };
   if (bytes.size() < 10)
     return malformed();
   bool wide = bytes[6] >= 2;
   size_t start = wide ? 12 : 10;
   if (bytes.size() < start)
     return malformed();
-  size_t length = wide ? llvm::support::endian::read32le(bytes.data() + 8) : llvm::support::endian::read16le(bytes.data() + 8);
+  size_t length = wide ? llvm::support::endian::read32le(bytes.data() + 8)
+                       : llvm::support::endian::read16le(bytes.data() + 8);
   if (length > bytes.size() - start)
     return malformed();
   StringRef header = bytes.substr(start, length);
@@ -84,17 +101,20 @@ static FailureOr<StringRef> stripNumpyHeader(StringRef bytes, RankedTensorType t
   StringRef name = numpyName(type.getElementType());
   if (header.contains("'fortran_order': True") || !header.contains(shape) || name.empty() ||
       !header.contains(("'" + name + "'").str())) {
-    emitError(loc) << "--buffer: '" << path << "' expected a C-ordered array of shape " << shape << " and dtype '"
-                   << name << "' for " << type << ", found " << header.trim();
+    emitError(loc) << "--buffer: '" << path << "' expected a C-ordered array of shape " << shape
+                   << " and dtype '" << name << "' for " << type << ", found " << header.trim();
     return failure();
   }
   return bytes.drop_front(start + length);
 }
 
-FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorType type, StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorType type,
+                                     StringRef path) {
+  auto buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
-    return emitError(loc) << "--buffer: cannot read '" << path << "' (" << buffer.getError().message()
+    return emitError(loc) << "--buffer: cannot read '" << path << "' ("
+                          << buffer.getError().message()
                           << "); contents are causal, zeros, ones, keep or a file";
   FailureOr<StringRef> bytes = (*buffer)->getBuffer();
   if (bytes->starts_with("\x93NUMPY"))
@@ -104,8 +124,8 @@ FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorTyp
   Type element = type.getElementType();
   size_t width = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
   if (bytes->size() != type.getNumElements() * width)
-    return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width << " bytes for "
-                          << type << ", found " << bytes->size();
+    return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width
+                          << " bytes for " << type << ", found " << bytes->size();
   DenseElementsAttr value;
   if (element.isInteger(1)) { // one byte each in the file
     SmallVector<bool> bits(llvm::map_range(*bytes, [](char c) { return c != 0; }));

@@ -33,7 +33,8 @@ AffineExpr fsdp::affineIndex(Value index) {
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
   // i64 and i32 alike hold any position of a tensor that fits into memory.
-  if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op); trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
+  if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
+      trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());
   if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     return nullptr;
@@ -49,15 +50,16 @@ AffineExpr fsdp::affineIndex(Value index) {
   return nullptr;
 }
 
-void fsdp::addInput(linalg::GenericOp op, Value input, AffineMap map, Value captured, RewriterBase &rewriter) {
+void fsdp::addInput(linalg::GenericOp op, Value input, AffineMap map, Value captured,
+                    RewriterBase &rewriter) {
   SmallVector<Value> inputs(op.getInputs());
   unsigned position = inputs.size();
   inputs.push_back(input);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   maps.insert(maps.begin() + position, map);
   rewriter.setInsertionPoint(op);
-  auto wider = linalg::GenericOp::create(rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getOutputs(), maps,
-                                         op.getIteratorTypesArray());
+  auto wider = linalg::GenericOp::create(rewriter, op.getLoc(), op->getResultTypes(), inputs,
+                                         op.getOutputs(), maps, op.getIteratorTypesArray());
   rewriter.inlineRegionBefore(op.getRegion(), wider.getRegion(), wider.getRegion().begin());
   Type element = getElementTypeOrSelf(input.getType());
   BlockArgument arg = wider.getBody()->insertArgument(position, element, op.getLoc());
@@ -83,9 +85,10 @@ struct ScalarToOperand : OpRewritePattern<linalg::GenericOp> {
         tensor = extract.getTensor();
       rewriter.setInsertionPoint(op);
       if (!tensor)
-        tensor = tensor::FromElementsOp::create(rewriter, op.getLoc(), RankedTensorType::get({}, captured.getType()),
-                                                captured);
-      addInput(op, tensor, AffineMap::get(op.getNumLoops(), 0, rewriter.getContext()), captured, rewriter);
+        tensor = tensor::FromElementsOp::create(
+            rewriter, op.getLoc(), RankedTensorType::get({}, captured.getType()), captured);
+      addInput(op, tensor, AffineMap::get(op.getNumLoops(), 0, rewriter.getContext()), captured,
+               rewriter);
       return success();
     }
     return failure();
@@ -106,7 +109,8 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
   }
 
   /// Each index must be c or d_k + c.
-  static LogicalResult rewrite(linalg::GenericOp op, tensor::ExtractOp extract, PatternRewriter &rewriter) {
+  static LogicalResult rewrite(linalg::GenericOp op, tensor::ExtractOp extract,
+                               PatternRewriter &rewriter) {
     auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());
     if (!type || !type.hasStaticShape())
       return failure();
@@ -119,7 +123,8 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
         return failure();
       int64_t size = 1, offset = 0;
       AffineExpr dim = nullptr;
-      if (auto sum = dyn_cast<AffineBinaryOpExpr>(expr); sum && sum.getKind() == AffineExprKind::Add) {
+      if (auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
+          sum && sum.getKind() == AffineExprKind::Add) {
         dim = sum.getLHS();
         expr = sum.getRHS();
       }
@@ -145,7 +150,8 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
       sizes.push_back(rewriter.getIndexAttr(size));
     }
     rewriter.setInsertionPoint(op);
-    Value slice = tensor::ExtractSliceOp::create(rewriter, op.getLoc(), extract.getTensor(), offsets, sizes, strides);
+    Value slice = tensor::ExtractSliceOp::create(rewriter, op.getLoc(), extract.getTensor(),
+                                                 offsets, sizes, strides);
     AffineMap map = AffineMap::get(op.getNumLoops(), 0, exprs, rewriter.getContext());
     addInput(op, slice, map, extract.getResult(), rewriter);
     rewriter.eraseOp(extract);

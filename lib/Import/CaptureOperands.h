@@ -23,7 +23,8 @@ AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured`
 /// in the body.
-void addInput(linalg::GenericOp op, Value input, AffineMap map, Value captured, RewriterBase &rewriter);
+void addInput(linalg::GenericOp op, Value input, AffineMap map, Value captured,
+              RewriterBase &rewriter);
 
 } // namespace mlir::fsdp
 

@@ -8,8 +8,10 @@
 //
 //   %rows = gather_rows %table[%ids]     %in = generic ins(%ids) { min(max(%id, 0), extent - 1) }
 //                                   ->   %rows = gather_rows %table[%in]
-//                                        %bad = generic ins(%ids) { umax(%id in [0, extent) ? 0 : %id) }
-//                                        return %loss, %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
+//                                        %bad = generic ins(%ids)
+//                                               { umax(%id in [0, extent) ? 0 : %id) }
+//                                        return %loss,
+//                                          %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
 //
 //  1. Clamp the ids, so that no kernel reads outside of the table.
 //  2. Reduce the ids to one i64: 0, which is always in range, or an index that is not.
@@ -36,7 +38,8 @@ static std::string describeLocation(Operation *op) {
     auto file = dyn_cast<FileLineColLoc>(part);
     if (!file)
       return WalkResult::advance();
-    text = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+    text = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" +
+           std::to_string(file.getColumn());
     return WalkResult::interrupt();
   });
   return text.empty() ? "'" + op->getName().getStringRef().str() + "'" : text;
@@ -73,12 +76,14 @@ static Value clamp(const RowLookup &lookup, OpBuilder &b) {
     else if (!type.getElementType().isInteger(64))
       in = arith::TruncIOp::create(b, loc, type.getElementType(), in);
     if (lookup.ignore) {
-      Value isIgnored = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, id, constant(b, loc, *lookup.ignore));
+      Value isIgnored = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, id,
+                                              constant(b, loc, *lookup.ignore));
       in = arith::SelectOp::create(b, loc, isIgnored, args[0], in);
     }
     linalg::YieldOp::create(b, loc, in);
   };
-  return linalg::GenericOp::create(b, loc, TypeRange(type), lookup.ids, empty, maps, loops, body).getResult(0);
+  return linalg::GenericOp::create(b, loc, TypeRange(type), lookup.ids, empty, maps, loops, body)
+      .getResult(0);
 }
 
 /// The largest id, as an unsigned number, that is out of range; 0 if all are within.
@@ -88,28 +93,33 @@ static Value findWorst(const RowLookup &lookup, OpBuilder &b) {
   auto scalar = RankedTensorType::get({}, b.getI64Type());
   Value empty = tensor::EmptyOp::create(b, loc, scalar.getShape(), b.getI64Type());
   Value none = linalg::FillOp::create(b, loc, constant(b, loc, 0), empty).getResult(0);
-  SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, b.getContext())};
+  SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank),
+                              AffineMap::get(rank, 0, b.getContext())};
   SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::reduction);
   auto body = [&](OpBuilder &b, Location loc, ValueRange args) {
     Value id = widen(b, loc, args[0]);
-    Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id, constant(b, loc, lookup.extent));
+    Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id,
+                                       constant(b, loc, lookup.extent));
     if (lookup.ignore) {
-      Value isIgnored = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, id, constant(b, loc, *lookup.ignore));
+      Value isIgnored = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, id,
+                                              constant(b, loc, *lookup.ignore));
       isIn = arith::OrIOp::create(b, loc, isIn, isIgnored);
     }
     Value bad = arith::SelectOp::create(b, loc, isIn, constant(b, loc, 0), id);
     Value worst = arith::MaxUIOp::create(b, loc, args[1], bad);
     linalg::YieldOp::create(b, loc, worst);
   };
-  return linalg::GenericOp::create(b, loc, TypeRange(scalar), lookup.ids, none, maps, loops, body).getResult(0);
+  return linalg::GenericOp::create(b, loc, TypeRange(scalar), lookup.ids, none, maps, loops, body)
+      .getResult(0);
 }
 
 Value fsdp::checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b) {
   Value in = clamp(lookup, b), worst = findWorst(lookup, b);
   Operation *ret = func.getBody().front().getTerminator();
-  NamedAttribute parts[] = {b.getNamedAttr("location", b.getStringAttr(describeLocation(lookup.op))),
-                            b.getNamedAttr("extent", b.getI64IntegerAttr(lookup.extent)),
-                            b.getNamedAttr("what", b.getStringAttr(lookup.what))};
+  NamedAttribute parts[] = {
+      b.getNamedAttr("location", b.getStringAttr(describeLocation(lookup.op))),
+      b.getNamedAttr("extent", b.getI64IntegerAttr(lookup.extent)),
+      b.getNamedAttr("what", b.getStringAttr(lookup.what))};
   NamedAttribute mark = b.getNamedAttr(lookupAttr, b.getDictionaryAttr(parts));
   ret->insertOperands(ret->getNumOperands(), worst);
   if (failed(func.insertResult(func.getNumResults(), worst.getType(), b.getDictionaryAttr(mark))))
@@ -125,7 +135,8 @@ bool fsdp::isLookupCheck(func::FuncOp func, unsigned index) {
 
 bool fsdp::isConstantIds(Value ids) {
   while (Operation *op = ids.getDefiningOp()) {
-    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op))
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+             tensor::ExtractSliceOp>(op))
       return matchPattern(op, m_Constant());
     ids = op->getOperand(0);
   }

@@ -12,8 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds a result to the function that says whether an index of the lookup is out of range, and a remark. Returns the
-/// ids, clamped. `lookup.ids` is a tensor of integers; the new ops are put at `b`.
+/// Adds a result to the function that says whether an index of the lookup is out of range, and a
+/// remark. Returns the ids, clamped. `lookup.ids` is a tensor of integers; the new ops are put at
+/// `b`.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
 /// Returns true if result `index` is that of a checked lookup.

@@ -18,9 +18,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Lookups.h"
 #include "Positions.h"
+#include "fsdp/Import/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace mlir::fsdp {
@@ -43,8 +43,9 @@ struct MarkChecker {
   BlockArgument arg;
 
   InFlightDiagnostic expected(NamedAttribute mark, const Twine &what) {
-    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected '" << mark.getName().getValue()
-                                   << "' to " << what << ", found " << mark.getValue();
+    return emitError(arg.getLoc())
+           << "argument " << getPosition(arg) << " expected '" << mark.getName().getValue()
+           << "' to " << what << ", found " << mark.getValue();
   }
   bool has(StringRef name) { return static_cast<bool>(func.getArgAttr(arg.getArgNumber(), name)); }
 
@@ -66,7 +67,8 @@ LogicalResult MarkChecker::checkName(NamedAttribute mark, bool mayBeUnit) {
 LogicalResult MarkChecker::checkInit(NamedAttribute mark) {
   auto init = dyn_cast<InitAttr>(mark.getValue());
   if (!init)
-    return expected(mark, "be such as #fsdp.init<normal, 0.0, 0.02> or #fsdp.init<constant, 1.0, 0.0>");
+    return expected(mark,
+                    "be such as #fsdp.init<normal, 0.0, 0.02> or #fsdp.init<constant, 1.0, 0.0>");
   if (!init.getA().isFinite() || !init.getB().isFinite())
     return expected(mark, "have finite numbers");
   if (init.getKind() == InitKind::normal && init.getB().isNegative() && !init.getB().isZero())
@@ -82,12 +84,14 @@ LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   int64_t largest = getLargestLimit(arg.getType());
   bool narrow = largest != std::numeric_limits<int64_t>::max();
   bool plain = limit && (limit.getType().isSignlessInteger() || limit.getType().isIndex());
-  if (plain && limit.getValue().isSignedIntN(64) && limit.getInt() >= 1 && limit.getInt() <= largest)
+  if (plain && limit.getValue().isSignedIntN(64) && limit.getInt() >= 1 &&
+      limit.getInt() <= largest)
     return success();
   std::string type;
   llvm::raw_string_ostream(type) << getElementTypeOrSelf(arg.getType());
   return expected(mark, "be an integer of at least 1" +
-                            (narrow ? " and at most " + Twine(largest).str() + ", what ids of " + type + " can hold"
+                            (narrow ? " and at most " + Twine(largest).str() + ", what ids of " +
+                                          type + " can hold"
                                     : std::string()));
 }
 
@@ -97,13 +101,15 @@ LogicalResult MarkChecker::checkKey(NamedAttribute mark) {
   if (!key || !llvm::is_contained({"seed", "step", "sample"}, key.getValue()))
     return expected(mark, "be \"seed\", \"step\" or \"sample\"");
   if (has(FSDPDialect::paramAttr) || has(FSDPDialect::batchAttr))
-    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected 'fsdp.key' alone, found "
-                                   << (has(FSDPDialect::paramAttr) ? "'fsdp.param'" : "'fsdp.batch'") << " beside it";
+    return emitError(arg.getLoc())
+           << "argument " << getPosition(arg) << " expected 'fsdp.key' alone, found "
+           << (has(FSDPDialect::paramAttr) ? "'fsdp.param'" : "'fsdp.batch'") << " beside it";
   auto type = dyn_cast<RankedTensorType>(arg.getType());
   if (type && type.getRank() == 0 && type.getElementType().isSignlessInteger(64))
     return success();
-  return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected tensor<i64>, as '" << mark.getName().getValue()
-                                 << "' is one number, found " << arg.getType();
+  return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " expected tensor<i64>, as '"
+                                 << mark.getName().getValue() << "' is one number, found "
+                                 << arg.getType();
 }
 
 LogicalResult MarkChecker::check(NamedAttribute mark) {
@@ -111,23 +117,28 @@ LogicalResult MarkChecker::check(NamedAttribute mark) {
   if (name == FSDPDialect::paramAttr && has(FSDPDialect::batchAttr))
     return emitError(arg.getLoc()) << "argument " << getPosition(arg)
                                    << " expected either 'fsdp.param' or 'fsdp.batch', found both";
-  if (name == FSDPDialect::paramAttr || name == FSDPDialect::batchAttr || name == FSDPDialect::unitAttr)
+  if (name == FSDPDialect::paramAttr || name == FSDPDialect::batchAttr ||
+      name == FSDPDialect::unitAttr)
     return checkName(mark, /*mayBeUnit=*/name == FSDPDialect::paramAttr);
   if (name == FSDPDialect::initAttr)
     return checkInit(mark);
   if (name == FSDPDialect::limitAttr && has(FSDPDialect::paramAttr))
-    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " has 'fsdp.limit', which batch arguments have: "
-                                   << "a parameter is not checked before each step";
+    return emitError(arg.getLoc())
+           << "argument " << getPosition(arg) << " has 'fsdp.limit', which batch arguments have: "
+           << "a parameter is not checked before each step";
   if (name == FSDPDialect::limitAttr)
     return checkLimit(mark);
   if (name == FSDPDialect::keyAttr)
     return checkKey(mark);
   if (name == FSDPDialect::frozenAttr)
-    return isa<UnitAttr>(mark.getValue()) ? success() : LogicalResult(expected(mark, "have no value"));
+    return isa<UnitAttr>(mark.getValue()) ? success()
+                                          : LogicalResult(expected(mark, "have no value"));
   if (!name.starts_with("fsdp.") || name == positionAttr || name == "fsdp.extra_ids")
     return success();
-  return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " has the unknown attribute '" << name
-                                 << "'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, fsdp.unit, fsdp.limit or fsdp.key";
+  return emitError(arg.getLoc()) << "argument " << getPosition(arg)
+                                 << " has the unknown attribute '" << name
+                                 << "'; expected fsdp.param, fsdp.batch, fsdp.init, fsdp.frozen, "
+                                    "fsdp.unit, fsdp.limit or fsdp.key";
 }
 
 void CheckMarksPass::runOnOperation() {

@@ -43,7 +43,8 @@ static bool isDouble(Type type) { return getElementTypeOrSelf(type).isF64(); }
 static bool isNarrowModel(func::FuncOp func) {
   bool isNarrow = false;
   for (BlockArgument arg : func.getArguments()) {
-    if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) || !isa<FloatType>(getElementTypeOrSelf(arg)))
+    if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) ||
+        !isa<FloatType>(getElementTypeOrSelf(arg)))
       continue;
     if (isDouble(arg.getType()))
       return false;
@@ -71,27 +72,32 @@ static AttrTypeReplacer makeReplacer(MLIRContext *context) {
   replacer.addReplacement([=](FloatAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
     if (!attr.getType().isF64())
       return std::nullopt;
-    return std::pair<Attribute, WalkResult>(FloatAttr::get(f32, rounded(attr.getValue())), WalkResult::skip());
+    return std::pair<Attribute, WalkResult>(FloatAttr::get(f32, rounded(attr.getValue())),
+                                            WalkResult::skip());
   });
-  replacer.addReplacement([=](DenseFPElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
-    if (!attr.getElementType().isF64())
-      return std::nullopt;
-    Attribute narrow = attr.mapValues(f32, [](const APFloat &v) { return rounded(v).bitcastToAPInt(); });
-    return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
-  });
+  replacer.addReplacement(
+      [=](DenseFPElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+        if (!attr.getElementType().isF64())
+          return std::nullopt;
+        Attribute narrow =
+            attr.mapValues(f32, [](const APFloat &v) { return rounded(v).bitcastToAPInt(); });
+        return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
+      });
   // A blob holds doubles: read them.
-  replacer.addReplacement([=](DenseResourceElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
-    auto blob = attr.getRawHandle().getBlob();
-    auto type = attr.getType();
-    if (!type.getElementType().isF64() || !blob ||
-        blob->getData().size() != static_cast<size_t>(type.getNumElements()) * sizeof(double))
-      return std::nullopt;
-    SmallVector<float> values;
-    for (double v : ArrayRef<double>(reinterpret_cast<const double *>(blob->getData().data()), type.getNumElements()))
-      values.push_back(static_cast<float>(v));
-    Attribute narrow = DenseElementsAttr::get(type.clone(f32), ArrayRef<float>(values));
-    return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
-  });
+  replacer.addReplacement(
+      [=](DenseResourceElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
+        auto blob = attr.getRawHandle().getBlob();
+        auto type = attr.getType();
+        if (!type.getElementType().isF64() || !blob ||
+            blob->getData().size() != static_cast<size_t>(type.getNumElements()) * sizeof(double))
+          return std::nullopt;
+        SmallVector<float> values;
+        for (double v : ArrayRef<double>(reinterpret_cast<const double *>(blob->getData().data()),
+                                         type.getNumElements()))
+          values.push_back(static_cast<float>(v));
+        Attribute narrow = DenseElementsAttr::get(type.clone(f32), ArrayRef<float>(values));
+        return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
+      });
   // #fsdp.init holds doubles whatever the parameter is.
   replacer.addReplacement([](InitAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
     return std::pair<Attribute, WalkResult>(attr, WalkResult::skip());
@@ -106,22 +112,23 @@ void DemoteFloat64Pass::runOnOperation() {
   WalkResult refused = func.walk([&](Operation *op) {
     if (!needsDouble(op))
       return WalkResult::advance();
-    op->emitError("reinterprets the bits of an f64 in a model that is not f64; its f64 parts are computed in f32");
+    op->emitError("reinterprets the bits of an f64 in a model that is not f64; its f64 parts are "
+                  "computed in f32");
     return WalkResult::interrupt();
   });
   if (refused.wasInterrupted())
     return signalPassFailure();
-  func.walk([&](Operation *op) {
-    numDemoted += llvm::count_if(op->getResultTypes(), isDouble);
-  });
+  func.walk([&](Operation *op) { numDemoted += llvm::count_if(op->getResultTypes(), isDouble); });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
   func.walk([&](Operation *op) {
     // The numbers of our ops (a scale, a probability) are doubles whatever they apply to.
     bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
-    replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false, /*replaceTypes=*/true);
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false,
+                               /*replaceTypes=*/true);
   });
   func.walk([](Operation *op) {
-    if (isa<arith::TruncFOp, arith::ExtFOp>(op) && op->getOperand(0).getType() == op->getResult(0).getType()) {
+    if (isa<arith::TruncFOp, arith::ExtFOp>(op) &&
+        op->getOperand(0).getType() == op->getResult(0).getType()) {
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));
       op->erase();
     }

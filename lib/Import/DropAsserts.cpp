@@ -28,12 +28,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
 #include "CheckLookups.h"
 #include "ExtraIds.h"
 #include "IdRanges.h"
 #include "Positions.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -103,7 +103,8 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
     if (!cmp || !op->isBeforeInBlock(extract) || cmp.getLhs().getType().isInteger(1))
       continue;
     for (Value tested : cmp->getOperands())
-      if (!matchPattern(tested, m_Constant()) && slice.contains(withoutCasts(tested).getAsOpaquePointer())) {
+      if (!matchPattern(tested, m_Constant()) &&
+          slice.contains(withoutCasts(tested).getAsOpaquePointer())) {
         found.push_back({op, tested});
         break;
       }
@@ -111,17 +112,21 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
   return found;
 }
 
-/// Returns true if index `dim` of a lookup is in range, and the asserts before it about the same ids hold.
+/// Returns true if index `dim` of a lookup is in range, and the asserts before it about the same
+/// ids hold.
 bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
-  return ranges.get(index).within(0, extent - 1) && llvm::all_of(findAsserts(extract, index), [&](IndexAssert check) {
+  return ranges.get(index).within(0, extent - 1) &&
+         llvm::all_of(findAsserts(extract, index), [&](IndexAssert check) {
            return ranges.get(check.op.getArg()).within(1, 1);
          });
 }
 
-/// Looks for limits of the arguments that keep an index in range, and sets those that are lower than before.
-bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim, ArrayRef<BlockArgument> arguments) {
+/// Looks for limits of the arguments that keep an index in range, and sets those that are lower
+/// than before.
+bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
+                                  ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   bool always = isProven(extract, dim);
@@ -138,43 +143,55 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim, Array
     ranges.assume(arg, limits.back());
   }
   IdInterval range = ranges.get(index);
-  if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent && range.hi - (extent - 1) < limits[0]) {
+  if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
+      range.hi - (extent - 1) < limits[0]) {
     limits[0] -= range.hi - (extent - 1); // positions with an offset, `id + 2`
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);
   }
-  bool proven = isProven(extract, dim), lowers = proven && (!always || ranges.followsArgument(index));
+  bool proven = isProven(extract, dim),
+       lowers = proven && (!always || ranges.followsArgument(index));
   for (auto [arg, limit] : llvm::zip_equal(arguments, limits)) {
     ranges.forget(arg);
     if (IntegerAttr given = givenLimit(arg); lowers && (!given || limit < given.getInt()))
-      func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr, Builder(&getContext()).getI64IntegerAttr(limit));
+      func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr,
+                      Builder(&getContext()).getI64IntegerAttr(limit));
   }
   return proven || always;
 }
 
-/// An index that is out of range where an assert of the body about the same ids fails, too. torch-mlir wraps negative
-/// ids into the table, and asserts that there are none.
+/// An index that is out of range where an assert of the body about the same ids fails, too.
+/// torch-mlir wraps negative ids into the table, and asserts that there are none.
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
-Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent, OpBuilder &b) {
+Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
+                                  OpBuilder &b) {
   Location loc = extract.getLoc();
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantIntOp::create(b, loc, value, 64); };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
+  };
   auto widen = [&](Value value) -> Value {
     if (value.getType().isIndex())
       return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-    return value.getType().isInteger(64) ? value : arith::ExtSIOp::create(b, loc, b.getI64Type(), value).getResult();
+    return value.getType().isInteger(64)
+               ? value
+               : arith::ExtSIOp::create(b, loc, b.getI64Type(), value).getResult();
   };
   Value guarded;
   for (auto [check, tested] : findAsserts(extract, index)) {
     if (ranges.get(check.getArg()).within(1, 1))
       continue;
-    // An id in range that the assert refuses all the same has no number to report: the lowest stands for it.
+    // An id in range that the assert refuses all the same has no number to report: the lowest
+    // stands for it.
     Value id = widen(tested);
     Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id, constant(extent));
-    Value bad = arith::SelectOp::create(b, loc, isIn, constant(std::numeric_limits<int64_t>::min()), id);
-    guarded = arith::SelectOp::create(b, loc, check.getArg(), guarded ? guarded : widen(index), bad);
+    Value bad =
+        arith::SelectOp::create(b, loc, isIn, constant(std::numeric_limits<int64_t>::min()), id);
+    guarded =
+        arith::SelectOp::create(b, loc, check.getArg(), guarded ? guarded : widen(index), bad);
     covered.insert(check);
   }
-  return guarded ? arith::IndexCastOp::create(b, loc, b.getIndexType(), guarded).getResult() : index;
+  return guarded ? arith::IndexCastOp::create(b, loc, b.getIndexType(), guarded).getResult()
+                 : index;
 }
 
 /// Makes the lookup read clamped indices, and checks them when it runs.
@@ -182,18 +199,21 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
   auto fail = [&]() -> InFlightDiagnostic {
-    return extract.emitError("index ") << dim << " of this lookup may leave its dimension of " << extent;
+    return extract.emitError("index ")
+           << dim << " of this lookup may leave its dimension of " << extent;
   };
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(&getContext());
   FailureOr<Ids> ids = failure();
-  StringRef advice = "clamp the index with arith.maxsi and arith.minsi"; // a score function, or no body at all
+  StringRef advice =
+      "clamp the index with arith.maxsi and arith.minsi"; // a score function, or no body at all
   if (generic && affineIndex(index)) {
     advice = "the index is a position of the loops; correct the model";
   } else if (generic) {
     b.setInsertionPoint(extract);
     ids = findPositions(generic, addAsserts(extract, index, extent, b), b);
-    advice = "the index depends on what the same body sums up; compute the index in an op of its own";
+    advice =
+        "the index depends on what the same body sums up; compute the index in an op of its own";
   }
   if (succeeded(ids) && isConstantIds(ids->tensor)) {
     ids = failure();
@@ -211,7 +231,8 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   b.setInsertionPoint(extract);
   Value standIn = arith::ConstantOp::create(b, loc, b.getZeroAttr(getElementTypeOrSelf(in)));
   bool isIndex = standIn.getType().isIndex();
-  Value cast = isIndex ? standIn : arith::IndexCastOp::create(b, loc, b.getIndexType(), standIn).getResult();
+  Value cast =
+      isIndex ? standIn : arith::IndexCastOp::create(b, loc, b.getIndexType(), standIn).getResult();
   extract.getIndicesMutable()[dim].set(cast);
   addInput(generic, in, ids->map, standIn, b);
   b.eraseOp(standIn.getDefiningOp());
@@ -219,7 +240,8 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   return success();
 }
 
-/// Returns true if index `dim` of a lookup is in range, with the limits of the arguments that it follows from. Lowers these.
+/// Returns true if index `dim` of a lookup is in range, with the limits of the arguments that it
+/// follows from. Lowers these.
 bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
@@ -234,7 +256,8 @@ bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
 /// `x == -100` where x are ids: asks whether a target is to be ignored.
 static bool asksForNoId(arith::CmpIOp cmp) {
   APInt value;
-  return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne}, cmp.getPredicate()) &&
+  return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
+                            cmp.getPredicate()) &&
          matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
 }
 
@@ -264,7 +287,8 @@ void DropAssertsPass::foldDecided() {
           !extra.agree(op, [&](IdRanges &ranges) { return decideComparison(cmp, ranges); }))
         return;
       bool value = limits.get(cmp.getResult()).lo;
-      cmp.getResult().replaceAllUsesWith(arith::ConstantOp::create(b, op->getLoc(), b.getBoolAttr(value)));
+      cmp.getResult().replaceAllUsesWith(
+          arith::ConstantOp::create(b, op->getLoc(), b.getBoolAttr(value)));
       ++numFolded;
     } else if (isa<arith::MaxSIOp, arith::MinSIOp>(op) &&
                extra.agree(op, [&](IdRanges &ranges) { return decideExtremum(op, ranges); })) {

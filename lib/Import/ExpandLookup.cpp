@@ -7,8 +7,8 @@
 // A lookup that is no row of a table (the log-probability of a target, say) has
 // no op of its own. It is a sum over the dimension it picks from:
 //
-//   generic ins(%t) {                                  %p = generic ins(%logp, %t)
-//     tensor.extract %logp[index 0, %t] }      ->          { sum over v of select(v == %t, %logp[d0, v], 0) }
+//   generic ins(%t) {                          %p = generic ins(%logp, %t)
+//     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
 //
 // Differentiable like any structured op, without a scatter; costs the whole
 // dimension per lookup. What became of it in a loss: RaiseCrossEntropy.cpp. Tables of
@@ -16,9 +16,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
 #include "Lookups.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -37,9 +37,10 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// The lookup's positions as functions of the loops, `v` standing for the one that depends on data, or on a loop in
-/// another way than being it; fails when there is not exactly one such position.
-static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v, SmallVectorImpl<AffineExpr> &exprs) {
+/// The lookup's positions as functions of the loops, `v` standing for the one that depends on data,
+/// or on a loop in another way than being it; fails when there is not exactly one such position.
+static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
+                                            SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;
   for (auto [i, index] : llvm::enumerate(extract.getIndices())) {
     AffineExpr expr = affineIndex(index);
@@ -68,7 +69,8 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
 static LogicalResult expand(tensor::ExtractOp extract) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());
-  if (!generic || !type || !type.hasStaticShape() || !isa<FloatType, IntegerType>(type.getElementType()) ||
+  if (!generic || !type || !type.hasStaticShape() ||
+      !isa<FloatType, IntegerType>(type.getElementType()) ||
       generic.getRegion().isAncestor(extract.getTensor().getParentRegion()))
     return failure();
   OpBuilder b(generic);
@@ -107,23 +109,28 @@ static LogicalResult expand(tensor::ExtractOp extract) {
   Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
   Value init = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
   auto body = [&](OpBuilder &b, Location loc, ValueRange args) {
-    Value id = args[1].getType().isIndex() ? args[1]
-                                           : arith::IndexCastOp::create(b, loc, b.getIndexType(), args[1]).getResult();
+    Value id = args[1].getType().isIndex()
+                   ? args[1]
+                   : arith::IndexCastOp::create(b, loc, b.getIndexType(), args[1]).getResult();
     Value v = linalg::IndexOp::create(b, loc, rank);
     Value hit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, v, id);
     Value term = arith::SelectOp::create(b, loc, hit, args[0], zero);
-    Value sum = isa<FloatType>(term.getType()) ? arith::AddFOp::create(b, loc, args[2], term).getResult()
-                                               : arith::OrIOp::create(b, loc, args[2], term).getResult();
+    Value sum = isa<FloatType>(term.getType())
+                    ? arith::AddFOp::create(b, loc, args[2], term).getResult()
+                    : arith::OrIOp::create(b, loc, args[2], term).getResult();
     linalg::YieldOp::create(b, loc, sum);
   };
-  Value picks = linalg::GenericOp::create(b, loc, TypeRange(init.getType()), ValueRange{extract.getTensor(), ids->tensor},
+  Value picks = linalg::GenericOp::create(b, loc, TypeRange(init.getType()),
+                                          ValueRange{extract.getTensor(), ids->tensor},
                                           ValueRange(init), maps, iterators, body)
                     .getResult(0);
   if (affineIndex(extract.getIndices()[*picked]))
-    extract.emitRemark("this read at positions that follow from the loops is computed as a sum over the ")
+    extract.emitRemark(
+        "this read at positions that follow from the loops is computed as a sum over the ")
         << type.getDimSize(*picked) << " elements of its dimension";
   IRRewriter rewriter(b);
-  addInput(generic, picks, AffineMap::get(numLoops, 0, readExprs, b.getContext()), extract.getResult(), rewriter);
+  addInput(generic, picks, AffineMap::get(numLoops, 0, readExprs, b.getContext()),
+           extract.getResult(), rewriter);
   rewriter.eraseOp(extract);
   return success();
 }

@@ -40,9 +40,10 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// The one element of a tensor, among those that depend on `arg`, that a formula reads; false when it
-/// reads several, or when that is not known.
-static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element, unsigned depth = 0) {
+/// The one element of a tensor, among those that depend on `arg`, that a formula reads; false when
+/// it reads several, or when that is not known.
+static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
+                        unsigned depth = 0) {
   Point p = settle(point);
   if (!dependsOnArgument(p.value, arg))
     return true;
@@ -51,7 +52,8 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   if (p.isTensor()) {
     if (!element)
       element = p;
-    return element->value == p.value && element->at == p.at && !llvm::is_contained(p.at, AffineExpr());
+    return element->value == p.value && element->at == p.at &&
+           !llvm::is_contained(p.at, AffineExpr());
   }
   Operation *op = p.value.getDefiningOp();
   if (!op || op->getNumRegions() != 0 || isa<tensor::ExtractOp>(op))
@@ -73,8 +75,10 @@ static std::optional<Point> pointOf(Value value) {
   return point;
 }
 
-/// Every use of a scalar ends in a branch that a select does not take; the selects' conditions read `element`.
-static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &element, IdRanges &ranges) {
+/// Every use of a scalar ends in a branch that a select does not take; the selects' conditions read
+/// `element`.
+static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &element,
+                         IdRanges &ranges) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *op = use.getOwner();
     if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() != 0) {
@@ -83,18 +87,22 @@ static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &e
       if (taken.isSingle() && (taken.lo != 0) == (use.getOperandNumber() == 2))
         return condition && findElement(*condition, arg, element);
     }
-    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumResults() == 1;
+    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+                  op->getNumResults() == 1;
     return scalar && isThrownAway(op->getResult(0), arg, element, ranges);
   });
 }
 
-/// Whether the model's result does not depend on a lookup out of range when the argument has this value.
+/// Whether the model's result does not depend on a lookup out of range when the argument has this
+/// value.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
-    if (auto check = dyn_cast<cf::AssertOp>(op); check && dependsOnArgument(check.getArg(), trial.arg)) {
+    if (auto check = dyn_cast<cf::AssertOp>(op);
+        check && dependsOnArgument(check.getArg(), trial.arg)) {
       std::optional<Point> element, condition = pointOf(check.getArg());
-      good &= condition && findElement(*condition, trial.arg, element) && trial.ranges.get(check.getArg()).within(1, 1);
+      good &= condition && findElement(*condition, trial.arg, element) &&
+              trial.ranges.get(check.getArg()).within(1, 1);
     }
     auto extract = dyn_cast<tensor::ExtractOp>(op);
     for (auto [dim, index] : llvm::enumerate(extract ? extract.getIndices() : ValueRange())) {
@@ -106,7 +114,8 @@ bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
       IdInterval range = trial.ranges.get(index);
       if (!good || range.within(0, extent - 1))
         continue;
-      good = range.isSingle() && isThrownAway(extract.getResult(), trial.arg, element, trial.ranges);
+      good =
+          range.isSingle() && isThrownAway(extract.getResult(), trial.arg, element, trial.ranges);
       guards.push_back({extract, static_cast<unsigned>(dim), range.lo});
     }
   });
@@ -116,12 +125,13 @@ bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
 SmallVector<int64_t> ExtraIds::collectCandidates(BlockArgument arg, int64_t limit) {
   SmallVector<int64_t> values;
   func.walk([&](arith::CmpIOp cmp) {
-    if (!llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne}, cmp.getPredicate()))
+    if (!llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
+                            cmp.getPredicate()))
       return;
     for (unsigned i : {0, 1}) {
       APInt value;
-      if (!matchPattern(cmp->getOperand(i), m_ConstantInt(&value)) || value.getSignificantBits() > 64 ||
-          !dependsOnArgument(cmp->getOperand(1 - i), arg))
+      if (!matchPattern(cmp->getOperand(i), m_ConstantInt(&value)) ||
+          value.getSignificantBits() > 64 || !dependsOnArgument(cmp->getOperand(1 - i), arg))
         continue;
       int64_t id = value.getSExtValue();
       if ((id < 0 || id >= limit) && !llvm::is_contained(values, id))
@@ -152,15 +162,17 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
       SmallVector<Guard> guards;
       if (!handles(trial, guards)) {
         if (llvm::is_contained(listed, id))
-          return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " lists the extra id " << id
-                                         << ", which the model looks up; expected one that it replaces before";
+          return emitError(arg.getLoc())
+                 << "argument " << getPosition(arg) << " lists the extra id " << id
+                 << ", which the model looks up; expected one that it replaces before";
         continue;
       }
       for (Guard &guard : guards) {
         OpBuilder at(guard.extract);
         Location loc = guard.extract.getLoc();
         OpOperand &index = guard.extract.getIndicesMutable()[guard.dim];
-        Value bad = arith::ConstantIndexOp::create(at, loc, guard.index), zero = arith::ConstantIndexOp::create(at, loc, 0);
+        Value bad = arith::ConstantIndexOp::create(at, loc, guard.index),
+              zero = arith::ConstantIndexOp::create(at, loc, 0);
         Value isBad = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, index.get(), bad);
         index.set(arith::SelectOp::create(at, loc, isBad, zero, index.get()));
       }
@@ -173,7 +185,8 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
   }
   hulls.emplace();
   for (auto &[arg, ids] : accepted) {
-    auto limit = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(arg).getArgNumber(), FSDPDialect::limitAttr);
+    auto limit = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(arg).getArgNumber(),
+                                                    FSDPDialect::limitAttr);
     IdInterval hull{0, limit.getInt() - 1};
     for (int64_t id : ids) {
       hull = {std::min(hull.lo, id), std::max(hull.hi, id)};

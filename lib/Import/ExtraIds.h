@@ -17,8 +17,9 @@ namespace mlir::fsdp {
 /// Values outside of the limits for which the model's result is defined all the same.
 class ExtraIds {
 public:
-  /// Finds them, sets `fsdp.extra_ids`, and keeps lookups whose result is thrown away for such a value in
-  /// range. Limits are set. Fails when the function lists a value that the model does not handle.
+  /// Finds them, sets `fsdp.extra_ids`, and keeps lookups whose result is thrown away for such a
+  /// value in range. Limits are set. Fails when the function lists a value that the model does not
+  /// handle.
   LogicalResult run(func::FuncOp func);
 
   /// Whether what `decide` says about op under the limits, it says for the extra ids too.

@@ -16,9 +16,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "FoldCopies.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -37,7 +37,8 @@ struct FoldCopiesPass : public fsdp::impl::FoldCopiesPassBase<FoldCopiesPass> {
 };
 
 struct FoldIntoReader : OpRewritePattern<linalg::GenericOp> {
-  FoldIntoReader(MLIRContext *context, llvm::Statistic &numFolded) : OpRewritePattern(context), numFolded(numFolded) {}
+  FoldIntoReader(MLIRContext *context, llvm::Statistic &numFolded)
+      : OpRewritePattern(context), numFolded(numFolded) {}
 
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     for (OpOperand *operand : op.getDpsInputOperands()) {
@@ -64,7 +65,8 @@ struct FoldIntoReader : OpRewritePattern<linalg::GenericOp> {
 
 /// transpose(contract) -> contract that writes in the order of the transpose.
 struct FoldIntoProducer : OpRewritePattern<linalg::GenericOp> {
-  FoldIntoProducer(MLIRContext *context, llvm::Statistic &numFolded) : OpRewritePattern(context), numFolded(numFolded) {}
+  FoldIntoProducer(MLIRContext *context, llvm::Statistic &numFolded)
+      : OpRewritePattern(context), numFolded(numFolded) {}
 
   LogicalResult matchAndRewrite(linalg::GenericOp copy, PatternRewriter &rewriter) const override {
     if (!isCopy(copy) || !copy.getIndexingMapsArray()[0].isPermutation())
@@ -84,8 +86,9 @@ struct FoldIntoProducer : OpRewritePattern<linalg::GenericOp> {
     Location loc = producer.getLoc();
     Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(), type.getElementType());
     Value init = linalg::FillOp::create(rewriter, loc, fill.getInputs()[0], empty).getResult(0);
-    auto moved = linalg::GenericOp::create(rewriter, loc, TypeRange(type), producer.getInputs(), ValueRange(init), maps,
-                                           producer.getIteratorTypesArray());
+    auto moved =
+        linalg::GenericOp::create(rewriter, loc, TypeRange(type), producer.getInputs(),
+                                  ValueRange(init), maps, producer.getIteratorTypesArray());
     rewriter.cloneRegionBefore(producer.getRegion(), moved.getRegion(), moved.getRegion().begin());
     rewriter.replaceOp(copy, moved);
     rewriter.eraseOp(producer);

@@ -24,10 +24,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "FoldCopies.h"
 #include "SinkCopies.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -54,12 +54,14 @@ private:
 /// extract_slice(expand_shape) that slices whole groups -> expand_shape(extract_slice).
 struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op,
+                                PatternRewriter &rewriter) const override {
     auto expand = op.getSource().getDefiningOp<tensor::ExpandShapeOp>();
-    if (!expand || !expand.getResultType().hasStaticShape() || !op.getOffsets().empty() || !op.getSizes().empty() ||
-        !op.getStrides().empty())
+    if (!expand || !expand.getResultType().hasStaticShape() || !op.getOffsets().empty() ||
+        !op.getSizes().empty() || !op.getStrides().empty())
       return failure();
-    ArrayRef<int64_t> wide = expand.getResultType().getShape(), narrow = expand.getSrcType().getShape();
+    ArrayRef<int64_t> wide = expand.getResultType().getShape(),
+                      narrow = expand.getSrcType().getShape();
     SmallVector<OpFoldResult> offsets, sizes, strides;
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
@@ -83,10 +85,12 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     }
     Location loc = op.getLoc();
     Type element = op.getType().getElementType();
-    Value slice = tensor::ExtractSliceOp::create(rewriter, loc, RankedTensorType::get(shape, element), expand.getSrc(),
-                                                 offsets, sizes, strides);
+    Value slice =
+        tensor::ExtractSliceOp::create(rewriter, loc, RankedTensorType::get(shape, element),
+                                       expand.getSrc(), offsets, sizes, strides);
     auto full = RankedTensorType::get(op.getStaticSizes(), element);
-    Value result = tensor::ExpandShapeOp::create(rewriter, loc, full, slice, expand.getReassociationIndices());
+    Value result =
+        tensor::ExpandShapeOp::create(rewriter, loc, full, slice, expand.getReassociationIndices());
     if (full != op.getType()) {
       auto groups = getReassociationIndicesForCollapse(full.getShape(), op.getType().getShape());
       if (!groups)
@@ -101,15 +105,18 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
 /// collapse_shape(gather_rows) that merges ids -> gather_rows of collapsed ids.
 struct CollapseOfGather : OpRewritePattern<tensor::CollapseShapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto gather = op.getSrc().getDefiningOp<GatherRowsOp>();
     SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
     if (!gather || !gather.getResult().hasOneUse() || groups.empty() || groups.back().size() != 1)
       return failure();
     groups.pop_back();
-    auto idsType = RankedTensorType::get(op.getResultType().getShape().drop_back(),
-                                         cast<RankedTensorType>(gather.getIds().getType()).getElementType());
-    Value ids = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), idsType, gather.getIds(), groups);
+    auto idsType =
+        RankedTensorType::get(op.getResultType().getShape().drop_back(),
+                              cast<RankedTensorType>(gather.getIds().getType()).getElementType());
+    Value ids =
+        tensor::CollapseShapeOp::create(rewriter, op.getLoc(), idsType, gather.getIds(), groups);
     rewriter.replaceOpWithNewOp<GatherRowsOp>(op, op.getResultType(), gather.getTable(), ids);
     return success();
   }
@@ -124,7 +131,8 @@ static bool comesFromCopy(Value value) {
 
 /// Whether a view merges dimensions that a product runs side by side in all its
 /// operands: the heads and the batch. (Merged rows or columns stay merged.)
-static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand, tensor::CollapseShapeOp view) {
+static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
+                             tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
   AffineMap map = product.getMatchingIndexingMap(operand);
   for (auto [group, expr] : llvm::zip_equal(view.getReassociationIndices(), map.getResults())) {
@@ -178,7 +186,8 @@ static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
     while (d + 1 < e && iterators[d + 1] == iterators[group.front()]) {
       ReassociationIndices wider = group;
       wider.push_back(d + 1);
-      if (!linalg::areDimSequencesPreserved(op.getIndexingMapsArray(), ArrayRef<ReassociationIndices>(wider)))
+      if (!linalg::areDimSequencesPreserved(op.getIndexingMapsArray(),
+                                            ArrayRef<ReassociationIndices>(wider)))
         break;
       group = wider;
       ++d;
@@ -213,7 +222,8 @@ LogicalResult FoldReshapesPass::collapse() {
 void FoldReshapesPass::runOnOperation() {
   auto countViews = [&]() {
     unsigned views = 0;
-    getOperation()->walk([&](Operation *op) { views += isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op); });
+    getOperation()->walk(
+        [&](Operation *op) { views += isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op); });
     return views;
   };
   unsigned before = countViews();

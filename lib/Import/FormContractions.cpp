@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FORMCONTRACTIONSPASS
@@ -39,8 +39,8 @@ void FormContractionsPass::runOnOperation() {
   });
   for (linalg::GenericOp op : products) {
     OpBuilder b(op);
-    auto contract = linalg::ContractOp::create(b, op.getLoc(), op->getResultTypes(), op.getInputs(), op.getOutputs(),
-                                               op.getIndexingMaps());
+    auto contract = linalg::ContractOp::create(b, op.getLoc(), op->getResultTypes(), op.getInputs(),
+                                               op.getOutputs(), op.getIndexingMaps());
     op->replaceAllUsesWith(contract);
     op->erase();
     ++numFormed;

@@ -16,13 +16,14 @@
 //    keeps the bf16 of a sum, and not the sum in f32, which is twice as large;
 //  - a function like cos only where no outer loop would repeat it;
 //  - never into a contraction, which would recompute the value for each n;
-//  - bodies of at most 512 ops: each fusion copies both bodies, which would take quadratic time for a long chain.
+//  - bodies of at most 512 ops: each fusion copies both bodies, which would take quadratic time for
+//    a long chain.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Structured.h"
 #include "fsdp/IR/Widening.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -46,8 +47,9 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
 /// outer loop: a table over (t, d) read for every (b, h, t, d). What only inner
 /// loops repeat (rsqrt of a row) is computed once per row.
 static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
-  if (llvm::none_of(producer.getBody()->without_terminator(),
-                    [](Operation &op) { return isa_and_nonnull<math::MathDialect>(op.getDialect()); }))
+  if (llvm::none_of(producer.getBody()->without_terminator(), [](Operation &op) {
+        return isa_and_nonnull<math::MathDialect>(op.getDialect());
+      }))
     return false;
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   AffineMap map = consumer.getMatchingIndexingMap(operand);
@@ -61,21 +63,26 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   return false;
 }
 
-/// Whether a value is what a wider one of its size was rounded to: of the two the one to keep for backward.
+/// Whether a value is what a wider one of its size was rounded to: of the two the one to keep for
+/// backward.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
-  auto rounding = producer.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
-  return rounding && producer->getNumResults() == 1 && llvm::any_of(producer.getInputs(), [&](Value input) {
-    auto type = dyn_cast<RankedTensorType>(input.getType());
-    return type && type.getElementType().isFloat() && type.getElementTypeBitWidth() > result.getElementTypeBitWidth() &&
-           type.getNumElements() >= result.getNumElements();
-  });
+  auto rounding =
+      producer.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
+  return rounding && producer->getNumResults() == 1 &&
+         llvm::any_of(producer.getInputs(), [&](Value input) {
+           auto type = dyn_cast<RankedTensorType>(input.getType());
+           return type && type.getElementType().isFloat() &&
+                  type.getElementTypeBitWidth() > result.getElementTypeBitWidth() &&
+                  type.getNumElements() >= result.getNumElements();
+         });
 }
 
 /// Returns true if a fusion of the two bodies has at most 512 ops.
 static bool fitsOneBody(linalg::GenericOp producer, linalg::LinalgOp consumer) {
   constexpr size_t most = 512;
-  return producer.getBody()->getOperations().size() + consumer.getBlock()->getOperations().size() <= most;
+  return producer.getBody()->getOperations().size() + consumer.getBlock()->getOperations().size() <=
+         most;
 }
 
 static bool shouldFuse(OpOperand *operand) {
@@ -85,7 +92,8 @@ static bool shouldFuse(OpOperand *operand) {
     return false;
   if (isWidening(producer))
     return true;
-  return isParallel(consumer) && operand->get().hasOneUse() && !repeatsMath(producer, operand) && !isRounded(producer);
+  return isParallel(consumer) && operand->get().hasOneUse() && !repeatsMath(producer, operand) &&
+         !isRounded(producer);
 }
 
 void FuseElementwisePass::runOnOperation() {

@@ -20,9 +20,10 @@ namespace mlir::fsdp {
 /// Returns true for tensors of floats.
 bool isFloatTensor(Type type);
 
-/// Returns the arguments that a guess trains: all tensors of floats before the first argument of integers, without
-/// those that are named as batch inputs. Empty where no argument is of integers. Emits an error and fails when one of
-/// them may be a batch input, because its leading dimension is that of an input of integers.
+/// Returns the arguments that a guess trains: all tensors of floats before the first argument of
+/// integers, without those that are named as batch inputs. Empty where no argument is of integers.
+/// Emits an error and fails when one of them may be a batch input, because its leading dimension is
+/// that of an input of integers.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
 /// Returns true if all uses of a constant lead into sin and cos: a table of rotary frequencies.

@@ -24,7 +24,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static IdInterval join(IdInterval a, IdInterval b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+static IdInterval join(IdInterval a, IdInterval b) {
+  return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
+}
 
 static IdInterval add(IdInterval a, IdInterval b) {
   IdInterval sum;
@@ -152,7 +154,9 @@ static IdInterval constantRange(Attribute attr) {
   if (!dense || dense.empty())
     return {};
   bool isBool = dense.getElementType().isInteger(1);
-  auto read = [&](const APInt &v) { return IdInterval::of(isBool ? v.getZExtValue() : v.getSExtValue()); };
+  auto read = [&](const APInt &v) {
+    return IdInterval::of(isBool ? v.getZExtValue() : v.getSExtValue());
+  };
   if (dense.isSplat())
     return read(dense.getSplatValue<APInt>());
   IdInterval range = read(*dense.value_begin<APInt>());
@@ -170,7 +174,8 @@ IdInterval IdRanges::computeResult(Operation *op, unsigned result) {
       .Case([&](linalg::IndexOp index) -> IdInterval {
         auto parent = index->getParentOfType<linalg::LinalgOp>();
         int64_t extent = parent.getStaticLoopRanges()[index.getDim()];
-        return ShapedType::isDynamic(extent) ? IdInterval{} : IdInterval{0, std::max<int64_t>(extent - 1, 0)};
+        return ShapedType::isDynamic(extent) ? IdInterval{}
+                                             : IdInterval{0, std::max<int64_t>(extent - 1, 0)};
       })
       .Case([&](linalg::FillOp fill) { return get(fill.getInputs()[0]); })
       .Case([&](linalg::GenericOp generic) -> IdInterval {
@@ -182,11 +187,12 @@ IdInterval IdRanges::computeResult(Operation *op, unsigned result) {
         IdSet set = getSet(op->getResult(result));
         return set.empty() ? IdInterval{} : IdInterval{set.front().lo, set.back().hi};
       })
-      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
-            tensor::SplatOp>([&](auto) { return in(0); })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
+            tensor::ExtractOp, tensor::SplatOp>([&](auto) { return in(0); })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) {
         IdInterval range = in(0); // The true of i1 becomes -1 where the sign is extended.
-        return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range) : range;
+        return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1) ? negate(range)
+                                                                              : range;
       })
       .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) {
         IdInterval range = in(0);
@@ -208,16 +214,19 @@ IdInterval IdRanges::computeResult(Operation *op, unsigned result) {
       })
       .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) -> IdInterval {
         IdInterval a = in(0), b = in(1);
-        return b.isSingle() && b.lo > 0 && a.lo >= 0 ? IdInterval{a.lo / b.lo, a.hi / b.lo} : IdInterval{};
+        return b.isSingle() && b.lo > 0 && a.lo >= 0 ? IdInterval{a.lo / b.lo, a.hi / b.lo}
+                                                     : IdInterval{};
       })
       .Case([&](arith::CmpIOp cmp) { return compare(cmp.getPredicate(), in(0), in(1)); })
       .Case([&](arith::AndIOp) -> IdInterval {
         IdInterval a = in(0), b = in(1);
-        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo & b.lo, a.hi & b.hi} : IdInterval{};
+        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo & b.lo, a.hi & b.hi}
+                                                : IdInterval{};
       })
       .Case([&](arith::OrIOp) -> IdInterval {
         IdInterval a = in(0), b = in(1);
-        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo | b.lo, a.hi | b.hi} : IdInterval{};
+        return a.within(0, 1) && b.within(0, 1) ? IdInterval{a.lo | b.lo, a.hi | b.hi}
+                                                : IdInterval{};
       })
       .Default([](Operation *) { return IdInterval{}; });
 }
@@ -235,7 +244,8 @@ void IdRanges::clearBody(linalg::GenericOp op) {
       erase(value);
 }
 
-/// The interval of a result that is reduced: one that the body keeps, or steps times what each of them adds.
+/// The interval of a result that is reduced: one that the body keeps, or steps times what each of
+/// them adds.
 IdInterval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   BlockArgument sum = op.getRegionOutputArgs()[result];
   Value yielded = op.getBody()->getTerminator()->getOperand(result);
@@ -257,9 +267,11 @@ IdInterval IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     return {};
   int64_t steps = 1;
   for (auto [extent, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction && (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
+    if (kind == utils::IteratorType::reduction &&
+        (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  IdInterval term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // where it depends on the sum: unknown
+  IdInterval term = get(add.getLhs() == sum ? add.getRhs()
+                                            : add.getLhs()); // where it depends on the sum: unknown
   return ::add(start, multiply(term, IdInterval::of(steps)));
 }
 
@@ -267,27 +279,32 @@ bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
   // Some of the values, and the others are constants.
   auto anyFollows = [&](ValueRange values) {
-    auto others = llvm::make_filter_range(values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });
+    auto others = llvm::make_filter_range(
+        values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });
     return !others.empty() && llvm::all_of(others, [&](Value v) { return followsArgument(v); });
   };
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     Operation *parent = arg.getOwner()->getParentOp();
     auto structured = dyn_cast<linalg::LinalgOp>(parent);
-    return structured ? structured.getNumReductionLoops() == 0 && followsArgument(parent->getOperand(arg.getArgNumber()))
+    return structured ? structured.getNumReductionLoops() == 0 &&
+                            followsArgument(parent->getOperand(arg.getArgNumber()))
                       : isa<func::FuncOp>(parent);
   }
   Operation *op = value.getDefiningOp();
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return generic.getNumReductionLoops() == 0 &&
-           followsArgument(generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::PadOp,
-          arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
+           followsArgument(generic.getBody()->getTerminator()->getOperand(
+               cast<OpResult>(value).getResultNumber()));
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
+          tensor::PadOp, arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
+          arith::TruncIOp>(op))
     return followsArgument(in(0));
   if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     return anyFollows({in(0), in(1)}) && (get(in(0)).isSingle() || get(in(1)).isSingle());
   if (isa<arith::SelectOp>(op)) {
     IdInterval condition = get(in(0));
-    return condition.isSingle() ? followsArgument(in(condition.lo ? 1 : 2)) : anyFollows({in(1), in(2)});
+    return condition.isSingle() ? followsArgument(in(condition.lo ? 1 : 2))
+                                : anyFollows({in(1), in(2)});
   }
   if (isa<tensor::ConcatOp>(op))
     return anyFollows(op->getOperands());
@@ -321,8 +338,9 @@ void IdRanges::collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &se
   }
   Operation *op = value.getDefiningOp();
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return collectIdArguments(generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()),
-                              seen, arguments);
+    return collectIdArguments(
+        generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()),
+        seen, arguments);
   for (Value operand : op->getOperands())
     collectIdArguments(operand, seen, arguments);
 }

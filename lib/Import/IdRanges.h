@@ -17,7 +17,8 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`; the largest interval when nothing is known. Interval is a lifetime: Packing.h.
+/// All integers from `lo` to `hi`; the largest interval when nothing is known. Interval is a
+/// lifetime: Packing.h.
 struct IdInterval {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
@@ -53,8 +54,8 @@ public:
     clear();
   }
 
-  /// Returns true if the value is an element of an argument of the function, plus or times constants, once comparisons,
-  /// minima and maxima are decided by what is assumed.
+  /// Returns true if the value is an element of an argument of the function, plus or times
+  /// constants, once comparisons, minima and maxima are decided by what is assumed.
   bool followsArgument(Value value);
 
   /// Integer arguments of the function that a value depends on.

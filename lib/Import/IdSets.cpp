@@ -28,22 +28,28 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(), highest = std::numeric_limits<int64_t>::max();
+static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
+                         highest = std::numeric_limits<int64_t>::max();
 static constexpr unsigned maxIntervals = 4;
 
 /// Sorts and merges intervals that touch, and those with the smallest gaps until there are few.
 static IdSet normalise(IdSet set) {
-  llvm::sort(set, [](IdInterval a, IdInterval b) { return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi); });
+  llvm::sort(set, [](IdInterval a, IdInterval b) {
+    return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
+  });
   IdSet merged;
   for (IdInterval next : set) {
-    bool touches = !merged.empty() && (merged.back().hi == highest || next.lo <= merged.back().hi + 1);
+    bool touches =
+        !merged.empty() && (merged.back().hi == highest || next.lo <= merged.back().hi + 1);
     if (touches)
       merged.back().hi = std::max(merged.back().hi, next.hi);
     else
       merged.push_back(next);
   }
   while (merged.size() > maxIntervals) {
-    auto gap = [&](unsigned i) { return static_cast<uint64_t>(merged[i + 1].lo) - static_cast<uint64_t>(merged[i].hi); };
+    auto gap = [&](unsigned i) {
+      return static_cast<uint64_t>(merged[i + 1].lo) - static_cast<uint64_t>(merged[i].hi);
+    };
     unsigned best = 0;
     for (unsigned i = 1; i + 1 < merged.size(); ++i)
       best = gap(i) < gap(best) ? i : best;
@@ -114,22 +120,32 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
 static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::slt: return P::sgt;
-  case P::sle: return P::sge;
-  case P::sgt: return P::slt;
-  case P::sge: return P::sle;
-  case P::ult: return P::ugt;
-  case P::ule: return P::uge;
-  case P::ugt: return P::ult;
-  case P::uge: return P::ule;
-  default: return predicate;
+  case P::slt:
+    return P::sgt;
+  case P::sle:
+    return P::sge;
+  case P::sgt:
+    return P::slt;
+  case P::sge:
+    return P::sle;
+  case P::ult:
+    return P::ugt;
+  case P::ule:
+    return P::uge;
+  case P::ugt:
+    return P::ult;
+  case P::uge:
+    return P::ule;
+  default:
+    return predicate;
   }
 }
 
 /// Behind casts that keep the number.
 static Point withoutCasts(Point point) {
   point = settle(point);
-  while (!point.isTensor() && isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(point.value.getDefiningOp()) &&
+  while (!point.isTensor() &&
+         isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(point.value.getDefiningOp()) &&
          !point.value.getDefiningOp()->getOperand(0).getType().isInteger(1))
     point = settle(operandOf(point, 0));
   return point;
@@ -169,9 +185,13 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
     IdInterval range = ranges.get(base.value), moved;
     int64_t offset = add ? constant.lo : -constant.hi, total;
     Type type = getElementTypeOrSelf(sum.base.value.getType());
-    int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64 ? 0 : int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
-    bool isKnown = constant.isSingle() && constant.lo != lowest && !llvm::AddOverflow(range.lo, offset, moved.lo) &&
-                   !llvm::AddOverflow(range.hi, offset, moved.hi) && (!half || moved.within(-half, half - 1)) &&
+    int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64
+                       ? 0
+                       : int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
+    bool isKnown = constant.isSingle() && constant.lo != lowest &&
+                   !llvm::AddOverflow(range.lo, offset, moved.lo) &&
+                   !llvm::AddOverflow(range.hi, offset, moved.hi) &&
+                   (!half || moved.within(-half, half - 1)) &&
                    !llvm::AddOverflow(sum.offset, offset, total);
     if (!isKnown)
       return sum;
@@ -180,8 +200,10 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
   return sum;
 }
 
-/// The values of `x` with which a condition is `holds`; all where the condition says nothing about it.
-static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges, unsigned depth = 0) {
+/// The values of `x` with which a condition is `holds`; all where the condition says nothing about
+/// it.
+static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
+                         unsigned depth = 0) {
   IdSet all{{lowest, highest}};
   Point p = settle(condition);
   if (depth > 8 || p.isTensor())
@@ -195,22 +217,27 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
       if (!equal(compared.base, x) || compared.offset == lowest)
         continue;
       auto predicate = side == 0 ? cmp.getPredicate() : swapSides(cmp.getPredicate());
-      return shift(valuesWith(holds ? predicate : arith::invertPredicate(predicate), other.lo), -compared.offset);
+      return shift(valuesWith(holds ? predicate : arith::invertPredicate(predicate), other.lo),
+                   -compared.offset);
     }
     return all;
   }
   if (holds ? static_cast<bool>(p.op<arith::AndIOp>()) : static_cast<bool>(p.op<arith::OrIOp>()))
     return intersect(valuesUnder(operandOf(p, 0), holds, x, ranges, depth + 1),
                      valuesUnder(operandOf(p, 1), holds, x, ranges, depth + 1));
-  if (p.op<arith::XOrIOp>() && p.value.getType().isInteger(1) && ranges.get(settle(operandOf(p, 1)).value).within(1, 1))
+  if (p.op<arith::XOrIOp>() && p.value.getType().isInteger(1) &&
+      ranges.get(settle(operandOf(p, 1)).value).within(1, 1))
     return valuesUnder(operandOf(p, 0), !holds, x, ranges, depth + 1);
   return all;
 }
 
-/// The values of a branch of a select, an element plus a constant, with which the condition is `holds`.
-static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch, IdRanges &ranges) {
+/// The values of a branch of a select, an element plus a constant, with which the condition is
+/// `holds`.
+static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch,
+                    IdRanges &ranges) {
   Sum sum = decompose(branch, ranges);
-  IdSet under = intersect(ranges.getSet(sum.base.value), valuesUnder(condition, holds, sum.base, ranges));
+  IdSet under =
+      intersect(ranges.getSet(sum.base.value), valuesUnder(condition, holds, sum.base, ranges));
   return intersect(set, shift(std::move(under), sum.offset));
 }
 
@@ -234,7 +261,8 @@ IdSet IdRanges::computeSelect(arith::SelectOp op) {
 IdSet IdRanges::getSet(Value value) {
   if (auto it = sets.find(value); it != sets.end())
     return it->second;
-  IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value) : IdSet();
+  IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value)
+                                                                                 : IdSet();
   if (set.empty())
     set = {IdInterval()}; // nothing is known, or nothing gets here
   sets[value] = set;
@@ -244,7 +272,8 @@ IdSet IdRanges::getSet(Value value) {
 IdSet IdRanges::computeSet(Value value) {
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto structured = dyn_cast<linalg::LinalgOp>(arg.getOwner()->getParentOp());
-    if (structured && (arg.getArgNumber() < structured.getNumDpsInputs() || structured.getNumReductionLoops() == 0))
+    if (structured && (arg.getArgNumber() < structured.getNumDpsInputs() ||
+                       structured.getNumReductionLoops() == 0))
       return getSet(structured->getOperand(arg.getArgNumber()));
     return {get(value)};
   }
@@ -263,15 +292,17 @@ IdSet IdRanges::computeSet(Value value) {
         return with ? all({pad.getSource(), with}) : IdSet();
       })
       .Case([&](tensor::ConcatOp concat) { return all(concat.getInputs()); })
-      .Case([&](tensor::InsertSliceOp insert) { return all({insert.getSource(), insert.getDest()}); })
+      .Case(
+          [&](tensor::InsertSliceOp insert) { return all({insert.getSource(), insert.getDest()}); })
       .Case([&](linalg::FillOp fill) { return getSet(fill.getInputs()[0]); })
       .Case([&](linalg::GenericOp generic) -> IdSet {
         if (generic.getNumReductionLoops() != 0)
           return {get(value)};
-        return getSet(generic.getBody()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+        return getSet(generic.getBody()->getTerminator()->getOperand(
+            cast<OpResult>(value).getResultNumber()));
       })
-      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, tensor::ExtractOp,
-            tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
+            tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
         IdInterval hull = get(value);
         IdSet set = getSet(op->getOperand(0)); // another one where the cast wraps, or extends i1

@@ -44,7 +44,8 @@ struct Uses {
 } // namespace
 
 /// Uses of a scalar inside a body; casts and selects are transparent.
-static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further, unsigned depth) {
+static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
+                          unsigned depth) {
   for (OpOperand &use : value.getUses()) {
     Operation *op = use.getOwner();
     if (isa<arith::AddFOp, arith::SubFOp>(op))
@@ -59,7 +60,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
 }
 
 /// Uses of what attention captures as operand `number`.
-static void collectCaptured(AttentionOp op, unsigned number, Uses &uses, SmallVectorImpl<Value> &further) {
+static void collectCaptured(AttentionOp op, unsigned number, Uses &uses,
+                            SmallVectorImpl<Value> &further) {
   for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
                              std::pair(&op.getWeightMod(), 4u)})
     if (!region->empty())
@@ -89,7 +91,8 @@ static Uses collectUses(Value parameter) {
           uses.contracted = true;
         else
           collectScalar(structured.getMatchingBlockArgument(&use), uses, work, 0);
-      } else if (isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) && op->getNumResults() == 1) {
+      } else if (isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) &&
+                 op->getNumResults() == 1) {
         work.push_back(op->getResult(0));
       }
     }
@@ -115,7 +118,8 @@ static InitAttr inferInit(BlockArgument parameter) {
 void InferInitPass::runOnOperation() {
   func::FuncOp func = getOperation();
   llvm::MapVector<Attribute, SmallVector<StringRef>> inferred;
-  auto values = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr);
+  auto values = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
+      FSDPDialect::valuesAttr);
   for (BlockArgument arg : func.getArguments()) {
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
     if (!name || func.getArgAttr(arg.getArgNumber(), FSDPDialect::initAttr))
@@ -125,9 +129,10 @@ void InferInitPass::runOnOperation() {
     if (isa<FloatType>(getElementTypeOrSelf(arg)))
       inferred[init].push_back(name.getValue());
     else if (!arg.use_empty() && !(values && values.contains(name.getValue())))
-      emitWarning(arg.getLoc()) << "integer parameter '" << name.getValue() << "' is not trained and has no initial "
-                                << "values: it is 0 unless a run gives it (fsdp-run --init); say what it is by "
-                                << "'fsdp.init' or 'fsdp.values'";
+      emitWarning(arg.getLoc())
+          << "integer parameter '" << name.getValue() << "' is not trained and has no initial "
+          << "values: it is 0 unless a run gives it (fsdp-run --init); say what it is by "
+          << "'fsdp.init' or 'fsdp.values'";
     ++numInferred;
   }
   for (auto &[init, names] : inferred) {

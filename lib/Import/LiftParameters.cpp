@@ -89,7 +89,9 @@ private:
   bool isMarked = false; ///< an argument carries a marker
   bool guesses = false;
   ParameterGuess guess;
-  unsigned numMarked = 0, numTables = 0; ///< arguments and constants that are parameters; statistics cannot be read
+  unsigned numMarked = 0,
+           numTables =
+               0; ///< arguments and constants that are parameters; statistics cannot be read
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
   SmallVector<NamedAttribute> values;
@@ -100,15 +102,16 @@ private:
 /// What a parameter may be: floats, or integers that nothing trains.
 static bool isParameterType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
+  return tensor &&
+         (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
 }
 
 /// The marker of an argument: `fsdp.param`, `train.param`, `x.parameter`; its
 /// string, or an empty one for a unit attribute. Removes foreign attributes.
 static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
   std::optional<std::string> marker;
-  for (NamedAttribute attr :
-       llvm::to_vector(ArrayRef<NamedAttribute>(function_interface_impl::getArgAttrs(func, index)))) {
+  for (NamedAttribute attr : llvm::to_vector(
+           ArrayRef<NamedAttribute>(function_interface_impl::getArgAttrs(func, index)))) {
     StringRef name = attr.getName().getValue();
     if (name.ends_with(".param") || name.ends_with(".parameter")) {
       auto text = dyn_cast<StringAttr>(attr.getValue());
@@ -137,17 +140,18 @@ LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef mark
                                    << " is listed as a parameter, and is the batch input " << batch
                                    << "; expected one of them (see --params and --batch)";
   if (!isParameterType(arg.getType()))
-    return emitError(arg.getLoc()) << "argument " << getPosition(arg) << " is listed as a parameter but has type "
-                                   << arg.getType()
-                                   << "; parameters are tensors of floats, or of integers of 1, 8, 16, "
-                                   << "32 or 64 bits, which are not trained (see --params)";
+    return emitError(arg.getLoc())
+           << "argument " << getPosition(arg) << " is listed as a parameter but has type "
+           << arg.getType() << "; parameters are tensors of floats, or of integers of 1, 8, 16, "
+           << "32 or 64 bits, which are not trained (see --params)";
   Builder b(&getContext());
   if (entry && !entry->rename.empty())
     name = entry->rename;
   std::string fallback = "param." + std::to_string(getPosition(arg));
   std::string unique = uniqueName(name.empty() ? StringRef(fallback) : name);
   if (unique != name && !name.empty() && !marker.empty())
-    return emitError(arg.getLoc()) << "two parameters are called '" << name << "'; names must differ";
+    return emitError(arg.getLoc())
+           << "two parameters are called '" << name << "'; names must differ";
   func.setArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr, b.getStringAttr(unique));
   if (entry && entry->init)
     func.setArgAttr(arg.getArgNumber(), FSDPDialect::initAttr, entry->init);
@@ -167,7 +171,8 @@ LogicalResult LiftParametersPass::markArguments() {
     std::string name = markers.back().value_or("");
     if (name.empty())
       name = nameFromLocation(arg.getLoc());
-    bool listed = list.lists(getPosition(arg), name) || list.findSidecar(getPosition(arg), name, "");
+    bool listed =
+        list.lists(getPosition(arg), name) || list.findSidecar(getPosition(arg), name, "");
     isMarked |= markers.back().has_value();
     adds |= listed && !markers.back();
     if (listed && !markers.back())
@@ -176,7 +181,8 @@ LogicalResult LiftParametersPass::markArguments() {
   if (isMarked && (!list.items.empty() || list.isAuto) && !adds)
     emitWarning(func.getLoc(), "--params has no effect: '@")
         << func.getSymName()
-        << "' marks these parameters itself, and --params takes none away (--freeze does not train some)";
+        << "' marks these parameters itself, and --params takes none away (--freeze does not train "
+           "some)";
   guesses = !isMarked && (list.isAuto || !list.namesAny());
   if (guesses) {
     FailureOr<SmallVector<BlockArgument>> guessed = guessParameters(func);
@@ -191,8 +197,9 @@ LogicalResult LiftParametersPass::markArguments() {
       return failure();
     std::string name = nameFromLocation(arg.getLoc());
     if (!markers[arg.getArgNumber()] && isFloatTensor(arg.getType()))
-      guess.untrained.push_back((name.empty() ? "argument " + std::to_string(getPosition(arg)) : name) + " (" +
-                                describeShape(arg.getType()) + ")");
+      guess.untrained.push_back(
+          (name.empty() ? "argument " + std::to_string(getPosition(arg)) : name) + " (" +
+          describeShape(arg.getType()) + ")");
   }
   return success();
 }
@@ -201,13 +208,15 @@ LogicalResult LiftParametersPass::markArguments() {
 void LiftParametersPass::collectTables() {
   unsigned given = func.getNumArguments();
   func.walk([&](Operation *op) {
-    auto type = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
+    auto type =
+        op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
     if (!type || !isTable(op) || !isa<FloatType>(type.getElementType()))
       return;
     Attribute key = op->getAttr(positionAttr);
     if (!resourceKey(op).empty() && !isElided(op))
       key = constantValue(op);
-    tables[key ? key : Attribute(IntegerAttr::get(IndexType::get(&getContext()), tables.size()))].ops.push_back(op);
+    tables[key ? key : Attribute(IntegerAttr::get(IndexType::get(&getContext()), tables.size()))]
+        .ops.push_back(op);
   });
   for (auto &[key, table] : tables) {
     StringRef resource = resourceKey(table.first());
@@ -237,9 +246,11 @@ LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
     attrs.push_back(b.getNamedAttr(FSDPDialect::frozenAttr, b.getUnitAttr()));
   if (!isElided(table.first()))
     values.push_back(b.getNamedAttr(name, constantValue(table.first())));
-  (isTrained ? guess.trained : guess.untrained).push_back(name + " (" + describeShape(table.type()) + ")");
+  (isTrained ? guess.trained : guess.untrained)
+      .push_back(name + " (" + describeShape(table.type()) + ")");
   unsigned index = func.getNumArguments();
-  if (failed(func.insertArgument(index, table.type(), b.getDictionaryAttr(attrs), table.first()->getLoc())))
+  if (failed(func.insertArgument(index, table.type(), b.getDictionaryAttr(attrs),
+                                 table.first()->getLoc())))
     return failure();
   for (Operation *op : table.ops) {
     op->getResult(0).replaceAllUsesWith(func.getArgument(index));
@@ -254,22 +265,25 @@ LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
 static void writeInPlace(Operation *op) {
   for (NamedAttribute attr : llvm::to_vector(op->getAttrs()))
     if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr.getValue()))
-      op->setAttr(attr.getName(), DenseElementsAttr::getFromRawBuffer(resource.getType(),
-                                                                      resource.getRawHandle().getBlob()->getData()));
+      op->setAttr(attr.getName(),
+                  DenseElementsAttr::getFromRawBuffer(
+                      resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Leaves a table untrained, with its values: as a constant, or as a frozen parameter where it is large.
+/// Leaves a table untrained, with its values: as a constant, or as a frozen parameter where it is
+/// large.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");
   if (llvm::all_of(table.ops, [](Operation *op) { return op->use_empty(); }))
     return success();
   if (isElided(table.first())) {
-    InFlightDiagnostic diag = table.first()->emitError("the content of this ")
-                              << type
-                              << " is not in the file (its text was elided), and nothing names it as a parameter";
-    std::string target = resourceKey(table.first()) == "__elided__" ? std::to_string(table.position.value_or(0))
-                                                                    : resourceKey(table.first()).str();
+    InFlightDiagnostic diag =
+        table.first()->emitError("the content of this ")
+        << type << " is not in the file (its text was elided), and nothing names it as a parameter";
+    std::string target = resourceKey(table.first()) == "__elided__"
+                             ? std::to_string(table.position.value_or(0))
+                             : resourceKey(table.first()).str();
     diag.attachNote(func.getLoc()) << "give its content with --buffer=" << target
                                    << "=FILE, or name it in --params-file; or let the "
                                    << "exporter write it out";
@@ -290,7 +304,8 @@ LogicalResult LiftParametersPass::liftTables() {
   bool isFrozenModule = guesses && numMarked == 0;
   for (auto &[key, table] : tables) {
     bool isKept = table.first()->hasAttr(keepAttr);
-    bool isTrained = !isKept && (table.isNamed || (isFrozenModule && !isFrequencyTable(table.first())));
+    bool isTrained =
+        !isKept && (table.isNamed || (isFrozenModule && !isFrequencyTable(table.first())));
     if (failed(isTrained ? lift(table, /*isTrained=*/true) : keep(table)))
       return failure();
   }
@@ -302,13 +317,15 @@ LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
   for (const ParameterItem &item : list.items)
     if (!item.used)
       return emitError(func.getLoc(), "--params: '")
-             << item.text << "' does not match the arguments of '@" << func.getSymName() << "', which has " << given
+             << item.text << "' does not match the arguments of '@" << func.getSymName()
+             << "', which has " << given
              << " (positions from 0; names from their attributes and locations), or the name of a "
                 "constant of floats";
   for (const SidecarEntry &entry : list.sidecar)
     if (!entry.used)
       return emitError(func.getLoc(), "--params-file: the entry with ")
-             << entry.describe() << " matches no argument or constant of '@" << func.getSymName() << "'";
+             << entry.describe() << " matches no argument or constant of '@" << func.getSymName()
+             << "'";
   return success();
 }
 
@@ -317,7 +334,8 @@ void LiftParametersPass::setModuleAttributes() {
   ModuleOp module = getOperation();
   if (auto given = module->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr))
     for (NamedAttribute attr : given)
-      if (llvm::none_of(values, [&](NamedAttribute own) { return own.getName() == attr.getName(); }))
+      if (llvm::none_of(values,
+                        [&](NamedAttribute own) { return own.getName() == attr.getName(); }))
         values.push_back(attr);
   if (!values.empty())
     module->setAttr(FSDPDialect::valuesAttr, DictionaryAttr::get(&getContext(), values));
@@ -345,7 +363,8 @@ void LiftParametersPass::runOnOperation() {
     return signalPassFailure();
   if (guess.trained.empty()) {
     emitError(func.getLoc(), "found no parameter in '@")
-        << func.getSymName() << "'; mark arguments with {fsdp.param = \"name\"}, or list them: --params=0-147 or "
+        << func.getSymName()
+        << "'; mark arguments with {fsdp.param = \"name\"}, or list them: --params=0-147 or "
         << "--params-file=FILE.json";
     return signalPassFailure();
   }

@@ -18,7 +18,8 @@ using namespace mlir::fsdp;
 /// Behind casts between integer types.
 static Value stripCasts(Value index) {
   while (Operation *op = index.getDefiningOp()) {
-    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op))
+    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
+             arith::TruncIOp>(op))
       break;
     index = op->getOperand(0);
   }
@@ -81,7 +82,8 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   SmallVector<Value> inputs;
   for (unsigned input : slice.inputs) {
     inputs.push_back(generic.getInputs()[input]);
-    maps.push_back(generic.getIndexingMapsArray()[input].replaceDimsAndSymbols(renumbered, {}, shape.size(), 0));
+    maps.push_back(generic.getIndexingMapsArray()[input].replaceDimsAndSymbols(renumbered, {},
+                                                                               shape.size(), 0));
   }
   maps.push_back(b.getMultiDimIdentityMap(shape.size()));
   b.setInsertionPoint(generic);
@@ -105,21 +107,25 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
       value = arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
     linalg::YieldOp::create(b, loc, value);
   };
-  auto computed = linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), inputs, ValueRange(empty), maps,
-                                            iterators, body);
+  auto computed = linalg::GenericOp::create(b, loc, TypeRange(empty.getType()), inputs,
+                                            ValueRange(empty), maps, iterators, body);
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
 /// The input that a value of the body is an element of.
 static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   auto arg = dyn_cast<BlockArgument>(index);
-  if (!arg || arg.getOwner() != generic.getBody() || arg.getArgNumber() >= generic.getNumDpsInputs())
+  if (!arg || arg.getOwner() != generic.getBody() ||
+      arg.getArgNumber() >= generic.getNumDpsInputs())
     return std::nullopt;
   AffineMap map = generic.getIndexingMapsArray()[arg.getArgNumber()];
-  return map.isProjectedPermutation() ? std::optional(Ids{generic.getInputs()[arg.getArgNumber()], map}) : std::nullopt;
+  return map.isProjectedPermutation()
+             ? std::optional(Ids{generic.getInputs()[arg.getArgNumber()], map})
+             : std::nullopt;
 }
 
-/// Returns a new generic's result that holds the values of `index`. `nested` is that of computeSlice().
+/// Returns a new generic's result that holds the values of `index`. `nested` is that of
+/// computeSlice().
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))
@@ -148,10 +154,11 @@ FailureOr<Ids> fsdp::findPositions(linalg::GenericOp generic, Value position, Op
 
 std::optional<RowLookup> fsdp::getRowLookup(Operation *op) {
   if (auto gather = dyn_cast<GatherRowsOp>(op))
-    return RowLookup{op, gather.getIds(), gather.getTable().getType().getDimSize(0), "rows of the table", {}};
+    return RowLookup{
+        op, gather.getIds(), gather.getTable().getType().getDimSize(0), "rows of the table", {}};
   if (auto loss = dyn_cast<CrossEntropyOp>(op))
-    return RowLookup{op, loss.getTargets(), loss.getLogits().getType().getDimSize(1), "classes of the loss",
-                     loss.getIgnoreIndex()};
+    return RowLookup{op, loss.getTargets(), loss.getLogits().getType().getDimSize(1),
+                     "classes of the loss", loss.getIgnoreIndex()};
   return std::nullopt;
 }
 

@@ -23,7 +23,8 @@ struct Ids {
 /// position is one, otherwise the result of a new generic before this one.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// The same as signed numbers that are equal to the position. A position may depend on another lookup of the body.
+/// The same as signed numbers that are equal to the position. A position may depend on another
+/// lookup of the body.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// An op that reads rows of a table, or classes, at ids.

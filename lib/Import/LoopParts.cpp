@@ -46,10 +46,12 @@ static bool collect(AffineExpr expr, int64_t factor, SmallVectorImpl<LoopParts::
   if (expr.getKind() == AffineExprKind::Add)
     return collect(binary.getLHS(), factor, terms) && collect(binary.getRHS(), factor, terms);
   auto by = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  return expr.getKind() == AffineExprKind::Mul && by && collect(binary.getLHS(), factor * by.getValue(), terms);
+  return expr.getKind() == AffineExprKind::Mul && by &&
+         collect(binary.getLHS(), factor * by.getValue(), terms);
 }
 
-std::optional<SmallVector<LoopParts::Term>> LoopParts::termsOf(AffineExpr coordinate, int64_t extent) const {
+std::optional<SmallVector<LoopParts::Term>> LoopParts::termsOf(AffineExpr coordinate,
+                                                               int64_t extent) const {
   SmallVector<Term> terms;
   if (!coordinate || !collect(coordinate, 1, terms))
     return std::nullopt;
@@ -64,7 +66,8 @@ std::optional<SmallVector<LoopParts::Term>> LoopParts::termsOf(AffineExpr coordi
   return covered == extent ? std::optional(terms) : std::nullopt;
 }
 
-std::optional<Point> LoopParts::throughReshape(const Point &point, std::optional<Split> &needed) const {
+std::optional<Point> LoopParts::throughReshape(const Point &point,
+                                               std::optional<Split> &needed) const {
   Operation *op = point.isTensor() ? point.value.getDefiningOp() : nullptr;
   if (!isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return std::nullopt;

@@ -7,7 +7,8 @@
 // A place that is read through views needs divisions: element d of [8, 5] is element
 // (d / 2, d % 2) of [4, 2, 5]. Where the loop is split into parts beforehand, it does not:
 //
-//   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b      [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
+//   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
+//   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
 //
 // So each coordinate stays Σ stride · part. A view that needs a finer split says so; the
 // one who reads begins again with it.

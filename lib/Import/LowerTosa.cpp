@@ -35,7 +35,8 @@ struct LowerTosaPass : public fsdp::impl::LowerTosaPassBase<LowerTosaPass> {
 
 void LowerTosaPass::runOnOperation() {
   unsigned before = 0;
-  getOperation().walk([&](Operation *op) { before += isa_and_nonnull<tosa::TosaDialect>(op->getDialect()); });
+  getOperation().walk(
+      [&](Operation *op) { before += isa_and_nonnull<tosa::TosaDialect>(op->getDialect()); });
   if (before == 0)
     return;
   OpPassManager pm(ModuleOp::getOperationName());
@@ -44,7 +45,8 @@ void LowerTosaPass::runOnOperation() {
   pm.addNestedPass<func::FuncOp>(createTosaToTensorPass());
   pm.addNestedPass<func::FuncOp>(createTosaToArithPass());
   if (failed(runPipeline(pm, getOperation()))) {
-    emitError(getOperation().getLoc(), "cannot lower all tosa ops; export the module to linalg on tensors instead");
+    emitError(getOperation().getLoc(),
+              "cannot lower all tosa ops; export the module to linalg on tensors instead");
     return signalPassFailure();
   }
   numLowered += before;

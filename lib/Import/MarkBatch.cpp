@@ -51,10 +51,12 @@ FailureOr<BlockArgument> MarkBatchPass::findArgument(StringRef text, StringRef t
   if (found.size() == 1)
     return found.front();
   InFlightDiagnostic diag = emitError(func.getLoc())
-                            << "--batch=" << text << ": expected one argument of '@" << func.getSymName() << "' at '"
-                            << target << "', found " << found.size();
-  diag.attachNote(func.getLoc()) << "it has " << func.getNumArguments()
-                                 << " arguments: positions are counted from 0, names come from their locations";
+                            << "--batch=" << text << ": expected one argument of '@"
+                            << func.getSymName() << "' at '" << target << "', found "
+                            << found.size();
+  diag.attachNote(func.getLoc())
+      << "it has " << func.getNumArguments()
+      << " arguments: positions are counted from 0, names come from their locations";
   return diag;
 }
 
@@ -62,19 +64,22 @@ FailureOr<BlockArgument> MarkBatchPass::findArgument(StringRef text, StringRef t
 LogicalResult MarkBatchPass::mark(StringRef text) {
   auto [target, name] = text.split('=');
   if (target.empty() || name.empty())
-    return emitError(func.getLoc()) << "--batch expected INDEX=NAME, such as 3=labels, found '" << text << "'";
+    return emitError(func.getLoc())
+           << "--batch expected INDEX=NAME, such as 3=labels, found '" << text << "'";
   FailureOr<BlockArgument> arg = findArgument(text, target);
   if (failed(arg))
     return failure();
   unsigned i = arg->getArgNumber();
   for (StringRef other : {FSDPDialect::paramAttr, FSDPDialect::keyAttr})
     if (Attribute mark = func.getArgAttr(i, other))
-      return emitError(arg->getLoc()) << "--batch=" << text << ": argument " << getPosition(*arg) << " carries '"
-                                      << other << "' = " << mark << ", so it is no batch input; leave one of them out";
+      return emitError(arg->getLoc())
+             << "--batch=" << text << ": argument " << getPosition(*arg) << " carries '" << other
+             << "' = " << mark << ", so it is no batch input; leave one of them out";
   auto [other, isNew] = marked.try_emplace(i, text);
   if (!isNew)
-    return emitError(arg->getLoc()) << "--batch=" << text << ": argument " << getPosition(*arg)
-                                    << " has a name by --batch=" << other->second << "; leave one of them out";
+    return emitError(arg->getLoc())
+           << "--batch=" << text << ": argument " << getPosition(*arg)
+           << " has a name by --batch=" << other->second << "; leave one of them out";
   func.setArgAttr(i, FSDPDialect::batchAttr, StringAttr::get(&getContext(), name));
   ++numMarked;
   return success();
@@ -89,8 +94,9 @@ LogicalResult MarkBatchPass::checkNames() {
       if (isNew)
         continue;
       InFlightDiagnostic diag = emitError(arg.getLoc())
-                                << "arguments " << getPosition(other->second) << " and " << getPosition(arg)
-                                << " are both the batch input " << name << "; names must differ";
+                                << "arguments " << getPosition(other->second) << " and "
+                                << getPosition(arg) << " are both the batch input " << name
+                                << "; names must differ";
       diag.attachNote(other->second.getLoc()) << "the other one";
       return diag;
     }

@@ -17,8 +17,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Whether scores may be as low as masked ones by what score_mod adds: very negative constants, tables that
-/// hold them, and numbers that come with a batch. (-inf is no such score: it does not count anywhere.)
+/// Whether scores may be as low as masked ones by what score_mod adds: very negative constants,
+/// tables that hold them, and numbers that come with a batch. (-inf is no such score: it does not
+/// count anywhere.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
     return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
@@ -43,15 +44,18 @@ static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
   for (Operation *op = table.getDefiningOp(); op; op = table.getDefiningOp()) {
     DenseIntElementsAttr bits;
     int64_t flat = 0;
-    for (auto [coordinate, extent] : llvm::zip_equal(at, cast<RankedTensorType>(table.getType()).getShape()))
+    for (auto [coordinate, extent] :
+         llvm::zip_equal(at, cast<RankedTensorType>(table.getType()).getShape()))
       flat = flat * extent + coordinate;
     if (matchPattern(op, m_Constant(&bits)))
       return !bits.getValues<APInt>()[flat].isZero();
     bool isView = isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
     auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-    if (!isView && (!slice || slice.getStaticOffsets().size() != static_cast<size_t>(slice.getSourceType().getRank()) ||
-                    llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
-                    llvm::any_of(slice.getStaticStrides(), ShapedType::isDynamic)))
+    if (!isView &&
+        (!slice ||
+         slice.getStaticOffsets().size() != static_cast<size_t>(slice.getSourceType().getRank()) ||
+         llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
+         llvm::any_of(slice.getStaticStrides(), ShapedType::isDynamic)))
       return std::nullopt;
     table = op->getOperand(0);
     ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
@@ -60,8 +64,8 @@ static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
       for (unsigned d = shape.size(); d-- > 0; flat /= shape[d])
         source[d] = flat % shape[d];
     for (unsigned d = 0, next = 0; slice && d < shape.size(); ++d)
-      source[d] =
-          slice.getStaticOffsets()[d] + (slice.getDroppedDims().test(d) ? 0 : at[next++] * slice.getStaticStrides()[d]);
+      source[d] = slice.getStaticOffsets()[d] +
+                  (slice.getDroppedDims().test(d) ? 0 : at[next++] * slice.getStaticStrides()[d]);
     at = source;
   }
   return std::nullopt;
@@ -71,13 +75,15 @@ static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
 bool fsdp::isTableWithKeys(AttentionOp op) {
   Block &body = op.getMaskMod().front();
   auto extract = body.getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
-  if (!extract || extract.getIndices().empty() || extract.getIndices().back() != body.getArgument(3) ||
+  if (!extract || extract.getIndices().empty() ||
+      extract.getIndices().back() != body.getArgument(3) ||
       llvm::is_contained(extract.getIndices().drop_back(), body.getArgument(3)))
     return false;
   Value table = op.getCaptures()[cast<BlockArgument>(extract.getTensor()).getArgNumber() - 4];
   ArrayRef<int64_t> shape = cast<RankedTensorType>(table.getType()).getShape();
   SmallVector<int64_t> at(shape.size(), 0);
-  int64_t keys = shape.back(), rows = keys ? cast<RankedTensorType>(table.getType()).getNumElements() / keys : 0;
+  int64_t keys = shape.back(),
+          rows = keys ? cast<RankedTensorType>(table.getType()).getNumElements() / keys : 0;
   for (int64_t row = 0; row < rows; ++row) {
     int64_t rest = row;
     for (unsigned d = shape.size() - 1; d-- > 0; rest /= shape[d])

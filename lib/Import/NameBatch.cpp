@@ -63,7 +63,8 @@ static void reportGuess(BlockArgument arg, StringRef name) {
        << ": nothing names it";
   if (!isLookedUp)
     diag << ", and no lookup reads it directly, so that it may be a mask";
-  diag << "; --batch=" << getPosition(arg) << "=" << name << " confirms that, another name corrects it";
+  diag << "; --batch=" << getPosition(arg) << "=" << name
+       << " confirms that, another name corrects it";
 }
 
 /// Removes inputs without a name that nothing reads.
@@ -90,7 +91,8 @@ Inputs NameBatchPass::collect() {
     if (auto name = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr)) {
       inputs.named.push_back(arg);
       inputs.names.push_back(name.getValue());
-    } else if (isa<RankedTensorType>(arg.getType())) { // others are not tensors: the verifier refuses them
+    } else if (isa<RankedTensorType>(
+                   arg.getType())) { // others are not tensors: the verifier refuses them
       inputs.open.push_back(arg);
     }
   }
@@ -100,18 +102,20 @@ Inputs NameBatchPass::collect() {
 /// Emits an error that lists every input without a name and how to name it.
 LogicalResult NameBatchPass::refuse(const Inputs &inputs, const Twine &why) {
   func::FuncOp func = getOperation();
-  InFlightDiagnostic diag = emitError(func.getLoc()) << "cannot tell what each batch input of '@" << func.getSymName()
-                                                     << "' is: " << why << "; name them";
+  InFlightDiagnostic diag = emitError(func.getLoc())
+                            << "cannot tell what each batch input of '@" << func.getSymName()
+                            << "' is: " << why << "; name them";
   for (BlockArgument arg : inputs.open) {
     int64_t position = getPosition(arg);
     Diagnostic &note = diag.attachNote(arg.getLoc());
-    note << "argument " << position << ", " << arg.getType() << ", has no name: --batch=" << position
-         << "=NAME, or {fsdp.batch = \"NAME\"}";
+    note << "argument " << position << ", " << arg.getType()
+         << ", has no name: --batch=" << position << "=NAME, or {fsdp.batch = \"NAME\"}";
     if (!isIds(arg))
       note << "; if it is a parameter, --params=" << position << " beside the others";
   }
-  diag.attachNote(func.getLoc()) << "fsdp-run --text and --data feed 'tokens' and, shifted by one token, 'targets'; "
-                                 << "fsdp-run --input NAME=FILE feeds any input";
+  diag.attachNote(func.getLoc())
+      << "fsdp-run --text and --data feed 'tokens' and, shifted by one token, 'targets'; "
+      << "fsdp-run --input NAME=FILE feeds any input";
   return diag;
 }
 
@@ -123,8 +127,9 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
   size_t all = llvm::count_if(inputs.named, isIds) + inputs.open.size();
   for (BlockArgument arg : inputs.open)
     if (!isIds(arg))
-      return refuse(inputs, "argument " + Twine(getPosition(arg)) + " is of " +
-                                (isa<FloatType>(getElementTypeOrSelf(arg)) ? "floats" : "no integers"));
+      return refuse(inputs,
+                    "argument " + Twine(getPosition(arg)) + " is of " +
+                        (isa<FloatType>(getElementTypeOrSelf(arg)) ? "floats" : "no integers"));
   for (StringRef name : inputs.names)
     if (name != "tokens" && name != "targets")
       return refuse(inputs, "one is called '" + name + "', others have no name");
@@ -136,11 +141,12 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
       free.push_back(name);
   bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets"); // the targets are a guess
   BlockArgument first = inputs.named.empty() ? inputs.open.front() : inputs.named.front();
-  if (isPair &&
-      cast<ShapedType>(first.getType()).getShape() != cast<ShapedType>(inputs.open.back().getType()).getShape())
+  if (isPair && cast<ShapedType>(first.getType()).getShape() !=
+                    cast<ShapedType>(inputs.open.back().getType()).getShape())
     return refuse(inputs, "two are of integers, and differ in shape");
   for (auto [arg, name] : llvm::zip(inputs.open, free)) {
-    func.setArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr, StringAttr::get(&getContext(), name));
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr,
+                    StringAttr::get(&getContext(), name));
     reportGuess(arg, name);
     ++numNamed;
   }

@@ -23,9 +23,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -88,7 +88,8 @@ struct FillFromSplat : OpRewritePattern<tensor::SplatOp> {
     auto type = cast<RankedTensorType>(op.getType());
     if (!type.hasStaticShape())
       return failure();
-    Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+    Value empty =
+        tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
     rewriter.replaceOpWithNewOp<linalg::FillOp>(op, op.getInput(), empty);
     return success();
   }
@@ -111,11 +112,14 @@ struct ReshapeToViews : OpRewritePattern<tensor::ReshapeOp> {
     };
     Value flat = op.getSource();
     if (from.getRank() == 0)
-      flat = tensor::ExpandShapeOp::create(rewriter, op.getLoc(), flatType, flat, ArrayRef<ReassociationIndices>());
+      flat = tensor::ExpandShapeOp::create(rewriter, op.getLoc(), flatType, flat,
+                                           ArrayRef<ReassociationIndices>());
     else if (from.getRank() != 1)
-      flat = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), flatType, flat, all(from.getRank()));
+      flat = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), flatType, flat,
+                                             all(from.getRank()));
     if (to.getRank() == 0)
-      flat = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), to, flat, ArrayRef<ReassociationIndices>());
+      flat = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), to, flat,
+                                             ArrayRef<ReassociationIndices>());
     else if (to.getRank() != 1)
       flat = tensor::ExpandShapeOp::create(rewriter, op.getLoc(), to, flat, all(to.getRank()));
     rewriter.replaceOp(op, flat);
@@ -143,10 +147,12 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
     // What is left to write needs no value.
     for (OpOperand &init : op.getDpsInitsMutable()) {
       auto type = cast<RankedTensorType>(init.get().getType());
-      if (!op.getMatchingBlockArgument(&init).use_empty() || init.get().getDefiningOp<tensor::EmptyOp>())
+      if (!op.getMatchingBlockArgument(&init).use_empty() ||
+          init.get().getDefiningOp<tensor::EmptyOp>())
         continue;
       rewriter.setInsertionPoint(op);
-      Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+      Value empty =
+          tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
       rewriter.modifyOpInPlace(op, [&]() { init.set(empty); });
       changed = true;
     }
@@ -157,10 +163,12 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
 /// extract_slice of a generic that only counts -> a generic of the slice's size.
 struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op,
+                                PatternRewriter &rewriter) const override {
     auto generic = op.getSource().getDefiningOp<linalg::GenericOp>();
-    if (!generic || generic.getNumDpsInputs() != 0 || generic.getNumDpsInits() != 1 || !isParallel(generic) ||
-        !generic.getBody()->getArgument(0).use_empty() || !generic.getIndexingMapsArray()[0].isIdentity() ||
+    if (!generic || generic.getNumDpsInputs() != 0 || generic.getNumDpsInits() != 1 ||
+        !isParallel(generic) || !generic.getBody()->getArgument(0).use_empty() ||
+        !generic.getIndexingMapsArray()[0].isIdentity() ||
         llvm::any_of(op.getStaticOffsets(), ShapedType::isDynamic) ||
         llvm::any_of(op.getStaticSizes(), ShapedType::isDynamic))
       return failure();
@@ -174,8 +182,10 @@ struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
     });
     for (auto index : llvm::to_vector(smaller.getBody()->getOps<linalg::IndexOp>())) {
       rewriter.setInsertionPointAfter(index);
-      Value stride = arith::ConstantIndexOp::create(rewriter, loc, op.getStaticStrides()[index.getDim()]);
-      Value offset = arith::ConstantIndexOp::create(rewriter, loc, op.getStaticOffsets()[index.getDim()]);
+      Value stride =
+          arith::ConstantIndexOp::create(rewriter, loc, op.getStaticStrides()[index.getDim()]);
+      Value offset =
+          arith::ConstantIndexOp::create(rewriter, loc, op.getStaticOffsets()[index.getDim()]);
       auto scaled = arith::MulIOp::create(rewriter, loc, index, stride);
       Value moved = arith::AddIOp::create(rewriter, loc, scaled, offset);
       rewriter.replaceAllUsesExcept(index.getResult(), moved, scaled);
@@ -183,7 +193,8 @@ struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
     rewriter.setInsertionPoint(op);
     Value result = smaller.getResult(0);
     if (result.getType() != op.getType()) { // rank-reducing
-      auto groups = getReassociationIndicesForCollapse(op.getStaticSizes(), op.getType().getShape());
+      auto groups =
+          getReassociationIndicesForCollapse(op.getStaticSizes(), op.getType().getShape());
       if (!groups)
         return failure();
       result = tensor::CollapseShapeOp::create(rewriter, loc, op.getType(), result, *groups);
@@ -270,7 +281,8 @@ static bool isCheapProducer(OpOperand *operand) {
       return false;
   if (producer.getNumDpsInputs() == 0)
     return true;
-  return llvm::none_of(producer->getOperandTypes(), [](Type t) { return isa<FloatType>(getElementTypeOrSelf(t)); });
+  return llvm::none_of(producer->getOperandTypes(),
+                       [](Type t) { return isa<FloatType>(getElementTypeOrSelf(t)); });
 }
 
 void NormaliseOpsPass::runOnOperation() {
@@ -285,8 +297,9 @@ void NormaliseOpsPass::runOnOperation() {
     }
   });
   RewritePatternSet patterns(&getContext());
-  patterns.add<Generalise, GenericFromGenerate, FillFromSplat, ReshapeToViews, InlineFilledInit, ShrinkIndexGeneric,
-               RoundConstant, ClampToExtremes, SmallPower<math::PowFOp>, SmallPower<math::FPowIOp>>(&getContext());
+  patterns.add<Generalise, GenericFromGenerate, FillFromSplat, ReshapeToViews, InlineFilledInit,
+               ShrinkIndexGeneric, RoundConstant, ClampToExtremes, SmallPower<math::PowFOp>,
+               SmallPower<math::FPowIOp>>(&getContext());
   populateCaptureOperandPatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::populateElementwiseOpsFusionPatterns(patterns, isCheapProducer);

@@ -44,7 +44,8 @@ static FailureOr<ParameterItem> parseItem(StringRef text, Location loc) {
   }
   llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(text);
   if (!glob)
-    return emitError(loc) << "--params: '" << text << "' is not a name: " << llvm::toString(glob.takeError());
+    return emitError(loc) << "--params: '" << text
+                          << "' is not a name: " << llvm::toString(glob.takeError());
   item.name = std::move(*glob);
   return item;
 }
@@ -55,8 +56,9 @@ static FailureOr<InitAttr> parseInit(const llvm::json::Value &value, Location lo
   std::optional<llvm::StringRef> kind = object ? object->getString("kind") : std::nullopt;
   std::optional<InitKind> parsed = kind ? symbolizeInitKind(*kind) : std::nullopt;
   if (!parsed)
-    return emitError(loc) << "--params-file: \"init\" expected {\"kind\": \"constant\"|\"normal\"|\"uniform\", "
-                             "\"a\": number, \"b\": number}";
+    return emitError(loc)
+           << "--params-file: \"init\" expected {\"kind\": \"constant\"|\"normal\"|\"uniform\", "
+              "\"a\": number, \"b\": number}";
   double a = object->getNumber("a").value_or(0), b = object->getNumber("b").value_or(0);
   return InitAttr::get(loc.getContext(), *parsed, APFloat(a), APFloat(b));
 }
@@ -72,11 +74,13 @@ static FailureOr<SidecarEntry> parseEntry(const llvm::json::Value &value, Locati
   entry.rename = object->getString("rename").value_or("").str();
   entry.frozen = object->getBoolean("frozen").value_or(false);
   if (entry.index.has_value() + !entry.name.empty() + !entry.resource.empty() != 1)
-    return emitError(loc) << "--params-file: each entry expected exactly one of \"index\", \"name\" and \"resource\"";
+    return emitError(loc) << "--params-file: each entry expected exactly one of \"index\", "
+                             "\"name\" and \"resource\"";
   for (const auto &field : *object)
-    if (!llvm::is_contained({"index", "name", "resource", "rename", "init", "frozen"}, StringRef(field.first)))
-      return emitError(loc) << "--params-file: unknown field \"" << StringRef(field.first) << "\" at "
-                            << entry.describe();
+    if (!llvm::is_contained({"index", "name", "resource", "rename", "init", "frozen"},
+                            StringRef(field.first)))
+      return emitError(loc) << "--params-file: unknown field \"" << StringRef(field.first)
+                            << "\" at " << entry.describe();
   if (const llvm::json::Value *init = object->get("init")) {
     FailureOr<InitAttr> parsed = parseInit(*init, loc);
     if (failed(parsed))
@@ -89,14 +93,16 @@ static FailureOr<SidecarEntry> parseEntry(const llvm::json::Value &value, Locati
 static LogicalResult readSidecar(StringRef file, std::vector<SidecarEntry> &entries, Location loc) {
   auto buffer = llvm::MemoryBuffer::getFile(file);
   if (!buffer)
-    return emitError(loc) << "--params-file: cannot read '" << file << "': " << buffer.getError().message();
+    return emitError(loc) << "--params-file: cannot read '" << file
+                          << "': " << buffer.getError().message();
   // LLVM's parser calls itself for each bracket, so the depth is limited first.
   if (JsonProblem problem; !parseJson((*buffer)->getBuffer(), problem))
     return emitError(FileLineColLoc::get(loc.getContext(), file, problem.line, problem.column))
            << "--params-file: '" << file << "' is not JSON: " << problem.message;
   llvm::Expected<llvm::json::Value> json = llvm::json::parse((*buffer)->getBuffer());
   if (!json)
-    return emitError(loc) << "--params-file: '" << file << "' is not JSON: " << llvm::toString(json.takeError());
+    return emitError(loc) << "--params-file: '" << file
+                          << "' is not JSON: " << llvm::toString(json.takeError());
   const llvm::json::Array *list = json->getAsArray();
   if (!list)
     return emitError(loc) << "--params-file: expected a list of objects in '" << file << "'";
@@ -143,7 +149,8 @@ bool ParameterList::listsName(StringRef name) {
   return listed;
 }
 
-SidecarEntry *ParameterList::findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource) {
+SidecarEntry *ParameterList::findSidecar(std::optional<int64_t> position, StringRef name,
+                                         StringRef resource) {
   for (SidecarEntry &entry : sidecar) {
     bool hit = entry.index ? position && *entry.index == *position
                            : (!entry.name.empty() && entry.name == name) ||

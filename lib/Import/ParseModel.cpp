@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Files come from exporters built on other versions of MLIR, with dialects that
-// are not linked here. The parser's own errors stay; one more says what they mean.
-// The parser calls itself for each bracket and for each operator of an affine expression: both are counted before.
-// A crash of the parser on what is left ends with an error that names the file (ParserGuard).
+// Files come from exporters built on other versions of MLIR, with dialects that are not linked
+// here. The parser's own errors stay; one more says what they mean. The parser calls itself for
+// each bracket and for each operator of an affine expression: both are counted before. A crash of
+// the parser on what is left ends with an error that names the file (ParserGuard).
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Pipeline.h"
 #include "Advice.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/Import/Pipeline.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -24,11 +24,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr StringRef textOfAnotherVersion =
-    "the text is of another version of MLIR: this compiler reads that of LLVM 22; export with a matching release, or in "
+    "the text is of another version of MLIR: this compiler reads that of LLVM 22; export with a "
+    "matching release, or in "
     "generic form (print_generic_op_form=True)";
 
-/// The first bracket that is nested deeper than `most`; null when there is none. Those of strings and
-/// comments do not count, nor do comparisons and arrows.
+/// The first bracket that is nested deeper than `most`; null when there is none. Those of strings
+/// and comments do not count, nor do comparisons and arrows.
 static const char *findTooDeep(StringRef text, unsigned most) {
   unsigned depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -50,15 +51,19 @@ static const char *findTooDeep(StringRef text, unsigned most) {
   return nullptr;
 }
 
-/// Returns the operator at which an affine map or set has more than `most` of them; null when none has.
+/// Returns the operator at which an affine map or set has more than `most` of them; null when none
+/// has.
 static const char *findTooLong(StringRef text, unsigned most) {
   size_t next = 0;
-  auto findBegin = [&] { return std::min(text.find("affine_map<", next), text.find("affine_set<", next)); };
+  auto findBegin = [&] {
+    return std::min(text.find("affine_map<", next), text.find("affine_set<", next));
+  };
   for (size_t begin = findBegin(); begin != StringRef::npos; begin = findBegin()) {
     unsigned depth = 0, operators = 0;
     for (next = begin + StringLiteral("affine_map").size(); next < text.size(); ++next) {
       char c = text[next];
-      bool isArrow = c == '>' && (text[next - 1] == '-' || (next + 1 < text.size() && text[next + 1] == '='));
+      bool isArrow =
+          c == '>' && (text[next - 1] == '-' || (next + 1 < text.size() && text[next + 1] == '='));
       depth += c == '<' && text.substr(next + 1, 1) != "=";
       if (c == '>' && !isArrow && --depth == 0)
         break;
@@ -74,7 +79,8 @@ static const char *findTooLong(StringRef text, unsigned most) {
 }
 
 /// Returns true after an error if some part of the text would exhaust the parser's stack.
-static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr &sources, MLIRContext *context) {
+static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr &sources,
+                           MLIRContext *context) {
   constexpr unsigned deepest = 256, longest = 1024;
   auto locate = [&](const char *at) {
     auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(at));
@@ -97,7 +103,8 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   unsigned least = 3;
   for (RegisteredOperationName known : context->getRegisteredOperations())
     if (known.getDialectNamespace() == op.split('.').first)
-      if (unsigned distance = op.edit_distance(known.getStringRef(), true, least); distance < least) {
+      if (unsigned distance = op.edit_distance(known.getStringRef(), true, least);
+          distance < least) {
         least = distance;
         best = known.getStringRef().str();
       }
@@ -108,19 +115,23 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
 static std::string explain(StringRef message, MLIRContext *context) {
   // custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))
-    if (std::string similar = findSimilar(rest.take_until([](char c) { return c == '\''; }), context); !similar.empty())
+    if (std::string similar =
+            findSimilar(rest.take_until([](char c) { return c == '\''; }), context);
+        !similar.empty())
       return "did you mean '" + similar + "'?";
   // Dialect `stablehlo' not found for custom op 'stablehlo.add'
   if (message.contains_insensitive("dialect") && message.contains("not found")) {
     StringRef rest = message.drop_front(message.find_first_of("`'") + 1);
     StringRef dialect = rest.take_until([](char c) { return c == '\'' || c == '`'; });
     if (StringRef op = message.rsplit(" op '").second; !op.empty())
-      if (StringRef advice = adviceForOp(op.take_until([](char c) { return c == '\''; })); !advice.empty())
+      if (StringRef advice = adviceForOp(op.take_until([](char c) { return c == '\''; }));
+          !advice.empty())
         return advice.str();
     return adviceForDialect(dialect).str();
   }
-  bool old = message.contains("output_shape") || message.contains("is unknown") || message.contains("unregistered") ||
-             message.contains("expected 'into'") || message.contains("dispatching");
+  bool old = message.contains("output_shape") || message.contains("is unknown") ||
+             message.contains("unregistered") || message.contains("expected 'into'") ||
+             message.contains("dispatching");
   return old ? textOfAnotherVersion.str() : "";
 }
 

@@ -115,22 +115,30 @@ void fsdp::buildImportPipeline(OpPassManager &pm, const ImportOptions &options) 
 namespace {
 /// ImportOptions as options of a textual pipeline.
 struct ImportPipelineOptions : PassPipelineOptions<ImportPipelineOptions> {
-  Option<std::string> entry{*this, "entry", llvm::cl::desc("The function to train; empty: the only public one")};
+  Option<std::string> entry{*this, "entry",
+                            llvm::cl::desc("The function to train; empty: the only public one")};
   Option<std::string> params{*this, "params", llvm::cl::desc("Positions and names of parameters")};
-  Option<std::string> paramsFile{*this, "params-file", llvm::cl::desc("JSON sidecar of parameters")};
-  ListOption<std::string> batch{*this, "batch", llvm::cl::desc("Names of batch inputs: INDEX=NAME")};
-  ListOption<std::string> buffers{*this, "buffers", llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
-  Option<std::string> attachLoss{*this, "attach-loss", llvm::cl::desc("cross_entropy, or empty for none")};
-  Option<std::string> ignoreIndex{*this, "ignore-index", llvm::cl::desc("Targets that the attached loss skips")};
-  Option<std::string> raiseAttention{*this, "raise-attention",
-                                     llvm::cl::desc("Products around a softmax become fsdp.attention: true, false or assume-keys"),
-                                     llvm::cl::init(ImportOptions().raiseAttention)};
+  Option<std::string> paramsFile{*this, "params-file",
+                                 llvm::cl::desc("JSON sidecar of parameters")};
+  ListOption<std::string> batch{*this, "batch",
+                                llvm::cl::desc("Names of batch inputs: INDEX=NAME")};
+  ListOption<std::string> buffers{*this, "buffers",
+                                  llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
+  Option<std::string> attachLoss{*this, "attach-loss",
+                                 llvm::cl::desc("cross_entropy, or empty for none")};
+  Option<std::string> ignoreIndex{*this, "ignore-index",
+                                  llvm::cl::desc("Targets that the attached loss skips")};
+  Option<std::string> raiseAttention{
+      *this, "raise-attention",
+      llvm::cl::desc("Products around a softmax become fsdp.attention: true, false or assume-keys"),
+      llvm::cl::init(ImportOptions().raiseAttention)};
 };
 } // namespace
 
 void fsdp::registerImportPipeline() {
   PassPipelineRegistration<ImportPipelineOptions>(
-      "fsdp-import", "Foreign MLIR to the model contract", [](OpPassManager &pm, const ImportPipelineOptions &options) {
+      "fsdp-import", "Foreign MLIR to the model contract",
+      [](OpPassManager &pm, const ImportPipelineOptions &options) {
         ImportOptions plain;
         plain.entry = options.entry;
         plain.params = options.params;

@@ -43,7 +43,8 @@ static std::optional<Point> throughView(Operation *op, const Point &point) {
   ArrayRef<int64_t> from = cast<RankedTensorType>(point.value.getType()).getShape();
   ArrayRef<int64_t> to = cast<RankedTensorType>(source.getType()).getShape();
   auto wide = [](int64_t size) { return size != 1; };
-  if (llvm::to_vector(llvm::make_filter_range(from, wide)) != llvm::to_vector(llvm::make_filter_range(to, wide)))
+  if (llvm::to_vector(llvm::make_filter_range(from, wide)) !=
+      llvm::to_vector(llvm::make_filter_range(to, wide)))
     return std::nullopt;
   Point moved{source, {}};
   SmallVector<AffineExpr> kept;
@@ -83,7 +84,8 @@ std::optional<Point> fsdp::step(const Point &point) {
   if (!generic || !isParallel(generic))
     return std::nullopt;
   unsigned result = cast<OpResult>(point.value).getResultNumber();
-  auto loops = loopsAt(generic.getIndexingMapsArray()[generic.getNumDpsInputs() + result], point.at);
+  auto loops =
+      loopsAt(generic.getIndexingMapsArray()[generic.getNumDpsInputs() + result], point.at);
   if (!loops || llvm::is_contained(*loops, AffineExpr()))
     return std::nullopt;
   return Point{generic.getBody()->getTerminator()->getOperand(result), *loops};
@@ -99,7 +101,9 @@ Point fsdp::settle(Point point) {
   return point;
 }
 
-Point fsdp::operandOf(const Point &point, unsigned i) { return {point.value.getDefiningOp()->getOperand(i), point.at}; }
+Point fsdp::operandOf(const Point &point, unsigned i) {
+  return {point.value.getDefiningOp()->getOperand(i), point.at};
+}
 
 std::optional<double> fsdp::constantAt(const Point &point) {
   Point p = settle(point);
@@ -127,7 +131,8 @@ bool fsdp::equal(const Point &a, const Point &b, unsigned depth) {
   if (auto x = constantAt(p))
     return constantAt(q) == x;
   Operation *x = p.value.getDefiningOp(), *y = q.value.getDefiningOp();
-  if (!x || !y || x->getName() != y->getName() || x->getAttrDictionary() != y->getAttrDictionary() ||
+  if (!x || !y || x->getName() != y->getName() ||
+      x->getAttrDictionary() != y->getAttrDictionary() ||
       x->getNumOperands() != y->getNumOperands() || x->getNumRegions() != 0)
     return false;
   if (auto index = dyn_cast<linalg::IndexOp>(x))
@@ -169,8 +174,9 @@ Point fsdp::substitute(Point point, AffineExpr from, AffineExpr to) {
 /// The other operand of `combiner(out, term)`; null when it is something else.
 static Value combinedTerm(linalg::GenericOp op, Reduction::Kind kind, unsigned result) {
   Operation *combiner = op.getBody()->getTerminator()->getOperand(result).getDefiningOp();
-  bool fits = kind == Reduction::Sum ? isa_and_nonnull<arith::AddFOp, arith::AddIOp>(combiner)
-                                     : isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(combiner);
+  bool fits = kind == Reduction::Sum
+                  ? isa_and_nonnull<arith::AddFOp, arith::AddIOp>(combiner)
+                  : isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(combiner);
   if (!fits)
     return nullptr;
   BlockArgument out = op.getRegionOutputArgs()[result];
@@ -192,8 +198,9 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   if (auto real = dyn_cast<FloatAttr>(init)) {
     APFloat value = real.getValue();
-    bool neutral =
-        kind == Reduction::Sum ? value.isZero() : value.isNegative() && (value.isInfinity() || value.isLargest());
+    bool neutral = kind == Reduction::Sum
+                       ? value.isZero()
+                       : value.isNegative() && (value.isInfinity() || value.isLargest());
     if (!neutral)
       return std::nullopt;
   } else if (kind != Reduction::Sum || !cast<IntegerAttr>(init).getValue().isZero()) {

@@ -38,7 +38,8 @@ struct Point {
   }
 };
 
-/// One step of `settle`; nothing at a scalar op, a constant, a leaf tensor, or a view that merges or splits dimensions.
+/// One step of `settle`; nothing at a scalar op, a constant, a leaf tensor, or a view that merges
+/// or splits dimensions.
 std::optional<Point> step(const Point &point);
 
 /// Loops of an op whose result is read at `at`, by the result's map; none when not determined.

@@ -14,7 +14,8 @@ using namespace mlir::fsdp;
 
 ElementsAttr fsdp::constantValue(Operation *op) {
   ElementsAttr value;
-  if (op->getNumResults() != 1 || !op->hasTrait<OpTrait::ConstantLike>() || !matchPattern(op, m_Constant(&value)))
+  if (op->getNumResults() != 1 || !op->hasTrait<OpTrait::ConstantLike>() ||
+      !matchPattern(op, m_Constant(&value)))
     return nullptr;
   return value;
 }
@@ -38,14 +39,18 @@ bool fsdp::isElided(Operation *op) {
   return value && !value.getRawHandle().getBlob();
 }
 
-static func::FuncOp owner(BlockArgument arg) { return cast<func::FuncOp>(arg.getOwner()->getParentOp()); }
+static func::FuncOp owner(BlockArgument arg) {
+  return cast<func::FuncOp>(arg.getOwner()->getParentOp());
+}
 
 void fsdp::setPosition(BlockArgument arg, int64_t position) {
-  owner(arg).setArgAttr(arg.getArgNumber(), positionAttr, Builder(arg.getContext()).getI64IntegerAttr(position));
+  owner(arg).setArgAttr(arg.getArgNumber(), positionAttr,
+                        Builder(arg.getContext()).getI64IntegerAttr(position));
 }
 
 void fsdp::setPosition(Operation *constant, int64_t position) {
-  constant->setDiscardableAttr(positionAttr, Builder(constant->getContext()).getI64IntegerAttr(position));
+  constant->setDiscardableAttr(positionAttr,
+                               Builder(constant->getContext()).getI64IntegerAttr(position));
 }
 
 int64_t fsdp::getPosition(BlockArgument arg) {

@@ -82,7 +82,8 @@ private:
 /// Parts per dimension of a tensor at a place.
 SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   SmallVector<SmallVector<unsigned>> dims;
-  for (auto [at, extent] : llvm::zip_equal(point.at, cast<RankedTensorType>(point.value.getType()).getShape())) {
+  for (auto [at, extent] :
+       llvm::zip_equal(point.at, cast<RankedTensorType>(point.value.getType()).getShape())) {
     auto terms = m.parts.termsOf(at, extent);
     assert(terms && "matched places cover their tensors");
     dims.push_back(llvm::map_to_vector(*terms, [](const LoopParts::Term &t) { return t.part; }));
@@ -109,8 +110,8 @@ static SmallVector<SmallVector<unsigned>> withoutUnits(ArrayRef<SmallVector<unsi
   return kept;
 }
 
-/// How a shape with units (dimensions without parts) collapses to one without: a unit goes with what
-/// stands before it, leading ones with the first that is none.
+/// How a shape with units (dimensions without parts) collapses to one without: a unit goes with
+/// what stands before it, leading ones with the first that is none.
 static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices leading;
@@ -137,10 +138,12 @@ Value Layouts::split(Value value, ArrayRef<SmallVector<unsigned>> dims) {
       shape.push_back(m.parts.getExtent(p));
   }
   if (kept.size() != dims.size())
-    value = tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get(joined, element), value, groupUnits(dims));
+    value = tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get(joined, element), value,
+                                            groupUnits(dims));
   if (joined == shape)
     return value;
-  return tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), value, reassociate(kept));
+  return tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), value,
+                                       reassociate(kept));
 }
 
 /// The way back.
@@ -154,22 +157,28 @@ Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
       joined.push_back(shape.back());
   }
   if (ArrayRef(joined) != cast<RankedTensorType>(value.getType()).getShape())
-    value = tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get(joined, element), value, reassociate(kept));
+    value = tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get(joined, element), value,
+                                            reassociate(kept));
   if (kept.size() == dims.size())
     return value;
-  return tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), value, groupUnits(dims));
+  return tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), value,
+                                       groupUnits(dims));
 }
 
-/// A copy with dimensions in another order, new ones repeated; as it is where there is nothing to do.
+/// A copy with dimensions in another order, new ones repeated; as it is where there is nothing to
+/// do.
 Value Layouts::permute(Value value, ArrayRef<unsigned> from, ArrayRef<unsigned> to, Type element) {
   Type own = getElementTypeOrSelf(value.getType());
   if (from == to && own == element)
     return value;
-  SmallVector<int64_t> shape = llvm::map_to_vector(to, [&](unsigned p) { return m.parts.getExtent(p); });
-  SmallVector<AffineExpr> exprs = llvm::map_to_vector(
-      from, [&](unsigned p) { return getAffineDimExpr(llvm::find(to, p) - to.begin(), b.getContext()); });
+  SmallVector<int64_t> shape =
+      llvm::map_to_vector(to, [&](unsigned p) { return m.parts.getExtent(p); });
+  SmallVector<AffineExpr> exprs = llvm::map_to_vector(from, [&](unsigned p) {
+    return getAffineDimExpr(llvm::find(to, p) - to.begin(), b.getContext());
+  });
   Value empty = tensor::EmptyOp::create(b, loc, shape, element);
-  SmallVector<AffineMap> maps{AffineMap::get(to.size(), 0, exprs, b.getContext()), b.getMultiDimIdentityMap(to.size())};
+  SmallVector<AffineMap> maps{AffineMap::get(to.size(), 0, exprs, b.getContext()),
+                              b.getMultiDimIdentityMap(to.size())};
   SmallVector<utils::IteratorType> loops(to.size(), utils::IteratorType::parallel);
   auto body = [&](OpBuilder &b, Location l, ValueRange a) {
     Value v = a[0];
@@ -179,7 +188,8 @@ Value Layouts::permute(Value value, ArrayRef<unsigned> from, ArrayRef<unsigned> 
       v = arith::TruncFOp::create(b, l, element, v);
     linalg::YieldOp::create(b, l, v);
   };
-  return linalg::GenericOp::create(b, loc, empty.getType(), value, empty, maps, loops, body).getResult(0);
+  return linalg::GenericOp::create(b, loc, empty.getType(), value, empty, maps, loops, body)
+      .getResult(0);
 }
 
 static SmallVector<unsigned> flatten(ArrayRef<SmallVector<unsigned>> dims) {
@@ -204,7 +214,8 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
     loops.push_back(parts.getLoop(i, extent));
   AffineMap map = m.mixing.getIndexingMapsArray()[2];
   SmallVector<SmallVector<unsigned>> dims = partsOf({old, place(map, loops)});
-  Value moved = permute(split(value, groups), flatten(groups), flatten(dims), getElementTypeOrSelf(old.getType()));
+  Value moved = permute(split(value, groups), flatten(groups), flatten(dims),
+                        getElementTypeOrSelf(old.getType()));
   return join(moved, dims);
 }
 
@@ -233,7 +244,8 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   AttentionOp op = functions.build(b, q, k, v, obstacle);
   if (!op)
     return false;
-  mixing->getResult(0).replaceAllUsesWith(layouts.scatter(op.getO(), {batch, queryHeads, m.rows, m.width}));
+  mixing->getResult(0).replaceAllUsesWith(
+      layouts.scatter(op.getO(), {batch, queryHeads, m.rows, m.width}));
   mixing->erase();
   return true;
 }
@@ -251,7 +263,8 @@ void RaiseAttentionPass::runOnOperation() {
     if (obstacle.reason.empty())
       continue;
     ++numMissed;
-    InFlightDiagnostic remark = emitRemark(softmax.getLoc(), "a softmax between two products that stays as it is: ");
+    InFlightDiagnostic remark =
+        emitRemark(softmax.getLoc(), "a softmax between two products that stays as it is: ");
     remark << obstacle.reason;
     if (obstacle.at)
       remark.attachNote(obstacle.at->getLoc()) << "here, in '" << obstacle.at->getName() << "'";

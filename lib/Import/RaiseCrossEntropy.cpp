@@ -23,11 +23,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
 #include "IdRanges.h"
 #include "Points.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -60,7 +60,8 @@ static Point stripIntegerCasts(Point point) {
   for (;;) {
     point = settle(point);
     Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
-    if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp, arith::ExtUIOp, arith::IndexCastUIOp>(op))
+    if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp, arith::ExtUIOp,
+                         arith::IndexCastUIOp>(op))
       return point;
     point = operandOf(point, 0);
   }
@@ -163,13 +164,15 @@ static bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Po
   return true;
 }
 
-/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that skips these rows.
+/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that
+/// skips these rows.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;
   bool equals;
   Point asked;
-  if (!ignore || !target.op<arith::SelectOp>() || !matchIgnore(operandOf(target, 0), value, equals, asked) ||
-      value != *ignore || !constantAt(operandOf(target, equals ? 1 : 2)))
+  if (!ignore || !target.op<arith::SelectOp>() ||
+      !matchIgnore(operandOf(target, 0), value, equals, asked) || value != *ignore ||
+      !constantAt(operandOf(target, equals ? 1 : 2)))
     return target;
   Point kept = stripIntegerCasts(operandOf(target, equals ? 2 : 1));
   return equal(kept, asked) ? kept : target;
@@ -232,7 +235,8 @@ private:
     int64_t value;
     bool equals;
     Point target;
-    if (ignored || !point.op<arith::SelectOp>() || !matchIgnore(operandOf(point, 0), value, equals, target) ||
+    if (ignored || !point.op<arith::SelectOp>() ||
+        !matchIgnore(operandOf(point, 0), value, equals, target) ||
         constantAt(operandOf(point, equals ? 1 : 2)) != 0.0)
       return false;
     ignored = target;
@@ -261,7 +265,8 @@ private:
     const Point &picked = pick->first; // x, or x - m
     if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, picked)) {
       bool isShifted = static_cast<bool>(settle(picked).op<arith::SubFOp>());
-      finish(isShifted ? withoutShift(picked, column) : picked, withoutSafeguard(pick->second, loss.ignore), 1);
+      finish(isShifted ? withoutShift(picked, column) : picked,
+             withoutSafeguard(pick->second, loss.ignore), 1);
       return true;
     }
     Point lse = settle(operandOf(point, 0));
@@ -287,7 +292,8 @@ private:
     }
     for (unsigned i = 0; i < 2 && point.op<arith::MulFOp>(); ++i) {
       hot = settle(operandOf(point, i));
-      bool isSelect = hot.op<arith::SelectOp>() && constantAt(operandOf(hot, 1)) == 1.0 && constantAt(operandOf(hot, 2)) == 0.0;
+      bool isSelect = hot.op<arith::SelectOp>() && constantAt(operandOf(hot, 1)) == 1.0 &&
+                      constantAt(operandOf(hot, 2)) == 0.0;
       if (isSelect || hot.op<arith::UIToFPOp>())
         hot = operandOf(hot, 0);
       if (finishOneHot(matchOneHot(hot), operandOf(point, 1 - i)))
@@ -337,19 +343,21 @@ static bool readsWholeRows(const Loss &loss) {
   return llvm::all_of(rows, [&](AffineExpr e) { return llvm::is_contained(loss.rows, e); });
 }
 
-/// Makes sure that every target is a class or the ignored value, whatever the runtime lets through. A one-hot
-/// takes any number: its argument gets a limit.
+/// Makes sure that every target is a class or the ignored value, whatever the runtime lets through.
+/// A one-hot takes any number: its argument gets a limit.
 static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(loss.target.value, seen, arguments);
   auto fits = [&](IdInterval range) {
-    return range.within(0, classes - 1) || (loss.ignore && range.within(*loss.ignore, *loss.ignore));
+    return range.within(0, classes - 1) ||
+           (loss.ignore && range.within(*loss.ignore, *loss.ignore));
   };
   IdRanges limits;
   if (fits(limits.get(loss.target.value))) {
     for (BlockArgument arg : arguments) {
-      auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
+      auto extra =
+          func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
       for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
         IdRanges trial;
         trial.assume(arg, IdInterval::of(id));
@@ -387,11 +395,14 @@ static bool countsOthers(const Point &count, const Loss &loss) {
   bool positive = true;
   if (term.op<arith::SelectOp>()) { // select(t != ignore, 1, 0)
     positive = constantAt(operandOf(term, 1)) == 1.0 && constantAt(operandOf(term, 2)) == 0.0;
-    if (!positive && !(constantAt(operandOf(term, 1)) == 0.0 && constantAt(operandOf(term, 2)) == 1.0))
+    if (!positive &&
+        !(constantAt(operandOf(term, 1)) == 0.0 && constantAt(operandOf(term, 2)) == 1.0))
       return false;
     term = settle(operandOf(term, 0));
   }
-  while (!term.isTensor() && isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp, arith::ExtSIOp, arith::SIToFPOp>(term.value.getDefiningOp()))
+  while (!term.isTensor() &&
+         isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp, arith::ExtSIOp, arith::SIToFPOp>(
+             term.value.getDefiningOp()))
     term = settle(operandOf(term, 0));
   int64_t value;
   bool equals;
@@ -437,7 +448,8 @@ static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast
   SmallVector<int64_t> shape{type.getNumElements()};
   if (keepLast) {
     groups.push_back({rows});
-    shape = {type.getNumElements() / std::max<int64_t>(type.getShape().back(), 1), type.getShape().back()};
+    shape = {type.getNumElements() / std::max<int64_t>(type.getShape().back(), 1),
+             type.getShape().back()};
   }
   auto flat = RankedTensorType::get(shape, type.getElementType());
   if (rows == 1)
@@ -446,7 +458,8 @@ static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast
     return tensor::CollapseShapeOp::create(b, loc, flat, tensor, groups);
   if (!keepLast)
     return tensor::ExpandShapeOp::create(b, loc, flat, tensor, ArrayRef<ReassociationIndices>());
-  return tensor::ExpandShapeOp::create(b, loc, flat, tensor, ArrayRef<ReassociationIndices>{{0, 1}});
+  return tensor::ExpandShapeOp::create(b, loc, flat, tensor,
+                                       ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
 /// A rank-0 tensor times a constant.
@@ -460,12 +473,14 @@ static Value scale(OpBuilder &b, Location loc, Value value, double factor) {
     linalg::YieldOp::create(b, loc, scaled);
   };
   return linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(value), ValueRange(empty),
-                                   ArrayRef<AffineMap>{scalar, scalar}, ArrayRef<utils::IteratorType>(), body)
+                                   ArrayRef<AffineMap>{scalar, scalar},
+                                   ArrayRef<utils::IteratorType>(), body)
       .getResult(0);
 }
 
 static bool raise(linalg::GenericOp op) {
-  auto type = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
+  auto type =
+      op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
   if (!type || type.getRank() != 0)
     return false;
   auto sum = matchReduction({op->getResult(0), {}}, Reduction::Sum);
@@ -480,14 +495,16 @@ static bool raise(linalg::GenericOp op) {
     return false;
   auto logitsElement = cast<RankedTensorType>(loss->logits.value.getType()).getElementType();
   int64_t classes = cast<RankedTensorType>(loss->logits.value.getType()).getShape().back();
-  if (type.getElementType() != logitsElement || !limitTargets(op->getParentOfType<func::FuncOp>(), *loss, classes))
+  if (type.getElementType() != logitsElement ||
+      !limitTargets(op->getParentOfType<func::FuncOp>(), *loss, classes))
     return false;
   int64_t rows = cast<RankedTensorType>(loss->target.value.getType()).getNumElements();
   double factor = loss->ignore ? loss->factor : loss->factor * rows;
 
   OpBuilder b(last.getDefiningOp());
   Location loc = op.getLoc();
-  Value logits = flattenRows(b, loc, loss->logits.value, true), targets = flattenRows(b, loc, loss->target.value, false);
+  Value logits = flattenRows(b, loc, loss->logits.value, true),
+        targets = flattenRows(b, loc, loss->target.value, false);
   auto logitsType = cast<RankedTensorType>(logits.getType());
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
   IntegerAttr ignore = loss->ignore ? b.getI64IntegerAttr(*loss->ignore) : IntegerAttr();

@@ -19,10 +19,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "CaptureOperands.h"
 #include "Lookups.h"
 #include "Structured.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -56,7 +56,8 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   lookup.extract = extract;
   lookup.generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());
-  if (!lookup.generic || !type || !type.hasStaticShape() || !isa<FloatType>(type.getElementType()) ||
+  if (!lookup.generic || !type || !type.hasStaticShape() ||
+      !isa<FloatType>(type.getElementType()) ||
       lookup.generic.getRegion().isAncestor(extract.getTensor().getParentRegion()))
     return failure();
   SmallVector<int64_t> loops = lookup.generic.getStaticLoopRanges(), shape;
@@ -69,7 +70,8 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      if (!expr == static_cast<bool>(lookup.index)) // the first that moves depends on data, no other does
+      if (!expr ==
+          static_cast<bool>(lookup.index)) // the first that moves depends on data, no other does
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))
         return failure();
@@ -87,8 +89,9 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   lookup.table = extract.getTensor();
   b.setInsertionPoint(lookup.generic);
   if (fixed)
-    lookup.table = tensor::ExtractSliceOp::create(b, extract.getLoc(), RankedTensorType::get(shape, type.getElementType()),
-                                                  lookup.table, offsets, sizes, strides);
+    lookup.table = tensor::ExtractSliceOp::create(
+        b, extract.getLoc(), RankedTensorType::get(shape, type.getElementType()), lookup.table,
+        offsets, sizes, strides);
   return lookup;
 }
 
@@ -103,10 +106,12 @@ static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
   Value table = lookup.table;
   auto flatTable = RankedTensorType::get({rows, columns}, tableType.getElementType());
   if (rank == 1)
-    table = tensor::ExpandShapeOp::create(b, loc, flatTable, table, ArrayRef<ReassociationIndices>{{0, 1}});
+    table = tensor::ExpandShapeOp::create(b, loc, flatTable, table,
+                                          ArrayRef<ReassociationIndices>{{0, 1}});
   else if (rank > 2)
     table = tensor::CollapseShapeOp::create(
-        b, loc, flatTable, table, ArrayRef<ReassociationIndices>{{0}, llvm::to_vector(llvm::seq<int64_t>(1, rank))});
+        b, loc, flatTable, table,
+        ArrayRef<ReassociationIndices>{{0}, llvm::to_vector(llvm::seq<int64_t>(1, rank))});
   shape.push_back(columns);
   auto rowsType = RankedTensorType::get(shape, tableType.getElementType());
   Value result = GatherRowsOp::create(b, loc, rowsType, table, ids);
@@ -118,13 +123,16 @@ static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
   shape.pop_back();
   if (rank == 1) {
     if (groups.empty())
-      return tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get({}, tableType.getElementType()), result, groups);
+      return tensor::CollapseShapeOp::create(
+          b, loc, RankedTensorType::get({}, tableType.getElementType()), result, groups);
     groups.back().push_back(idRank);
-    return tensor::CollapseShapeOp::create(b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
+    return tensor::CollapseShapeOp::create(
+        b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
   }
   groups.push_back(llvm::to_vector(llvm::seq<int64_t>(idRank, idRank + rank - 1)));
   shape.append(tableType.getShape().begin() + 1, tableType.getShape().end());
-  return tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
+  return tensor::ExpandShapeOp::create(
+      b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
 }
 
 /// Replaces the lookup by a further operand of its generic.

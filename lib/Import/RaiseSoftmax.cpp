@@ -20,10 +20,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Points.h"
 #include "Structured.h"
 #include "fsdp/IR/StopGradient.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -64,10 +64,12 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   return std::nullopt;
 }
 
-/// Returns the point before gradients that stop. Only for a row's maximum: a softmax does not depend on the shift.
+/// Returns the point before gradients that stop. Only for a row's maximum: a softmax does not
+/// depend on the shift.
 static Point settleThroughStops(const Point &from) {
   Point point = settle(from);
-  while (auto stop = point.isTensor() ? point.value.getDefiningOp<StopGradientOp>() : StopGradientOp())
+  while (auto stop =
+             point.isTensor() ? point.value.getDefiningOp<StopGradientOp>() : StopGradientOp())
     point = settle({stop.getInput(), point.at});
   return point;
 }
@@ -77,7 +79,8 @@ static std::optional<Reduction> matchRowMax(Point point) {
   point = settleThroughStops(point);
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
     for (unsigned i : {0, 1})
-      if (std::optional<double> bound = constantAt(operandOf(point, i)); bound && std::isinf(*bound) && *bound < 0)
+      if (std::optional<double> bound = constantAt(operandOf(point, i));
+          bound && std::isinf(*bound) && *bound < 0)
         point = settleThroughStops(operandOf(point, 1 - i));
   return matchReduction(point, Reduction::Max);
 }
@@ -113,7 +116,8 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   auto max = matchRowMax(operandOf(shifted, 1));
   if (!max || max->symbols.size() != 1)
     return std::nullopt;
-  Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]), whole = operandOf(shifted, 0);
+  Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]),
+        whole = operandOf(shifted, 0);
   if (!equal(maxed, whole)) // the maximum may be of what the gradient stops at
     maxed = settleThroughStops(maxed);
   Point element = readElement(maxed);
@@ -138,7 +142,8 @@ static bool keepsDiagonal(const Point &element, const Point &part) {
     return false;
   auto loopOf = [&](unsigned i) -> AffineExpr {
     Point side = settle(operandOf(condition, i));
-    while (isa_and_nonnull<arith::IndexCastOp>(side.isTensor() ? nullptr : side.value.getDefiningOp()))
+    while (
+        isa_and_nonnull<arith::IndexCastOp>(side.isTensor() ? nullptr : side.value.getDefiningOp()))
       side = settle(operandOf(side, 0));
     auto index = side.op<linalg::IndexOp>();
     return index ? side.at[index.getDim()] : AffineExpr();
@@ -176,7 +181,8 @@ static Value matchSafeSoftmax(linalg::GenericOp op) {
     behind.insert(readElement(operandOf(root, 0)).value);
     for (unsigned n = 0; n < behind.size() && n < 16; ++n) {
       reads |= behind[n] == softmax.getInput();
-      if (Operation *producer = behind[n].getDefiningOp(); producer && behind[n] != softmax.getInput())
+      if (Operation *producer = behind[n].getDefiningOp();
+          producer && behind[n] != softmax.getInput())
         behind.insert(producer->operand_begin(), producer->operand_end());
     }
     if (reads && keepsDiagonal(source, source))
@@ -193,7 +199,8 @@ void RaiseSoftmaxPass::runOnOperation() {
       OpBuilder b(op);
       auto type = cast<RankedTensorType>(op->getResult(0).getType());
       Value empty = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
-      auto raised = linalg::SoftmaxOp::create(b, op.getLoc(), TypeRange(type), softmax->source, empty, softmax->dim);
+      auto raised = linalg::SoftmaxOp::create(b, op.getLoc(), TypeRange(type), softmax->source,
+                                              empty, softmax->dim);
       op->getResult(0).replaceAllUsesWith(raised.getResult()[0]);
       ++numRaised;
     } else if (Value plain = matchSafeSoftmax(op)) {

@@ -8,13 +8,15 @@
 //   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
 //
 //  1. A call of a function without a body whose name is `fsdp.stop_gradient` or begins with
-//     `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that carries the attribute `fsdp.stop_gradient`.
+//     `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that carries the attribute
+//     `fsdp.stop_gradient`.
 //  2. A `linalg.generic` that yields its one input and carries the attribute `fsdp.stop_gradient`.
 //  3. The op itself, where the text has it.
 //
-// The attribute anywhere else is an error: a transformation has moved it. With `fsdp.num_stop_gradients = N` on the
-// module or on a function, the markers in it are counted, and another number than N is an error: a transformation
-// has dropped or copied one. Markers are counted before functions are inlined.             O(ops)
+// The attribute anywhere else is an error: a transformation has moved it. With
+// `fsdp.num_stop_gradients = N` on the module or on a function, the markers in it are counted, and
+// another number than N is an error: a transformation has dropped or copied one. Markers are
+// counted before functions are inlined.             O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +48,8 @@ private:
 } // namespace
 
 static bool isMarkerName(StringRef name) {
-  return name.consume_front(stopGradientAttr) && (name.empty() || name.starts_with(".") || name.starts_with("_"));
+  return name.consume_front(stopGradientAttr) &&
+         (name.empty() || name.starts_with(".") || name.starts_with("_"));
 }
 
 /// Returns true if calls of `func` are markers.
@@ -56,7 +59,8 @@ static bool isMarkerFunction(func::FuncOp func) {
 
 /// Returns true if `op` yields its one input unchanged, each element at its own place.
 static bool isIdentity(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 1 || op->getNumResults() != 1 || !llvm::hasSingleElement(op.getBody()->getOperations()))
+  if (op.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
+      !llvm::hasSingleElement(op.getBody()->getOperations()))
     return false;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   return maps[0] == maps[1] && maps[0].isPermutation() && op.getNumReductionLoops() == 0 &&
@@ -77,9 +81,11 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())
       return success();
-    InFlightDiagnostic diag = mlir::emitError(func.getLoc()) << "expected '@" << func.getSymName()
-                                                             << "', a marker of gradients that stop, without a body";
-    diag.attachNote() << "declare it as 'func.func private @" << stopGradientAttr << "(tensor<..>) -> tensor<..>'";
+    InFlightDiagnostic diag = mlir::emitError(func.getLoc())
+                              << "expected '@" << func.getSymName()
+                              << "', a marker of gradients that stop, without a body";
+    diag.attachNote() << "declare it as 'func.func private @" << stopGradientAttr
+                      << "(tensor<..>) -> tensor<..>'";
     return diag;
   }
   if (!op->hasAttr(stopGradientAttr) || isa<func::CallOp, StopGradientOp>(op))
@@ -87,10 +93,12 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && isIdentity(generic))
     return success();
   InFlightDiagnostic diag = op->emitError("expected '")
-                            << stopGradientAttr << "' on a 'linalg.generic' that yields its one input, found it on "
-                            << (isa<linalg::GenericOp>(op) ? "one that computes something" : "this op");
-  diag.attachNote() << "a transformation has moved or merged the marker; write a call of '@" << stopGradientAttr
-                    << "', which transformations leave alone";
+                            << stopGradientAttr
+                            << "' on a 'linalg.generic' that yields its one input, found it on "
+                            << (isa<linalg::GenericOp>(op) ? "one that computes something"
+                                                           : "this op");
+  diag.attachNote() << "a transformation has moved or merged the marker; write a call of '@"
+                    << stopGradientAttr << "', which transformations leave alone";
   return diag;
 }
 
@@ -98,9 +106,11 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
   if (isa<StopGradientOp>(op))
     return success();
   unsigned inputs = isa<linalg::GenericOp>(op) ? 1 : op->getNumOperands();
-  auto type = inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
+  auto type =
+      inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
-    InFlightDiagnostic diag = op->emitError("a marker of gradients that stop expected one ranked tensor and a result of its type, found ");
+    InFlightDiagnostic diag = op->emitError("a marker of gradients that stop expected one ranked "
+                                            "tensor and a result of its type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }
@@ -117,17 +127,20 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
     return success();
   auto number = dyn_cast<IntegerAttr>(written);
   if (!number || !number.getType().isSignlessInteger() || number.getValue().isNegative())
-    return mlir::emitError(holder->getLoc()) << "expected '" << numStopGradientsAttr
-                                             << "' to be an integer of at least 0, found " << written;
+    return mlir::emitError(holder->getLoc())
+           << "expected '" << numStopGradientsAttr << "' to be an integer of at least 0, found "
+           << written;
   uint64_t found = 0;
   holder->walk([&](Operation *op) { found += isMarker(op); });
   if (number.getValue() == found)
     return success();
   InFlightDiagnostic diag = mlir::emitError(holder->getLoc())
-                            << "expected " << number.getValue().getZExtValue() << " markers of gradients that stop, as '"
-                            << numStopGradientsAttr << "' says, found " << found;
-  diag.attachNote() << "a transformation between the exporter and this compiler has dropped or copied markers; "
-                       "export without it";
+                            << "expected " << number.getValue().getZExtValue()
+                            << " markers of gradients that stop, as '" << numStopGradientsAttr
+                            << "' says, found " << found;
+  diag.attachNote()
+      << "a transformation between the exporter and this compiler has dropped or copied markers; "
+         "export without it";
   return diag;
 }
 

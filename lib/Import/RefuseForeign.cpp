@@ -18,10 +18,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Advice.h"
 #include "Positions.h"
 #include "fsdp/IR/Sizes.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
@@ -52,8 +52,9 @@ static bool isKnown(Operation *op) {
     return true;
   if (isa<linalg::FillRng2DOp>(op))
     return false;
-  return op->getDialect() && isa<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
-                                 tensor::TensorDialect, tosa::TosaDialect, FSDPDialect>(op->getDialect());
+  return op->getDialect() &&
+         isa<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
+             tensor::TensorDialect, tosa::TosaDialect, FSDPDialect>(op->getDialect());
 }
 
 static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
@@ -71,48 +72,60 @@ static LogicalResult checkBlob(Operation *op) {
   Type element = value ? value.getType().getElementType() : Type();
   if (!blob || !element.isIntOrFloat())
     return success();
-  size_t expected = value.getType().getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  size_t expected =
+      value.getType().getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
   if (blob->getData().size() == expected)
     return success();
-  return emitError(op->getLoc()) << "the resource '" << value.getRawHandle().getKey() << "' expected " << expected
-                                 << " bytes for " << value.getType() << ", found " << blob->getData().size();
+  return emitError(op->getLoc()) << "the resource '" << value.getRawHandle().getKey()
+                                 << "' expected " << expected << " bytes for " << value.getType()
+                                 << ", found " << blob->getData().size();
 }
 
 LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (!isKnown(op)) {
-    StringRef what = isa<ml_program::GlobalLoadOp, ml_program::GlobalStoreOp>(op) ? " (a state from step to step) " : " ";
-    InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << name << "'" << what << "is not supported";
+    StringRef what = isa<ml_program::GlobalLoadOp, ml_program::GlobalStoreOp>(op)
+                         ? " (a state from step to step) "
+                         : " ";
+    InFlightDiagnostic diag = emitError(op->getLoc())
+                              << "'" << name << "'" << what << "is not supported";
     if (StringRef advice = adviceForOp(name); !advice.empty())
       diag << "; " << advice;
     return diag;
   }
-  if (llvm::any_of(op->getOperandTypes(), isComplex) || llvm::any_of(op->getResultTypes(), isComplex))
-    return emitError(op->getLoc()) << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
+  if (llvm::any_of(op->getOperandTypes(), isComplex) ||
+      llvm::any_of(op->getResultTypes(), isComplex))
+    return emitError(op->getLoc())
+           << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
   for (Type type : op->getResultTypes())
     if (isTooLarge(type))
-      return emitError(op->getLoc()) << "'" << name << "' expected results of at most 2^48 elements, found " << type;
+      return emitError(op->getLoc())
+             << "'" << name << "' expected results of at most 2^48 elements, found " << type;
   if (failed(checkBlob(op)))
     return failure();
   auto func = dyn_cast<func::FuncOp>(op);
   if (!func || func.isExternal())
     return success();
   if (!llvm::hasSingleElement(func.getBody()))
-    return emitError(func.getLoc()) << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
+    return emitError(func.getLoc())
+           << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
   for (BlockArgument arg : func.getArguments()) {
     auto type = dyn_cast<ShapedType>(arg.getType());
     if (isTooLarge(arg.getType()))
-      return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
-                                     << "' expected at most 2^48 elements, found " << arg.getType();
+      return emitError(arg.getLoc())
+             << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+             << "' expected at most 2^48 elements, found " << arg.getType();
     // A parameter that nothing reads may be empty.
     if (type && type.hasStaticShape() && type.getNumElements() == 0 && !arg.use_empty())
-      return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
-                                     << "' has no elements, yet is used: " << arg.getType();
+      return emitError(arg.getLoc())
+             << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+             << "' has no elements, yet is used: " << arg.getType();
     if (type && type.hasStaticShape())
       continue;
-    return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
-                                   << "' expected a tensor of static shape, found " << arg.getType()
-                                   << "; export with fixed batch and sequence lengths";
+    return emitError(arg.getLoc())
+           << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+           << "' expected a tensor of static shape, found " << arg.getType()
+           << "; export with fixed batch and sequence lengths";
   }
   return success();
 }
@@ -120,8 +133,8 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
 LogicalResult RefuseForeignPass::checkShapes(Operation *op) {
   for (Type type : op->getResultTypes())
     if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
-      return emitError(op->getLoc()) << "'" << op->getName() << "' has a result of dynamic shape, " << type
-                                     << "; export with fixed batch and sequence lengths";
+      return emitError(op->getLoc()) << "'" << op->getName() << "' has a result of dynamic shape, "
+                                     << type << "; export with fixed batch and sequence lengths";
   return success();
 }
 

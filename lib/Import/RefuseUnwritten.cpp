@@ -82,7 +82,8 @@ static std::optional<Box> getWritten(Operation *op) {
   } else {
     for (Value index : cast<tensor::InsertOp>(op).getIndices()) {
       APInt at;
-      box.offsets.push_back(matchPattern(index, m_ConstantInt(&at)) ? at.getSExtValue() : ShapedType::kDynamic);
+      box.offsets.push_back(matchPattern(index, m_ConstantInt(&at)) ? at.getSExtValue()
+                                                                    : ShapedType::kDynamic);
       box.sizes.push_back(1);
     }
   }
@@ -110,7 +111,8 @@ Operation *Unwritten::findInserted(Operation *op) {
     }
     tensor = isa<tensor::InsertSliceOp>(def) ? cast<tensor::InsertSliceOp>(def).getDest()
                                              : cast<tensor::InsertOp>(def).getDest();
-    if (type && type.hasStaticShape() && !boxes.empty() && llvm::equal(boxes.back().sizes, type.getShape()))
+    if (type && type.hasStaticShape() && !boxes.empty() &&
+        llvm::equal(boxes.back().sizes, type.getShape()))
       return nullptr; // all of it
   }
   bool whole = type && type.hasStaticShape() && disjoint && covered == type.getNumElements();
@@ -122,8 +124,8 @@ Operation *Unwritten::compute(Operation *op) {
     return op;
   if (isa<tensor::InsertSliceOp, tensor::InsertOp>(op))
     return findInserted(op);
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp,
-          tensor::PadOp, tensor::ConcatOp>(op))
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp, tensor::CastOp,
+          tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp>(op))
     for (Value operand : op->getOperands())
       if (Operation *empty = find(operand))
         return empty;
@@ -139,8 +141,9 @@ Operation *Unwritten::find(Value value) {
 }
 
 LogicalResult RefuseUnwrittenPass::check(Operation *op) {
-  if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp,
-          tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp, tensor::DimOp>(op))
+  if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+          tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp,
+          tensor::ConcatOp, tensor::DimOp>(op))
     return success(); // what reads their result says so
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
@@ -153,7 +156,8 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
       continue;
     InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << op->getName() << "' reads ";
     if (isOutput)
-      diag << "its output, which nothing has filled; what it adds to must have a value: fill it first, with linalg.fill";
+      diag << "its output, which nothing has filled; what it adds to must have a value: fill it "
+              "first, with linalg.fill";
     else
       diag << "a tensor with elements that nothing has written; fill it first, with linalg.fill";
     diag.attachNote(empty->getLoc()) << "the tensor is made here";

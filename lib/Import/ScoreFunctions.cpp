@@ -16,8 +16,9 @@
 //     operands, read where the place says; elementwise ops without the score are copied
 //     too, unless they hold a function like log: those stay outside.
 //  4. Factors behind the softmax are weight_mod, numbers of fsdp.random elements that it draws.
-//  5. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual score for sure.
-//     (A row of them alone is a mean over V; by the log-sum-exp of such a row no gradient can be computed.)
+//  5. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual
+//     score for sure. (A row of them alone is a mean over V; by the log-sum-exp of such a row no
+//     gradient can be computed.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +38,10 @@ using namespace mlir::fsdp;
 /// A lower bound of this or less holds masked scores only: the least of f16, and of wider floats.
 static constexpr double clamped = -6e4;
 
-ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys)
-    : m(match), indices(indices.begin(), indices.end()), assumeKeys(assumeKeys), scale(match.scale) {
+ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
+                               bool assumeKeys)
+    : m(match), indices(indices.begin(), indices.end()), assumeKeys(assumeKeys),
+      scale(match.scale) {
   peelMasks();
   peelScale();
 }
@@ -55,14 +58,16 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 static bool isDear(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
-         llvm::any_of(generic.getBody()->without_terminator(),
-                      [](Operation &op) { return isa_and_nonnull<math::MathDialect>(op.getDialect()); });
+         llvm::any_of(generic.getBody()->without_terminator(), [](Operation &op) {
+           return isa_and_nonnull<math::MathDialect>(op.getDialect());
+         });
 }
 
 /// Behind copies, bodies and views.
 Point ScoreFunctions::settle(Point point) {
   for (unsigned steps = 0; steps < 256; ++steps) {
-    if (point.isTensor() && (point.value.getDefiningOp() == m.scoring || isDear(point.value, m.scoring)))
+    if (point.isTensor() &&
+        (point.value.getDefiningOp() == m.scoring || isDear(point.value, m.scoring)))
       break;
     std::optional<LoopParts::Split> needed;
     std::optional<Point> next = step(point);
@@ -108,8 +113,8 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
 
 /// `select` keeps its operand `kept` (not given: the one that is 0) and is very negative else:
 /// then `outer` is left out, for its operand `rest`.
-bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer,
-                             unsigned rest) {
+bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
+                             const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
     return false;
   for (unsigned i : {1, 2}) {
@@ -188,8 +193,8 @@ void ScoreFunctions::peelScale() {
 class ScoreFunctions::Writer {
 public:
   Writer(ScoreFunctions &f, AttentionOp op, Region &region, bool hasScore, Obstacle &obstacle)
-      : f(f), op(op), wide(getElementTypeOrSelf(op.getLse().getType())), hasScore(hasScore), obstacle(obstacle),
-        b(op.getContext()) {
+      : f(f), op(op), wide(getElementTypeOrSelf(op.getLse().getType())), hasScore(hasScore),
+        obstacle(obstacle), b(op.getContext()) {
     Location loc = op.getLoc();
     Block &block = region.emplaceBlock();
     if (hasScore)
@@ -249,7 +254,8 @@ Value ScoreFunctions::Writer::part(unsigned part) {
     if (inner != 1)
       value = arith::DivUIOp::create(b, op.getLoc(), value, constantIndex(inner));
     if (at != parts.begin())
-      value = arith::RemUIOp::create(b, op.getLoc(), value, constantIndex(f.m.parts.getExtent(part)));
+      value =
+          arith::RemUIOp::create(b, op.getLoc(), value, constantIndex(f.m.parts.getExtent(part)));
     return writtenParts[part] = value;
   }
   return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
@@ -263,9 +269,11 @@ Value ScoreFunctions::Writer::whole(AffineExpr expr) {
       extent *= f.m.parts.getExtent(p);
     auto terms = f.m.parts.termsOf(expr, extent);
     SmallVector<unsigned> wideParts;
-    llvm::copy_if(parts, std::back_inserter(wideParts), [&](unsigned p) { return f.m.parts.getExtent(p) != 1; });
+    llvm::copy_if(parts, std::back_inserter(wideParts),
+                  [&](unsigned p) { return f.m.parts.getExtent(p) != 1; });
     if (terms && !terms->empty() &&
-        llvm::equal(*terms, wideParts, [](const LoopParts::Term &t, unsigned p) { return t.part == p; }))
+        llvm::equal(*terms, wideParts,
+                    [](const LoopParts::Term &t, unsigned p) { return t.part == p; }))
       return argument(dim + hasScore);
   }
   return {};
@@ -279,7 +287,8 @@ Value ScoreFunctions::Writer::index(AffineExpr expr) {
   if (Value dimension = whole(expr))
     return dimension;
   auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  Value lhs = binary ? index(binary.getLHS()) : Value(), rhs = binary ? index(binary.getRHS()) : Value();
+  Value lhs = binary ? index(binary.getLHS()) : Value(),
+        rhs = binary ? index(binary.getRHS()) : Value();
   if (!lhs || !rhs)
     return {};
   switch (expr.getKind()) {
@@ -298,7 +307,8 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   Type element = type.getElementType();
   if (!type.hasStaticShape() || element.isIndex() || !isAttentionScalar(element))
     return fail("a tensor of this type cannot be captured", tensor.getDefiningOp());
-  unsigned own = 4 + hasScore, number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
+  unsigned own = 4 + hasScore,
+           number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
   if (number == op.getCaptures().size()) {
     op.getCapturesMutable().append(tensor);
     for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()})
@@ -306,7 +316,8 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
         region->front().addArgument(type, op.getLoc());
   }
   Value value = tensor::ExtractOp::create(b, op.getLoc(), argument(own + number), at);
-  bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  bool narrow =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
   return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
 }
 
@@ -335,8 +346,10 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
       Value next = index(expr);
       if (!next)
         return fail("this is not read by batch, head, row and key", source);
-      linear = linear ? arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, linear, constantIndex(extent)), next)
-                      : next;
+      linear = linear
+                   ? arith::AddIOp::create(
+                         b, loc, arith::MulIOp::create(b, loc, linear, constantIndex(extent)), next)
+                   : next;
     }
     return linear ? linear : constantIndex(0);
   };
@@ -349,14 +362,17 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
     element = arith::RemUIOp::create(b, loc, element, constantIndex(perSample));
     sample = arith::DivUIOp::create(b, loc, sample, constantIndex(perSample));
   }
-  Value seed = extract(source.getSeed(), {}), step = extract(source.getStep(), {}), start = extract(source.getFirst(), {});
-  sample = arith::AddIOp::create(b, loc, start, arith::IndexCastOp::create(b, loc, b.getI64Type(), sample));
+  Value seed = extract(source.getSeed(), {}), step = extract(source.getStep(), {}),
+        start = extract(source.getFirst(), {});
+  sample = arith::AddIOp::create(b, loc, start,
+                                 arith::IndexCastOp::create(b, loc, b.getI64Type(), sample));
   Type drawn = type.getElementType();
   if (isa<FloatType>(drawn) && source.getKind() == RandomKind::bernoulli)
     drawn = wide;
-  Value value = RandomElementOp::create(b, loc, drawn, source.getKindAttr(), source.getKeepAttr(), seed, step, sample,
-                                        element, source.getSiteAttr());
-  bool narrow = isa<FloatType>(drawn) && drawn.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  Value value = RandomElementOp::create(b, loc, drawn, source.getKindAttr(), source.getKeepAttr(),
+                                        seed, step, sample, element, source.getSiteAttr());
+  bool narrow =
+      isa<FloatType>(drawn) && drawn.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
   return narrow ? Value(arith::ExtFOp::create(b, loc, wide, value)) : value;
 }
 
@@ -364,10 +380,13 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
 Value ScoreFunctions::Writer::copy(const Point &point) {
   Operation *source = point.value.getDefiningOp();
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(source->getDialect());
-  if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 || source->getNumResults() != 1 ||
-      isa<arith::BitcastOp>(source))
-    return fail("'" + source->getName().getStringRef() + "' has no place in a function of attention", source);
-  if (!llvm::all_of(source->getOperandTypes(), isAttentionScalar) || !isAttentionScalar(point.value.getType()))
+  if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 ||
+      source->getNumResults() != 1 || isa<arith::BitcastOp>(source))
+    return fail("'" + source->getName().getStringRef() +
+                    "' has no place in a function of attention",
+                source);
+  if (!llvm::all_of(source->getOperandTypes(), isAttentionScalar) ||
+      !isAttentionScalar(point.value.getType()))
     return fail("a type that functions of attention do not compute with", source);
   IRMapping mapping;
   for (unsigned i = 0, e = source->getNumOperands(); i < e; ++i) {
@@ -392,7 +411,8 @@ Value ScoreFunctions::Writer::make(const Point &p) {
     Attribute attr;
     if (matchPattern(p.value, m_Constant(&attr)) && isa<IntegerAttr>(attr))
       return arith::ConstantOp::create(b, loc, cast<TypedAttr>(attr));
-    return arith::ConstantOp::create(b, loc, type, b.getIntegerAttr(type, static_cast<int64_t>(*constant)));
+    return arith::ConstantOp::create(b, loc, type,
+                                     b.getIntegerAttr(type, static_cast<int64_t>(*constant)));
   }
   if (p.isTensor()) {
     if (p.value.getDefiningOp() == f.m.scoring) {
@@ -412,7 +432,8 @@ Value ScoreFunctions::Writer::make(const Point &p) {
   Operation *source = p.value.getDefiningOp();
   if (!source)
     return fail("a value of an unknown place", f.m.softmax);
-  if (isa<FloatType>(p.value.getType()) && p.value.getType().getIntOrFloatBitWidth() > wide.getIntOrFloatBitWidth())
+  if (isa<FloatType>(p.value.getType()) &&
+      p.value.getType().getIntOrFloatBitWidth() > wide.getIntOrFloatBitWidth())
     return fail("this is computed in more bits than the scores of attention have", source);
   for (auto *map : {&f.passed, &f.passedFinite})
     if (auto it = map->find(f.keyOf(p)); it != map->end() && hasScore)
@@ -449,8 +470,8 @@ Value ScoreFunctions::Writer::condition(const Mask &mask) {
   if (!keep || !mask.negated)
     return keep;
   if (auto cmp = keep.getDefiningOp<arith::CmpIOp>())
-    return arith::CmpIOp::create(b, op.getLoc(), arith::invertPredicate(cmp.getPredicate()), cmp.getLhs(),
-                                 cmp.getRhs());
+    return arith::CmpIOp::create(b, op.getLoc(), arith::invertPredicate(cmp.getPredicate()),
+                                 cmp.getLhs(), cmp.getRhs());
   Value yes = arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(true));
   return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
 }
@@ -477,15 +498,16 @@ bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
     return true;
   Writer weight(*this, op, op.getWeightMod(), false, obstacle);
   OpBuilder &b = weight.builder();
-  Value product =
-      arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(getElementTypeOrSelf(op.getLse().getType()), 1));
+  Value product = arith::ConstantOp::create(
+      b, op.getLoc(), b.getFloatAttr(getElementTypeOrSelf(op.getLse().getType()), 1));
   for (const AttentionMatch::Factor &factor : m.factors)
     if (product = weight.factor(factor, product); !product)
       return false;
   weight.yield(product);
   for (auto read : op.getWeightMod().getOps<tensor::ExtractOp>())
     if (isa<FloatType>(read.getType())) {
-      obstacle = {"the weights are changed between softmax and product by numbers that are read from memory",
+      obstacle = {"the weights are changed between softmax and product by numbers that are read "
+                  "from memory",
                   m.factors.front().value.value.getDefiningOp()};
       return false;
     }
@@ -504,10 +526,12 @@ bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
     Value condition = mask.condition(part);
     if (!condition)
       return false;
-    keep = keep ? Value(arith::AndIOp::create(mask.builder(), op.getLoc(), keep, condition)) : condition;
+    keep = keep ? Value(arith::AndIOp::create(mask.builder(), op.getLoc(), keep, condition))
+                : condition;
   }
   mask.yield(keep ? keep
-                  : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(), mask.builder().getBoolAttr(true))));
+                  : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(),
+                                                    mask.builder().getBoolAttr(true))));
   return writeFactors(op, obstacle);
 }
 
@@ -516,18 +540,20 @@ AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obsta
   ArrayRef<int64_t> shape = qType.getShape();
   Type element = qType.getElementType(), wide = element.isF64() ? element : Type(b.getF32Type());
   auto oType = RankedTensorType::get({shape[0], shape[1], shape[2], vType.getDimSize(3)}, element);
-  auto op = AttentionOp::create(b, m.mixing.getLoc(), oType, RankedTensorType::get(shape.drop_back(), wide), q, k, v,
+  auto op = AttentionOp::create(b, m.mixing.getLoc(), oType,
+                                RankedTensorType::get(shape.drop_back(), wide), q, k, v,
                                 ValueRange(), b.getF64FloatAttr(scale));
   bool written = write(op, obstacle);
   bool hasFinite = !passedFinite.empty(), isLow = written && mayMask(op);
-  bool isProven = written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || isTableWithKeys(op));
+  bool isProven =
+      written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || isTableWithKeys(op));
   if (written && (isProven || assumeKeys || !(hasFinite || isLow)))
     return op;
   if (written)
-    obstacle = {
-        "a row may be masked throughout, and its scores count then, for they are masked by finite numbers; if every "
-        "row keeps a key, --raise-attention=assume-keys says so",
-        m.formula.value.getDefiningOp()};
+    obstacle = {"a row may be masked throughout, and its scores count then, for they are masked by "
+                "finite numbers; if every "
+                "row keeps a key, --raise-attention=assume-keys says so",
+                m.formula.value.getDefiningOp()};
   op.erase();
   return {};
 }

@@ -20,13 +20,15 @@ bool mayMask(AttentionOp op);
 /// Whether the mask is one table of known bits, with a key in each of its rows.
 bool isTableWithKeys(AttentionOp op);
 
-/// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod; and what behind it, as weight_mod.
+/// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod;
+/// and what behind it, as weight_mod.
 class ScoreFunctions {
 public:
   /// `indices`: the parts of b, h, i, j. `assumeKeys`: every row keeps a key, whatever masks it.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
-  /// The op with its functions; null with an obstacle when the formula holds something that a function cannot.
+  /// The op with its functions; null with an obstacle when the formula holds something that a
+  /// function cannot.
   AttentionOp build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle);
 
 private:
@@ -45,7 +47,8 @@ private:
   std::optional<double> constantOf(const Point &point);
   std::optional<unsigned> scoredOperand(const Point &point);
   void peelMasks();
-  bool addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer, unsigned rest);
+  bool addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer,
+               unsigned rest);
   void peelScale();
   bool write(AttentionOp op, Obstacle &obstacle);
   bool writeFactors(AttentionOp op, Obstacle &obstacle);
@@ -56,7 +59,8 @@ private:
   double scale;
   SmallVector<Mask> masks;
   DenseMap<Key, bool> scored;
-  /// Ops that are left out, and the operand that stands for each; the second: for masks of finite numbers.
+  /// Ops that are left out, and the operand that stands for each; the second: for masks of finite
+  /// numbers.
   DenseMap<Key, unsigned> passed, passedFinite;
 };
 

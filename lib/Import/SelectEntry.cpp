@@ -20,8 +20,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Passes.h"
 #include "Positions.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 
 namespace mlir::fsdp {

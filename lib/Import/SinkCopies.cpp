@@ -22,13 +22,16 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// A generic `%y[map(d)] = %x[d']` written as a copy with an identity output.
-static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in, RankedTensorType type) {
+static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
+                        RankedTensorType type) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
   SmallVector<AffineMap> maps{in, b.getMultiDimIdentityMap(type.getRank())};
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             b, loc, TypeRange(type), ValueRange(source), ValueRange(empty), maps, iterators,
-             [](OpBuilder &b, Location loc, ValueRange args) { linalg::YieldOp::create(b, loc, args[0]); })
+  return linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(source), ValueRange(empty),
+                                   maps, iterators,
+                                   [](OpBuilder &b, Location loc, ValueRange args) {
+                                     linalg::YieldOp::create(b, loc, args[0]);
+                                   })
       .getResult(0);
 }
 
@@ -57,16 +60,17 @@ static SmallVector<T> toSource(AffineMap map, ArrayRef<T> values) {
 namespace {
 struct SliceOfTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(tensor::ExtractSliceOp op,
+                                PatternRewriter &rewriter) const override {
     Value source;
     auto map = transposeMap(op.getSource(), source);
     auto type = op.getType();
     if (!map || type.getRank() != map->getNumResults())
       return failure();
-    Value slice = tensor::ExtractSliceOp::create(rewriter, op.getLoc(), source,
-                                                 toSource<OpFoldResult>(*map, op.getMixedOffsets()),
-                                                 toSource<OpFoldResult>(*map, op.getMixedSizes()),
-                                                 toSource<OpFoldResult>(*map, op.getMixedStrides()));
+    Value slice = tensor::ExtractSliceOp::create(
+        rewriter, op.getLoc(), source, toSource<OpFoldResult>(*map, op.getMixedOffsets()),
+        toSource<OpFoldResult>(*map, op.getMixedSizes()),
+        toSource<OpFoldResult>(*map, op.getMixedStrides()));
     rewriter.replaceOp(op, createCopy(rewriter, op.getLoc(), slice, *map, type));
     return success();
   }
@@ -101,7 +105,8 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
 /// An elementwise op with one result in the order of its loops.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
-         op.getBody()->getArguments().back().use_empty() && op.getIndexingMapsArray().back().isIdentity();
+         op.getBody()->getArguments().back().use_empty() &&
+         op.getIndexingMapsArray().back().isIdentity();
 }
 
 /// Products, behind views that merge heads and unary ops, concatenations and copies.
@@ -120,7 +125,8 @@ static bool readsThroughCopies(Value value) {
 struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
-    if (op.getNumDpsInputs() != 1 || !isPlainMap(op) || op.hasIndexSemantics() || !readsThroughCopies(op.getResult(0)))
+    if (op.getNumDpsInputs() != 1 || !isPlainMap(op) || op.hasIndexSemantics() ||
+        !readsThroughCopies(op.getResult(0)))
       return failure();
     AffineMap map = op.getIndexingMapsArray()[0];
     auto source = dyn_cast<RankedTensorType>(op.getInputs()[0].getType());
@@ -129,11 +135,12 @@ struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
       return failure();
     auto ownType = source.clone(type.getElementType());
     Location loc = op.getLoc();
-    Value empty = tensor::EmptyOp::create(rewriter, loc, ownType.getShape(), ownType.getElementType());
+    Value empty =
+        tensor::EmptyOp::create(rewriter, loc, ownType.getShape(), ownType.getElementType());
     SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(source.getRank()));
     SmallVector<utils::IteratorType> iterators(source.getRank(), utils::IteratorType::parallel);
-    auto moved = linalg::GenericOp::create(rewriter, loc, TypeRange(ownType), op.getInputs(), ValueRange(empty), maps,
-                                           iterators);
+    auto moved = linalg::GenericOp::create(rewriter, loc, TypeRange(ownType), op.getInputs(),
+                                           ValueRange(empty), maps, iterators);
     rewriter.cloneRegionBefore(op.getRegion(), moved.getRegion(), moved.getRegion().begin());
     rewriter.replaceOp(op, createCopy(rewriter, loc, moved.getResult(0), map, type));
     return success();
@@ -146,8 +153,9 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     if (!isPlainMap(op) || !readsThroughCopies(op.getResult(0)))
       return failure();
-    SmallVector<AffineMap> known = op.getIndexingMapsArray(); // returned by value: a range needs this copy
-    AffineMap order;                                          // of the inputs that cover all loops
+    SmallVector<AffineMap> known =
+        op.getIndexingMapsArray(); // returned by value: a range needs this copy
+    AffineMap order;               // of the inputs that cover all loops
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;
@@ -166,8 +174,9 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
     for (AffineMap map : ArrayRef(known).drop_back())
       maps.push_back(map.compose(back));
     maps.push_back(rewriter.getMultiDimIdentityMap(type.getRank()));
-    auto moved = linalg::GenericOp::create(rewriter, loc, TypeRange(empty.getType()), op.getInputs(), ValueRange(empty),
-                                           maps, op.getIteratorTypesArray());
+    auto moved =
+        linalg::GenericOp::create(rewriter, loc, TypeRange(empty.getType()), op.getInputs(),
+                                  ValueRange(empty), maps, op.getIteratorTypesArray());
     rewriter.cloneRegionBefore(op.getRegion(), moved.getRegion(), moved.getRegion().begin());
     for (auto index : moved.getBody()->getOps<linalg::IndexOp>())
       index.setDim(back.getDimPosition(index.getDim()));
@@ -178,5 +187,6 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
 } // namespace
 
 void fsdp::populateSinkCopyPatterns(RewritePatternSet &patterns) {
-  patterns.add<SliceOfTranspose, ConcatOfTransposes, UnaryBeforeBroadcast, MapBeforeTranspose>(patterns.getContext());
+  patterns.add<SliceOfTranspose, ConcatOfTransposes, UnaryBeforeBroadcast, MapBeforeTranspose>(
+      patterns.getContext());
 }

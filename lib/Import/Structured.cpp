@@ -14,7 +14,8 @@ using namespace mlir::fsdp;
 bool fsdp::isParallel(linalg::LinalgOp op) { return op.getNumParallelLoops() == op.getNumLoops(); }
 
 bool fsdp::isCopy(linalg::GenericOp op) {
-  return op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 && isParallel(op) && op->getNumResults() == 1 &&
+  return op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 && isParallel(op) &&
+         op->getNumResults() == 1 &&
          op.getBody()->getTerminator()->getOperand(0) == op.getBody()->getArgument(0) &&
          op.getIndexingMapsArray()[1].isPermutation();
 }
@@ -33,13 +34,15 @@ bool fsdp::isContraction(linalg::LinalgOp op) {
       return false;
   // linalg.contract infers iterators: a loop missing from the output reduces.
   for (auto [d, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
-    if ((iterator == utils::IteratorType::reduction) == op.getIndexingMapsArray()[2].isFunctionOfDim(d))
+    if ((iterator == utils::IteratorType::reduction) ==
+        op.getIndexingMapsArray()[2].isFunctionOfDim(d))
       return false;
   return true;
 }
 
 bool fsdp::boundsAllLoops(ArrayRef<AffineMap> maps, MLIRContext *context) {
-  return maps.front().getNumDims() == 0 || inversePermutation(concatAffineMaps(maps, context)) != AffineMap();
+  return maps.front().getNumDims() == 0 ||
+         inversePermutation(concatAffineMaps(maps, context)) != AffineMap();
 }
 
 TypedAttr fsdp::uniformConstant(Value tensor) {

@@ -25,7 +25,8 @@ static bool isNeverZero(Value value) {
   if (isa<arith::MaxSIOp, arith::MaxUIOp>(op))
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       std::optional<APInt> constant = getConstant(operand);
-      return constant && (isa<arith::MaxSIOp>(op) ? constant->isStrictlyPositive() : !constant->isZero());
+      return constant &&
+             (isa<arith::MaxSIOp>(op) ? constant->isStrictlyPositive() : !constant->isZero());
     });
   if (isa<arith::ExtSIOp, arith::ExtUIOp>(op))
     return isNeverZero(op->getOperand(0));
@@ -37,19 +38,23 @@ static bool isNeverZero(Value value) {
 }
 
 LogicalResult fsdp::refuseTraps(Operation *op) {
-  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op)) {
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
+          arith::CeilDivUIOp, arith::FloorDivSIOp>(op)) {
     if (isNeverZero(op->getOperand(1)))
       return success();
     std::optional<APInt> constant = getConstant(op->getOperand(1));
-    return op->emitError("'") << op->getName() << "' " << (constant ? "divides by 0" : "has a divisor that may be 0")
+    return op->emitError("'") << op->getName() << "' "
+                              << (constant ? "divides by 0" : "has a divisor that may be 0")
                               << "; expected a constant other than 0, or arith.maxsi of it and 1";
   }
   if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op)) {
     std::optional<APInt> bits = getConstant(op->getOperand(1));
-    unsigned width = op->getResult(0).getType().isIndex() ? 64 : op->getResult(0).getType().getIntOrFloatBitWidth();
+    unsigned width = op->getResult(0).getType().isIndex()
+                         ? 64
+                         : op->getResult(0).getType().getIntOrFloatBitWidth();
     if (bits && bits->uge(width))
-      return op->emitError("'") << op->getName() << "' shifts " << width << " bits by " << bits->getSExtValue()
-                                << "; expected less than " << width;
+      return op->emitError("'") << op->getName() << "' shifts " << width << " bits by "
+                                << bits->getSExtValue() << "; expected less than " << width;
   }
   return success();
 }

@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Refuses a division of integers whose divisor may be 0, which ends the process on most processors, and a shift by as
-/// many bits as there are, which means nothing. A divisor is known not to be 0 when it is a constant, or the
-/// larger of something and a constant above 0.
+/// Refuses a division of integers whose divisor may be 0, which ends the process on most
+/// processors, and a shift by as many bits as there are, which means nothing. A divisor is known
+/// not to be 0 when it is a constant, or the larger of something and a constant above 0.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

@@ -18,16 +18,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/AttentionTiles.h"
-#include "fsdp/Import/Passes.h"
 #include "Advice.h"
 #include "CheckLookups.h"
 #include "Lookups.h"
 #include "Positions.h"
 #include "Structured.h"
 #include "Traps.h"
+#include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/StopGradient.h"
+#include "fsdp/Import/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -68,7 +68,8 @@ LogicalResult VerifyImportedPass::verifyModule() {
     auto candidate = dyn_cast<func::FuncOp>(&op);
     if (candidate && candidate.isExternal())
       return candidate.emitError("function '@")
-             << candidate.getSymName() << "' has no body; define it in the module, or leave out its calls";
+             << candidate.getSymName()
+             << "' has no body; define it in the module, or leave out its calls";
     if (!candidate || candidate.isPrivate() || func)
       return op.emitError("expected one public function and nothing else in the module");
     func = candidate;
@@ -85,7 +86,8 @@ LogicalResult VerifyImportedPass::verifyValues() {
   Location loc = getOperation().getLoc();
   LogicalResult result = success();
   Attribute seed = getOperation()->getAttr(FSDPDialect::seedAttr);
-  if (auto number = dyn_cast_or_null<IntegerAttr>(seed); seed && !(number && number.getType().isInteger(64)))
+  if (auto number = dyn_cast_or_null<IntegerAttr>(seed);
+      seed && !(number && number.getType().isInteger(64)))
     result = emitError(loc) << "expected 'fsdp.seed' of type i64, found " << seed;
   Attribute attr = getOperation()->getAttr(FSDPDialect::valuesAttr);
   auto values = dyn_cast_or_null<DictionaryAttr>(attr);
@@ -105,11 +107,13 @@ LogicalResult VerifyImportedPass::verifyValues() {
     auto value = dyn_cast<ElementsAttr>(named.getValue());
     ShapedType type = value ? value.getShapedType() : ShapedType();
     Type element = getElementTypeOrSelf(arg);
-    bool fits = type && (isa<FloatType>(element) ? isa<FloatType>(type.getElementType()) : type.getElementType() == element);
+    bool fits = type && (isa<FloatType>(element) ? isa<FloatType>(type.getElementType())
+                                                 : type.getElementType() == element);
     if (!fits || type.getShape() != cast<ShapedType>(arg.getType()).getShape()) {
       InFlightDiagnostic diag = emitError(arg.getLoc())
                                 << "parameter " << named.getName() << " expected "
-                                << (isa<FloatType>(element) ? "float values of its shape, " : "values of its type, ")
+                                << (isa<FloatType>(element) ? "float values of its shape, "
+                                                            : "values of its type, ")
                                 << arg.getType();
       if (type)
         diag << ", found " << type;
@@ -121,8 +125,9 @@ LogicalResult VerifyImportedPass::verifyValues() {
         result = emitError(arg.getLoc()) << "the values of parameter " << named.getName()
                                          << " are missing: the text was printed without them";
       else if (blob->getData().size() != expected)
-        result = emitError(arg.getLoc()) << "the values of parameter " << named.getName() << " expected " << expected
-                                         << " bytes, found " << blob->getData().size();
+        result = emitError(arg.getLoc())
+                 << "the values of parameter " << named.getName() << " expected " << expected
+                 << " bytes, found " << blob->getData().size();
     }
   }
   return result;
@@ -132,7 +137,8 @@ LogicalResult VerifyImportedPass::verifyValues() {
 LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr name) {
   auto type = cast<RankedTensorType>(arg.getType());
   auto fail = [&] {
-    return emitError(arg.getLoc()) << "parameter '" << name.getValue() << "' of " << type.getElementType() << " expected ";
+    return emitError(arg.getLoc())
+           << "parameter '" << name.getValue() << "' of " << type.getElementType() << " expected ";
   };
   if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::frozenAttr))
     return fail() << "'fsdp.frozen': integers are not trained";
@@ -145,7 +151,9 @@ LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr na
   if (init.getKind() == InitKind::constant)
     init.getA().convertToInteger(value, APFloat::rmTowardZero, &isExact);
   if (!isExact)
-    return fail() << "one integer that it can hold in 'fsdp.init', as in #fsdp.init<constant, 1.0, 0.0>, found " << init;
+    return fail() << "one integer that it can hold in 'fsdp.init', as in #fsdp.init<constant, 1.0, "
+                     "0.0>, found "
+                  << init;
   return success();
 }
 
@@ -156,8 +164,9 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     unsigned i = arg.getArgNumber();
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type || !type.hasStaticShape()) {
-      result = emitError(arg.getLoc()) << "argument " << i << " expected a tensor of static shape, found "
-                                       << arg.getType() << "; export with fixed batch and sequence lengths";
+      result = emitError(arg.getLoc())
+               << "argument " << i << " expected a tensor of static shape, found " << arg.getType()
+               << "; export with fixed batch and sequence lengths";
       continue;
     }
     auto param = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::paramAttr);
@@ -165,29 +174,35 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     if (func.getArgAttr(i, FSDPDialect::keyAttr) && !param && !batch)
       continue;
     if (!param == !batch) {
-      result = emitError(arg.getLoc()) << "argument " << i << " expected either 'fsdp.param' or 'fsdp.batch'";
+      result = emitError(arg.getLoc())
+               << "argument " << i << " expected either 'fsdp.param' or 'fsdp.batch'";
       continue;
     }
     if (param && !func.getArgAttrOfType<InitAttr>(i, FSDPDialect::initAttr))
-      result = emitError(arg.getLoc()) << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
+      result = emitError(arg.getLoc())
+               << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
     if (param && isa<IntegerType>(type.getElementType()) && isStoredInteger(type.getElementType()))
       result = failed(verifyInteger(arg, param)) ? failure() : result;
     else if (param && !isa<FloatType>(type.getElementType()))
-      result = emitError(arg.getLoc()) << "parameter '" << param.getValue()
-                                       << "' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
-                                       << type;
+      result = emitError(arg.getLoc())
+               << "parameter '" << param.getValue()
+               << "' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
+               << type;
     if (Attribute limit = func.getArgAttr(i, FSDPDialect::limitAttr))
       if (auto number = dyn_cast<IntegerAttr>(limit); !number || number.getInt() < 1)
-        result = emitError(arg.getLoc()) << "argument " << i << " expected 'fsdp.limit' of at least 1, found " << limit;
+        result = emitError(arg.getLoc())
+                 << "argument " << i << " expected 'fsdp.limit' of at least 1, found " << limit;
     if (Attribute extra = func.getArgAttr(i, FSDPDialect::extraIdsAttr))
       if (!isa<DenseI64ArrayAttr>(extra) || !func.getArgAttr(i, FSDPDialect::limitAttr))
-        result = emitError(arg.getLoc()) << "argument " << i
-                                         << " expected 'fsdp.extra_ids' as array<i64: ..> beside 'fsdp.limit', found "
-                                         << extra;
+        result = emitError(arg.getLoc())
+                 << "argument " << i
+                 << " expected 'fsdp.extra_ids' as array<i64: ..> beside 'fsdp.limit', found "
+                 << extra;
     StringRef name = param ? param.getValue() : batch.getValue();
     auto [it, fresh] = names.try_emplace(name, arg);
     if (!fresh) {
-      InFlightDiagnostic diag = emitError(arg.getLoc()) << "two arguments are called '" << name << "'";
+      InFlightDiagnostic diag = emitError(arg.getLoc())
+                                << "two arguments are called '" << name << "'";
       diag.attachNote(it->second.getLoc()) << "the other one";
       result = diag;
     }
@@ -198,17 +213,21 @@ LogicalResult VerifyImportedPass::verifyArguments() {
 LogicalResult VerifyImportedPass::verifyResult() {
   unsigned results = func.getNumResults();
   for (; results > 1 && isLookupCheck(func, results - 1); --results)
-    if (func.getResultTypes()[results - 1] != RankedTensorType::get({}, IntegerType::get(&getContext(), 64)))
-      return emitError(func.getLoc(), "expected result ") << results - 1 << ", the check of a lookup, as tensor<i64>, found "
-                                                          << func.getResultTypes()[results - 1];
+    if (func.getResultTypes()[results - 1] !=
+        RankedTensorType::get({}, IntegerType::get(&getContext(), 64)))
+      return emitError(func.getLoc(), "expected result ")
+             << results - 1 << ", the check of a lookup, as tensor<i64>, found "
+             << func.getResultTypes()[results - 1];
   if (results != 1) {
     return emitError(func.getLoc(), "expected one result, the loss; found ")
            << results << "; return the loss alone from the exported function";
   }
   auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[0]);
-  if (type && type.getRank() == 0 && (type.getElementType().isF32() || type.getElementType().isF64()))
+  if (type && type.getRank() == 0 &&
+      (type.getElementType().isF32() || type.getElementType().isF64()))
     return success();
-  InFlightDiagnostic diag = emitError(func.getLoc(), "expected the loss as tensor<f32>, found ") << func.getResultTypes()[0];
+  InFlightDiagnostic diag = emitError(func.getLoc(), "expected the loss as tensor<f32>, found ")
+                            << func.getResultTypes()[0];
   if (type && type.getRank() >= 2 && isa<FloatType>(type.getElementType()))
     diag << "; for logits of shape [.., vocabulary] give --attach-loss=cross_entropy";
   else if (type && type.getNumElements() == 1 && type.hasStaticShape())
@@ -237,7 +256,8 @@ static InFlightDiagnostic refuse(Operation *op, const Twine &what) {
 LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
   LogicalResult result = success();
   op->getRegion(0).walk([&](Operation *inner) {
-    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner->getDialect()) && inner->getNumRegions() == 0;
+    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner->getDialect()) &&
+                  inner->getNumRegions() == 0;
     if (!scalar && !isa<linalg::IndexOp, linalg::YieldOp>(inner)) {
       result = refuse(inner, "is not supported inside a structured op");
       return;
@@ -245,11 +265,14 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
     for (Value operand : inner->getOperands()) {
       bool inside = op->getRegion(0).isAncestor(operand.getParentRegion());
       if (!inside && !matchPattern(operand, m_Constant()))
-        result = inner->emitError("captures a value from outside its structured op; expected an operand");
+        result = inner->emitError(
+            "captures a value from outside its structured op; expected an operand");
     }
     if (auto flags = dyn_cast<arith::ArithFastMathInterface>(inner))
-      if (flags.getFastMathFlagsAttr() && flags.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
-        result = inner->emitError("carries fast-math flags; the order of operations is part of the program");
+      if (flags.getFastMathFlagsAttr() &&
+          flags.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
+        result = inner->emitError(
+            "carries fast-math flags; the order of operations is part of the program");
   });
   return result;
 }
@@ -262,13 +285,15 @@ LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(lookup.ids, seen, arguments);
   for (BlockArgument arg : arguments) {
-    auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
+    auto extra =
+        func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
     for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
       IdRanges alone;
       alone.assume(arg, IdInterval::of(id));
       if (!lookup.admits(alone.getSet(lookup.ids)))
-        return refuse(lookup.op, "looks up ") << "the extra id " << id << " of argument " << arg.getArgNumber()
-                                              << ", which is not one of the " << lookup.what;
+        return refuse(lookup.op, "looks up ")
+               << "the extra id " << id << " of argument " << arg.getArgNumber()
+               << ", which is not one of the " << lookup.what;
     }
   }
   return success();
@@ -277,7 +302,8 @@ LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
 LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (!isPlain(type)) {
-      refuse(op, "") << "has the type " << type << "; expected tensors of static shape of floats or integers";
+      refuse(op, "") << "has the type " << type
+                     << "; expected tensors of static shape of floats or integers";
       return failure();
     }
   if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
@@ -287,24 +313,29 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   }
   if (std::optional<RowLookup> lookup = getRowLookup(op))
     return verifyLookup(*lookup);
-  if (auto attention = dyn_cast<AttentionOp>(op); attention && AttentionTiles(attention).isFullyMasked())
-    emitWarning(op->getLoc(), "the mask of this attention keeps no key in any row: the result is zero");
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && AttentionTiles(attention).isFullyMasked())
+    emitWarning(op->getLoc(),
+                "the mask of this attention keeps no key in any row: the result is zero");
   if (isa<linalg::SoftmaxOp, AttentionOp, RandomOp, StopGradientOp, func::ReturnOp>(op))
     return success();
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
-          tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp, tensor::SplatOp,
-          tensor::CastOp, tensor::InsertOp>(op)) {
+          tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp,
+          tensor::SplatOp, tensor::CastOp, tensor::InsertOp>(op)) {
     bool dynamic = false; // operands of index type besides those of extract and insert
     if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
-      dynamic = !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();
-    return dynamic ? LogicalResult(refuse(op, "has offsets or sizes that are not constant")) : success();
+      dynamic =
+          !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();
+    return dynamic ? LogicalResult(refuse(op, "has offsets or sizes that are not constant"))
+                   : success();
   }
   if (auto pad = dyn_cast<tensor::PadOp>(op)) {
     if (!pad.getConstantPaddingValue())
       return refuse(op, "pads with a value that is not one scalar");
     return success();
   }
-  if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) && op->getNumRegions() == 0)
+  if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+      op->getNumRegions() == 0)
     return success();
   return refuse(op, "is not supported");
 }

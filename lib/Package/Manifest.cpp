@@ -38,14 +38,17 @@ namespace {
 
 class ManifestBuilder {
 public:
-  ManifestBuilder(ModuleOp module, const Image &image, const Values &values, const PackageOptions &options)
+  ManifestBuilder(ModuleOp module, const Image &image, const Values &values,
+                  const PackageOptions &options)
       : module(module), image(image), values(values), options(options) {}
 
   FailureOr<std::vector<char>> build();
 
 private:
   LogicalResult number();
-  Offset<flatbuffers::String> addString(StringRef text) { return builder.CreateString(text.data(), text.size()); }
+  Offset<flatbuffers::String> addString(StringRef text) {
+    return builder.CreateString(text.data(), text.size());
+  }
 
   FailureOr<fb::DType> getDType(Type type, Location loc);
   std::vector<Offset<fb::Axis>> addMesh();
@@ -88,14 +91,17 @@ private:
       return fb::Split::whole;
     return pieces == mesh.getAxisSize("shard") ? fb::Split::shard : fb::Split::shard_replicate;
   }
-  BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) { return tables.lookupSymbolIn<BufferOp>(layout, name); }
+  BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
+    return tables.lookupSymbolIn<BufferOp>(layout, name);
+  }
   /// Behind the arena, offsets are those of the host's, and behind that, those of the file.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);
     uint64_t begin = memory == Memory::device ? 0
-                     : memory == Memory::host ? host
-                                              : llvm::alignTo(host + layout.getHostBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
+                     : memory == Memory::host
+                         ? host
+                         : llvm::alignTo(host + layout.getHostBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     return begin + *buffer.getOffset();
   }
   fb::Slice getSlice(LayoutOp layout, SliceAttr slice) {
@@ -121,7 +127,8 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// The place of every unit, layout, program and kernel among its kind; the first parameter of each unit.
+  /// The place of every unit, layout, program and kernel among its kind; the first parameter of
+  /// each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;
@@ -147,14 +154,15 @@ LogicalResult ManifestBuilder::number() {
     }
   }
   for (auto program : module.getOps<ProgramOp>()) {
-    bool isAlone = !program.walk([](CollectiveOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    bool isAlone =
+        !program.walk([](CollectiveOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!program.getMeshAttr() || (isAlone && program.getSymName() != "step"))
       continue;
     auto own = tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr());
     if (mesh && mesh != own) {
       InFlightDiagnostic diag = program.emitError("communicates over @")
-                                << own.getSymName() << ", other programs over @" << mesh.getSymName()
-                                << "; expected one mesh";
+                                << own.getSymName() << ", other programs over @"
+                                << mesh.getSymName() << "; expected one mesh";
       diag.attachNote(mesh.getLoc()) << "the other mesh is declared here";
       return diag;
     }
@@ -163,7 +171,8 @@ LogicalResult ManifestBuilder::number() {
   if (!mesh && !module.getOps<MeshOp>().empty())
     mesh = *module.getOps<MeshOp>().begin();
   if (!mesh || module.getOps<ProgramOp>().empty())
-    return module.emitError("expected an 'fsdp.mesh' and at least one 'fsdp.program'; run the Plan stage first");
+    return module.emitError(
+        "expected an 'fsdp.mesh' and at least one 'fsdp.program'; run the Plan stage first");
   return success();
 }
 
@@ -186,7 +195,8 @@ FailureOr<fb::DType> ManifestBuilder::getDType(Type type, Location loc) {
     return fb::DType::i8;
   if (type.isInteger(1))
     return fb::DType::i1;
-  return emitError(loc) << "elements of type " << type << " cannot be packed; expected f64, f32, f16, bf16, or an "
+  return emitError(loc) << "elements of type " << type
+                        << " cannot be packed; expected f64, f32, f16, bf16, or an "
                         << "integer of 64, 32, 16, 8 or 1 bits";
 }
 
@@ -227,19 +237,20 @@ LogicalResult ManifestBuilder::addUnits() {
     if (failed(dtype))
       return failure();
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
-      std::vector<uint64_t> shape(param.getType().getShape().begin(), param.getType().getShape().end());
+      std::vector<uint64_t> shape(param.getType().getShape().begin(),
+                                  param.getType().getShape().end());
       InitAttr init = param.getInit();
       FailureOr<Offset<fb::Value>> value = addValue(param.getName(), unit.getLoc());
       if (failed(value))
         return failure();
       auto shapeVector = builder.CreateVector(shape);
-      params.push_back(fb::CreateParam(builder, addString(param.getName()), units.size(), param.getOffset(),
-                                       shapeVector, *dtype, param.getTrainable(), param.getDecay(),
-                                       static_cast<fb::InitKind>(init.getKind()), init.getA().convertToDouble(),
-                                       init.getB().convertToDouble(), *value));
+      params.push_back(fb::CreateParam(
+          builder, addString(param.getName()), units.size(), param.getOffset(), shapeVector, *dtype,
+          param.getTrainable(), param.getDecay(), static_cast<fb::InitKind>(init.getKind()),
+          init.getA().convertToDouble(), init.getB().convertToDouble(), *value));
     }
-    units.push_back(
-        fb::CreateUnit(builder, addString(unit.getSymName()), unit.getShards(), unit.getShardSize(), *dtype));
+    units.push_back(fb::CreateUnit(builder, addString(unit.getSymName()), unit.getShards(),
+                                   unit.getShardSize(), *dtype));
   }
   return success();
 }
@@ -252,10 +263,11 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     if (failed(dtype))
       return failure();
     int64_t elements = state.getTensorType().getNumElements();
-    states.push_back(fb::CreateState(builder, indices.at(state.getUnitAttr().getAttr()),
-                                     static_cast<fb::StateRole>(state.getRole()), *dtype,
-                                     getOffset(layout, getBuffer(layout, state.getBufferAttr())), elements,
-                                     getSplit(unit.getFlatSize() / std::max<int64_t>(1, elements))));
+    states.push_back(
+        fb::CreateState(builder, indices.at(state.getUnitAttr().getAttr()),
+                        static_cast<fb::StateRole>(state.getRole()), *dtype,
+                        getOffset(layout, getBuffer(layout, state.getBufferAttr())), elements,
+                        getSplit(unit.getFlatSize() / std::max<int64_t>(1, elements))));
   }
   for (auto input : layout.getOps<InputSlotOp>()) {
     FailureOr<fb::DType> dtype = getDType(input.getTensorType().getElementType(), input.getLoc());
@@ -266,15 +278,16 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
                     .Case("targets", fb::InputRole::targets)
                     .Default(fb::InputRole::other);
     BufferOp buffer = getBuffer(layout, input.getBufferAttr());
-    std::vector<uint64_t> shape(input.getTensorType().getShape().begin(), input.getTensorType().getShape().end());
+    std::vector<uint64_t> shape(input.getTensorType().getShape().begin(),
+                                input.getTensorType().getShape().end());
     auto shapeVector = builder.CreateVector(shape);
     ArrayRef<int64_t> extra = input.getExtraIds().value_or(ArrayRef<int64_t>());
     Offset<flatbuffers::Vector<int64_t>> extraVector;
     if (!extra.empty())
       extraVector = builder.CreateVector(extra.data(), extra.size());
     inputs.push_back(fb::CreateInput(builder, addString(input.getName()), role, *dtype, shapeVector,
-                                     getOffset(layout, buffer), buffer.getBytes(), input.getMicroBatches(), input.getLimit(),
-                                     extraVector));
+                                     getOffset(layout, buffer), buffer.getBytes(),
+                                     input.getMicroBatches(), input.getLimit(), extraVector));
   }
   return success();
 }
@@ -292,19 +305,22 @@ FailureOr<Offset<fb::Layout>> ManifestBuilder::addLayout(LayoutOp layout) {
   std::vector<Offset<fb::Buffer>> buffers;
   for (auto buffer : layout.getOps<BufferOp>()) {
     bool always = buffer.isPersistent();
-    buffers.push_back(fb::CreateBuffer(builder, addString(buffer.getLabel()),
-                                       static_cast<fb::Category>(buffer.getCategory()), getOffset(layout, buffer),
-                                       buffer.getBytes(), always ? ~0u : programs.at(buffer.getProgramAttr().getAttr()),
-                                       always ? 0 : *buffer.getFirst(), always ? ~0u : *buffer.getLast()));
+    buffers.push_back(fb::CreateBuffer(
+        builder, addString(buffer.getLabel()), static_cast<fb::Category>(buffer.getCategory()),
+        getOffset(layout, buffer), buffer.getBytes(),
+        always ? ~0u : programs.at(buffer.getProgramAttr().getAttr()),
+        always ? 0 : *buffer.getFirst(), always ? ~0u : *buffer.getLast()));
   }
   auto statesVector = builder.CreateVector(states);
   auto inputsVector = builder.CreateVector(inputs);
   auto buffersVector = builder.CreateVector(buffers);
-  fb::Slice block = getWhole(layout, layout.getBlockAttr()), rank = getWhole(layout, layout.getRankAttr());
+  fb::Slice block = getWhole(layout, layout.getBlockAttr()),
+            rank = getWhole(layout, layout.getRankAttr());
   fb::Slice workspace(layout.getWorkspaceOffset(), layout.getWorkspaceBytes(), 0, 0, 0);
-  return fb::CreateLayout(builder, layout.getArenaBytes(), statesVector, inputsVector, &block, &rank, &workspace,
-                          layout.getSharedBytes(), layout.getWorkerBytes(), layout.getWorkers(), buffersVector,
-                          layout.getHostBytes(), getFileBytes(layout));
+  return fb::CreateLayout(builder, layout.getArenaBytes(), statesVector, inputsVector, &block,
+                          &rank, &workspace, layout.getSharedBytes(), layout.getWorkerBytes(),
+                          layout.getWorkers(), buffersVector, layout.getHostBytes(),
+                          getFileBytes(layout));
 }
 
 FailureOr<Offset<fb::Program>> ManifestBuilder::addProgram(ProgramOp program) {
@@ -313,10 +329,12 @@ FailureOr<Offset<fb::Program>> ManifestBuilder::addProgram(ProgramOp program) {
   if (failed(commands))
     return failure();
   auto list = builder.CreateVector(*commands);
-  return fb::CreateProgram(builder, addString(program.getSymName()), indices.at(layout.getSymNameAttr()), list);
+  return fb::CreateProgram(builder, addString(program.getSymName()),
+                           indices.at(layout.getSymNameAttr()), list);
 }
 
-FailureOr<std::vector<Offset<fb::Command>>> ManifestBuilder::addBlock(Block &block, LayoutOp layout) {
+FailureOr<std::vector<Offset<fb::Command>>> ManifestBuilder::addBlock(Block &block,
+                                                                      LayoutOp layout) {
   std::vector<Offset<fb::Command>> commands;
   for (Operation &op : block) {
     FailureOr<Offset<fb::Command>> command = addCommand(op, layout);
@@ -342,8 +360,9 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
   auto reduction = static_cast<fb::Reduction>(op.getReduction().value_or(ReductionKind::sum));
   int32_t unit = op.getUnitAttr() ? indices.at(op.getUnitAttr().getAttr()) : -1;
-  return fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(op.getKind()), axesVector, &source, &target,
-                              *dtype, reduction, op.getCount(), op.getId(), op.getChannel(), unit, op.getRoot());
+  return fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(op.getKind()), axesVector,
+                              &source, &target, *dtype, reduction, op.getCount(), op.getId(),
+                              op.getChannel(), unit, op.getRoot());
 }
 
 /// The index of a state among those of its layout.
@@ -365,9 +384,9 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
     for (auto slice : launch.getBindings().getAsRange<SliceAttr>())
       bindings.push_back(getSlice(layout, slice));
     kind = fb::Body::Launch;
-    body =
-        fb::CreateLaunch(builder, indices.at(launch.getKernelAttr().getAttr()), builder.CreateVectorOfStructs(bindings))
-            .Union();
+    body = fb::CreateLaunch(builder, indices.at(launch.getKernelAttr().getAttr()),
+                            builder.CreateVectorOfStructs(bindings))
+               .Union();
   } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
     FailureOr<Offset<fb::Collective>> added = addCollective(collective, layout);
     if (failed(added))
@@ -378,9 +397,12 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
     kind = fb::Body::Wait;
     body = fb::CreateWait(builder, wait.getId()).Union();
   } else if (auto copy = dyn_cast<CopyOp>(op)) {
-    fb::Slice source = getSlice(layout, copy.getSource()), target = getSlice(layout, copy.getTarget());
+    fb::Slice source = getSlice(layout, copy.getSource()),
+              target = getSlice(layout, copy.getTarget());
     kind = fb::Body::Copy;
-    body = fb::CreateCopy(builder, &source, &target, getInFlightId(copy).value_or(0), getChannel(copy)).Union();
+    body =
+        fb::CreateCopy(builder, &source, &target, getInFlightId(copy).value_or(0), getChannel(copy))
+            .Union();
   } else if (auto fill = dyn_cast<FillOp>(op)) {
     fb::Slice target = getSlice(layout, fill.getTarget());
     kind = fb::Body::Fill;
@@ -414,18 +436,22 @@ Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   for (const GpuTensor &tensor : grid.tensors) {
     auto sizes = numbers(tensor.sizes), strides = numbers(tensor.strides);
     auto box = builder.CreateVector(std::vector<uint32_t>(tensor.box.begin(), tensor.box.end()));
-    maps.push_back(fb::CreateTensorMap(builder, tensor.binding, tensor.offset, tensor.isBf16 ? fb::DType::bf16 : fb::DType::f16,
-                                       sizes, strides, box));
+    maps.push_back(fb::CreateTensorMap(builder, tensor.binding, tensor.offset,
+                                       tensor.isBf16 ? fb::DType::bf16 : fb::DType::f16, sizes,
+                                       strides, box));
   }
-  auto mapsVector = maps.empty() ? Offset<flatbuffers::Vector<Offset<fb::TensorMap>>>() : builder.CreateVector(maps);
-  return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector, grid.cluster);
+  auto mapsVector = maps.empty() ? Offset<flatbuffers::Vector<Offset<fb::TensorMap>>>()
+                                 : builder.CreateVector(maps);
+  return fb::CreateGrid(builder, grid.blocks, grid.threads, grid.sharedBytes, mapsVector,
+                        grid.cluster);
 }
 
 FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix, Location loc) {
   FailureOr<fb::DType> dtype = getDType(matrix.type, loc);
   if (failed(dtype))
     return failure();
-  return fb::CreateMatrix(builder, matrix.binding, matrix.offset, *dtype, matrix.leading, matrix.batchStride, matrix.isTransposed);
+  return fb::CreateMatrix(builder, matrix.binding, matrix.offset, *dtype, matrix.leading,
+                          matrix.batchStride, matrix.isTransposed);
 }
 
 /// Nothing where the phase is no library's.
@@ -434,15 +460,17 @@ FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phas
     return Offset<fb::Product>();
   const GpuProduct &product = options.gpu->products.at(phase.symbol);
   std::vector<Offset<fb::Matrix>> matrices;
-  for (const GpuMatrix *matrix : {&product.lhs, &product.rhs, &product.result, product.addend ? &*product.addend : nullptr,
-                                  product.bias ? &*product.bias : nullptr, product.aux ? &*product.aux : nullptr}) {
+  for (const GpuMatrix *matrix :
+       {&product.lhs, &product.rhs, &product.result, product.addend ? &*product.addend : nullptr,
+        product.bias ? &*product.bias : nullptr, product.aux ? &*product.aux : nullptr}) {
     FailureOr<Offset<fb::Matrix>> added = matrix ? addMatrix(*matrix, loc) : Offset<fb::Matrix>();
     if (failed(added))
       return failure();
     matrices.push_back(*added);
   }
-  return fb::CreateProduct(builder, product.m, product.n, product.k, product.batches, matrices[0], matrices[1], matrices[2], matrices[3],
-                           matrices[4], matrices[5], static_cast<fb::Activation>(product.activation));
+  return fb::CreateProduct(builder, product.m, product.n, product.k, product.batches, matrices[0],
+                           matrices[1], matrices[2], matrices[3], matrices[4], matrices[5],
+                           static_cast<fb::Activation>(product.activation));
 }
 
 LogicalResult ManifestBuilder::addKernels() {
@@ -453,16 +481,19 @@ LogicalResult ManifestBuilder::addKernels() {
     if (!function->hasAttr(kernelAttr))
       continue;
     const KernelInfo *kernel = known.lookup(function.getName());
-    if (!kernel || kernel->bindingBytes.size() != function.getNumArguments() || kernel->phases.empty())
+    if (!kernel || kernel->bindingBytes.size() != function.getNumArguments() ||
+        kernel->phases.empty())
       return function.emitError("the image expected code for this kernel and its ")
-             << function.getNumArguments() << " bindings, found " << (kernel ? "another signature" : "none");
+             << function.getNumArguments() << " bindings, found "
+             << (kernel ? "another signature" : "none");
     std::vector<Offset<fb::Phase>> phases;
     for (const PhaseInfo &phase : kernel->phases) {
       auto symbol = addString(phase.symbol);
       FailureOr<Offset<fb::Product>> product = addProduct(phase, function.getLoc());
       if (failed(product))
         return failure();
-      phases.push_back(fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase), *product));
+      phases.push_back(
+          fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase), *product));
     }
     std::vector<uint64_t> bytes(kernel->bindingBytes.begin(), kernel->bindingBytes.end());
     std::vector<uint8_t> writes(kernel->writes.begin(), kernel->writes.end());
@@ -473,9 +504,10 @@ LogicalResult ManifestBuilder::addKernels() {
     auto kind = function->getAttrOfType<StringAttr>(kindAttr);
     MultiplyAdds work = countMultiplyAdds(function);
     Offset<flatbuffers::String> kindText = kind ? addString(kind) : Offset<flatbuffers::String>();
-    kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector, writesVector,
-                                       kernel->sharedBytes, kernel->workerBytes, kindText, work.wide, work.bf16,
-                                       countMovedBytes(function), readsVector));
+    kernels.push_back(fb::CreateKernel(builder, addString(kernel->name), phasesVector, bytesVector,
+                                       writesVector, kernel->sharedBytes, kernel->workerBytes,
+                                       kindText, work.wide, work.bf16, countMovedBytes(function),
+                                       readsVector));
   }
   return success();
 }
@@ -490,11 +522,14 @@ FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> ManifestBuilder::addL
     auto extent = lookup ? lookup.getAs<IntegerAttr>("extent") : IntegerAttr();
     auto what = lookup ? lookup.getAs<StringAttr>("what") : StringAttr();
     if (!location || !extent || extent.getInt() < 1 || !what)
-      return emitError(module.getLoc(), "expected dictionaries with 'location', 'extent' and 'what' in '")
+      return emitError(module.getLoc(),
+                       "expected dictionaries with 'location', 'extent' and 'what' in '")
              << lookupsAttr << "', found " << attr;
-    lookups.push_back(fb::CreateLookup(builder, addString(location.getValue()), extent.getInt(), addString(what.getValue())));
+    lookups.push_back(fb::CreateLookup(builder, addString(location.getValue()), extent.getInt(),
+                                       addString(what.getValue())));
   }
-  return lookups.empty() ? Offset<flatbuffers::Vector<Offset<fb::Lookup>>>() : builder.CreateVector(lookups);
+  return lookups.empty() ? Offset<flatbuffers::Vector<Offset<fb::Lookup>>>()
+                         : builder.CreateVector(lookups);
 }
 
 uint64_t ManifestBuilder::countTokens() {
@@ -530,14 +565,15 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
     programs.push_back(*added);
   }
   const OptimizerInfo &o = options.optimizer;
-  auto optimizer = fb::CreateOptimizer(builder, addString(o.kind), o.lr, o.beta1, o.beta2, o.eps, o.weightDecay,
-                                       o.momentum, o.clipGradNorm);
+  auto optimizer = fb::CreateOptimizer(builder, addString(o.kind), o.lr, o.beta1, o.beta2, o.eps,
+                                       o.weightDecay, o.momentum, o.clipGradNorm);
   std::vector<Offset<flatbuffers::String>> isa;
   for (const std::string &feature : image.isa)
     isa.push_back(addString(feature));
   auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
   auto constants = module->getAttrOfType<ArrayAttr>(constantsAttr);
-  auto compiler = addString(options.compiler), source = addString(options.source), target = addString(options.target);
+  auto compiler = addString(options.compiler), source = addString(options.source),
+       target = addString(options.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);
   auto paramsVector = builder.CreateVector(params);
@@ -548,20 +584,23 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto neighboursVector = builder.CreateVector(addNeighbours());
   Offset<fb::Gpu> gpu;
   if (options.gpu)
-    gpu = fb::CreateGpu(builder, addString(options.gpu->chip), options.gpu->ptxBytes, options.gpu->cubinOffset, options.gpu->cubinBytes);
+    gpu = fb::CreateGpu(builder, addString(options.gpu->chip), options.gpu->ptxBytes,
+                        options.gpu->cubinOffset, options.gpu->cubinBytes);
   auto lookups = addLookups();
   if (failed(lookups))
     return failure();
-  fb::FinishManifestBuffer(builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
-                                                       paramsVector, layoutsVector, programsVector, kernelsVector,
-                                                       optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                                       seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups,
-                                                       constants ? constants.size() : 0));
+  fb::FinishManifestBuffer(
+      builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
+                                  paramsVector, layoutsVector, programsVector, kernelsVector,
+                                  optimizer, isaVector, countTokens(), options.threadsPerRank,
+                                  seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu,
+                                  *lookups, constants ? constants.size() : 0));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }
 
-FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const Image &image, const Values &values,
+FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const Image &image,
+                                                 const Values &values,
                                                  const PackageOptions &options) {
   return ManifestBuilder(module, image, values, options).build();
 }

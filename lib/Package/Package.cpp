@@ -10,7 +10,8 @@
 //  1. The workspace goes behind the buffers of each layout, once the kernels are known:
 //     the shared scratch of the launch that needs most, and per worker the same.
 //  2. The manifest (Manifest.cpp), then the image on a page of its own.
-//  3. The values of parameters that came with the model (Values.cpp), from where they are in memory.
+//  3. The values of parameters that came with the model (Values.cpp), from where they are in
+//     memory.
 //  4. The header with the hash of everything, its own field as zero.
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +37,8 @@ static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
   return names;
 }
 
-static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT, "what a run measures is rounded as the plan is");
+static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
+              "what a run measures is rounded as the plan is");
 
 /// Where the buffers of a layout end.
 static int64_t getEnd(LayoutOp layout) {
@@ -54,8 +56,10 @@ void fsdp::addWorkspace(ModuleOp module, const Image &image, unsigned workers) {
     for (const KernelInfo &kernel : image.kernels) {
       if (!names.contains(kernel.name))
         continue;
-      shared = std::max(shared, static_cast<int64_t>(llvm::alignTo(kernel.sharedBytes, bufferAlignment)));
-      worker = std::max(worker, static_cast<int64_t>(llvm::alignTo(kernel.workerBytes, bufferAlignment)));
+      shared = std::max(shared,
+                        static_cast<int64_t>(llvm::alignTo(kernel.sharedBytes, bufferAlignment)));
+      worker = std::max(worker,
+                        static_cast<int64_t>(llvm::alignTo(kernel.workerBytes, bufferAlignment)));
     }
     int64_t bytes = shared + workers * worker;
     int64_t offset = llvm::alignTo(getEnd(layout), bytes ? pageAlignment : bufferAlignment);
@@ -68,12 +72,14 @@ void fsdp::addWorkspace(ModuleOp module, const Image &image, unsigned workers) {
 }
 
 /// The header up to its hash; the values lie behind the rest.
-static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize, uint64_t valuesSize) {
+static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
+                                     uint64_t valuesSize) {
   fsdprt_artifact_header header = {};
   std::memcpy(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof(header.magic));
   header.version = valuesSize ? FSDPRT_ARTIFACT_VERSION : FSDPRT_ARTIFACT_PLAIN_VERSION;
   header.header_size = FSDPRT_ARTIFACT_HEADER_SIZE;
-  header.manifest_offset = llvm::alignTo(FSDPRT_ARTIFACT_HEADER_SIZE, FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT);
+  header.manifest_offset =
+      llvm::alignTo(FSDPRT_ARTIFACT_HEADER_SIZE, FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT);
   header.manifest_size = manifestSize;
   header.file_size = header.manifest_offset + header.manifest_size;
   if (imageSize) {
@@ -92,12 +98,14 @@ static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize, 
 LogicalResult fsdp::verifyRanks(ModuleOp module) {
   for (auto mesh : module.getOps<MeshOp>())
     if (mesh.getNumRanks() > maxRuntimeRanks)
-      return emitError(mesh.getLoc()) << "an artifact is for at most " << maxRuntimeRanks << " ranks, found "
-                                      << mesh.getNumRanks() << "; --explain without -o plans for more";
+      return emitError(mesh.getLoc())
+             << "an artifact is for at most " << maxRuntimeRanks << " ranks, found "
+             << mesh.getNumRanks() << "; --explain without -o plans for more";
   return success();
 }
 
-FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options) {
+FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &image,
+                                              const PackageOptions &options) {
   if (failed(verifyRanks(module)))
     return failure();
   FailureOr<Values> values = collectValues(module);
@@ -126,7 +134,8 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &imag
   return file;
 }
 
-LogicalResult fsdp::packArtifact(ModuleOp module, const Image &image, const PackageOptions &options, StringRef path) {
+LogicalResult fsdp::packArtifact(ModuleOp module, const Image &image, const PackageOptions &options,
+                                 StringRef path) {
   addWorkspace(module, image, options.threadsPerRank);
   FailureOr<ArtifactPieces> file = buildArtifact(module, image, options);
   return failed(file) ? failure() : writeFile(path, *file, module.getLoc());

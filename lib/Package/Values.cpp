@@ -8,9 +8,9 @@
 //                  ln = dense<1.0>,             =>    ^ head, wte           ^ one element
 //                  wte = dense_resource<w.1>}
 //
-// Values keep the element type of the file; the runtime converts floats. Booleans take a byte each. Equal bytes (w and
-// w.1 above) are stored once. Nothing is copied here: the pieces are written from
-// where the parser put them, so that a model's weights are in memory once. O(bytes).
+// Values keep the element type of the file; the runtime converts floats. Booleans take a byte each.
+// Equal bytes (w and w.1 above) are stored once. Nothing is copied here: the pieces are written
+// from where the parser put them, so that a model's weights are in memory once. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +60,10 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
   Type element = param.getType().getElementType();
-  if (!type || type.getShape() != param.getType().getShape() || !isTaken(type.getElementType(), element)) {
-    InFlightDiagnostic diag = emitError(loc) << "parameter '" << param.getName() << "': expected values in ";
+  if (!type || type.getShape() != param.getType().getShape() ||
+      !isTaken(type.getElementType(), element)) {
+    InFlightDiagnostic diag = emitError(loc)
+                              << "parameter '" << param.getName() << "': expected values in ";
     if (isa<IntegerType>(element))
       diag << element;
     else
@@ -73,11 +75,13 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
     return success(); // the parser counted its bits
   ArrayRef<char> bytes = getBytes(value);
   uint64_t all = getStorageBytes(type), each = all / type.getNumElements(), found = bytes.size();
-  if (type.getElementType().isInteger(1) && llvm::any_of(bytes, [](char c) { return c != 0 && c != 1; }))
-    return emitError(loc) << "parameter '" << param.getName() << "': expected a byte of 0 or 1 for each boolean";
+  if (type.getElementType().isInteger(1) &&
+      llvm::any_of(bytes, [](char c) { return c != 0 && c != 1; }))
+    return emitError(loc) << "parameter '" << param.getName()
+                          << "': expected a byte of 0 or 1 for each boolean";
   if (found != all && !(isa<DenseElementsAttr>(value) && value.isSplat() && found == each))
-    return emitError(loc) << "parameter '" << param.getName() << "': expected " << all << " bytes of values for " << type
-                          << ", found " << found;
+    return emitError(loc) << "parameter '" << param.getName() << "': expected " << all
+                          << " bytes of values for " << type << ", found " << found;
   return success();
 }
 
@@ -88,11 +92,13 @@ public:
   explicit Section(Values &values) : values(values) {}
 
   uint64_t add(ArrayRef<char> bytes) {
-    SmallVector<std::pair<ArrayRef<char>, uint64_t>, 1> &alike = known[llvm::xxh3_64bits(llvm::toStringRef(bytes))];
+    SmallVector<std::pair<ArrayRef<char>, uint64_t>, 1> &alike =
+        known[llvm::xxh3_64bits(llvm::toStringRef(bytes))];
     for (auto &[other, offset] : alike)
       if (other == bytes)
         return offset;
-    if (uint64_t gap = llvm::offsetToAlignment(values.size, llvm::Align(FSDPRT_ARTIFACT_VALUE_ALIGNMENT)))
+    if (uint64_t gap =
+            llvm::offsetToAlignment(values.size, llvm::Align(FSDPRT_ARTIFACT_VALUE_ALIGNMENT)))
       append(ArrayRef(zeros).take_front(gap));
     alike.push_back({bytes, values.size});
     append(bytes);

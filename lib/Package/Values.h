@@ -15,8 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// The section of values of an artifact: where each parameter's are, and the bytes, which stay where the module
-/// has them.
+/// The section of values of an artifact: where each parameter's are, and the bytes, which stay
+/// where the module has them.
 struct Values {
   struct Place {
     Type element;
@@ -28,7 +28,8 @@ struct Values {
   uint64_t size = 0;
 };
 
-/// Collects the values of all parameters of the module's units, equal ones once. They must outlive the result.
+/// Collects the values of all parameters of the module's units, equal ones once. They must outlive
+/// the result.
 FailureOr<Values> collectValues(ModuleOp module);
 
 } // namespace mlir::fsdp

@@ -23,7 +23,8 @@ static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
   os.clear_error(); // Else the stream's destructor ends the process.
-  if (!error && ::fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) // Devices and pipes have no disk.
+  if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
+      errno != EROFS) // Devices and pipes have no disk.
     error = std::error_code(errno, std::generic_category());
   return error;
 }
@@ -55,7 +56,8 @@ static LogicalResult writePieces(StringRef path, ArrayRef<ArrayRef<char>> pieces
     if (!llvm::sys::fs::is_regular_file(status))
       return writeInPlace(path, pieces, loc);
   }
-  llvm::Expected<llvm::sys::fs::TempFile> file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+  llvm::Expected<llvm::sys::fs::TempFile> file =
+      llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
   if (!file)
     return emitCannotWrite(loc, path, llvm::toString(file.takeError()));
   if (std::error_code error = writeAll(file->FD, pieces)) {

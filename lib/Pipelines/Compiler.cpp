@@ -21,8 +21,9 @@ using namespace mlir::fsdp;
 
 ArrayRef<Phase> fsdp::getPhases() {
   static const Phase phases[] = {
-#define FSDP_PHASE(mnemonic, sentence, build, member)                                                                  \
-  {#mnemonic, sentence, [](OpPassManager &pm, const CompileOptions &options) { build(pm, options.member); }},
+#define FSDP_PHASE(mnemonic, sentence, build, member)                                              \
+  {#mnemonic, sentence,                                                                            \
+   [](OpPassManager &pm, const CompileOptions &options) { build(pm, options.member); }},
 #include "Phases.def"
   };
   return phases;
@@ -47,11 +48,13 @@ private:
 } // namespace
 
 /// Writes `03.differentiate.mlir` and its like.
-static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number, StringRef mnemonic) {
+static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
+                          StringRef mnemonic) {
   if (std::error_code ec = llvm::sys::fs::create_directories(directory))
     return emitError(module.getLoc()) << "cannot create '" << directory << "': " << ec.message();
   llvm::SmallString<128> path(directory);
-  llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "." + mnemonic + ".mlir");
+  llvm::sys::path::append(path,
+                          (number < 10 ? "0" : "") + Twine(number) + "." + mnemonic + ".mlir");
   std::error_code ec;
   llvm::raw_fd_ostream os(path, ec);
   if (!ec) {
@@ -60,24 +63,28 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
     ec = os.error();
     os.clear_error();
   }
-  return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message() : LogicalResult(success());
+  return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message()
+            : LogicalResult(success());
 }
 
 /// What is not given and the model or the target decides.
 static LogicalResult chooseAfterImport(ModuleOp imported, CompileOptions &options) {
   if (options.afterImport && failed(options.afterImport(imported)))
     return failure();
-  return GpuTarget::isKnown(options.target) ? fitToGpu(options, imported.getLoc()) : LogicalResult(success());
+  return GpuTarget::isKnown(options.target) ? fitToGpu(options, imported.getLoc())
+                                            : LogicalResult(success());
 }
 
-LogicalResult fsdp::runPhases(ModuleOp module, CompileOptions &options, StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
+LogicalResult fsdp::runPhases(ModuleOp module, CompileOptions &options, StringRef last,
+                              SmallVectorImpl<DtypeRow> *dtypes) {
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
     PhaseTimer timer(options.timing, phase.mnemonic);
     PassManager pm(module->getContext(), ModuleOp::getOperationName());
     phase.build(pm, options);
     if (failed(pm.run(module)))
       return failure();
-    if (!options.dumpDirectory.empty() && failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
+    if (!options.dumpDirectory.empty() &&
+        failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
       return failure();
     if (phase.mnemonic == "import" && failed(chooseAfterImport(module, options)))
       return failure();
@@ -89,37 +96,44 @@ LogicalResult fsdp::runPhases(ModuleOp module, CompileOptions &options, StringRe
   return success();
 }
 
-static FailureOr<Kernels> compileForCpu(ModuleOp planned, const CompileOptions &options, bool code) {
+static FailureOr<Kernels> compileForCpu(ModuleOp planned, const CompileOptions &options,
+                                        bool code) {
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
   if (failed(target))
     return failure();
   std::unique_ptr<KernelCache> cache;
   if (code && !options.kernelCache.empty()) {
-    FailureOr<std::unique_ptr<KernelCache>> opened = KernelCache::open(options.kernelCache, planned.getLoc());
+    FailureOr<std::unique_ptr<KernelCache>> opened =
+        KernelCache::open(options.kernelCache, planned.getLoc());
     if (failed(opened))
       return failure();
     cache = std::move(*opened);
   }
-  FailureOr<Image> image = options.target == "reference" ? compileReferenceImage(planned, *target, /*widen=*/true)
+  FailureOr<Image> image = options.target == "reference"
+                               ? compileReferenceImage(planned, *target, /*widen=*/true)
                            : code ? compileCpuImage(planned, *target, cache.get())
                                   : measureCpuKernels(planned, *target);
   if (failed(image))
     return failure();
   if (options.timing && cache)
-    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of " << options.kernelCache << "\n";
+    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of "
+                 << options.kernelCache << "\n";
   return Kernels{std::move(*image), {}};
 }
 
-FailureOr<Kernels> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options, bool code) {
+FailureOr<Kernels> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options,
+                                        bool code) {
   PhaseTimer timer(options.timing, code ? "codegen" : "codegen (no code)");
-  FailureOr<Kernels> kernels =
-      GpuTarget::isKnown(options.target) ? compileForGpu(planned, options, code) : compileForCpu(planned, options, code);
+  FailureOr<Kernels> kernels = GpuTarget::isKnown(options.target)
+                                   ? compileForGpu(planned, options, code)
+                                   : compileForCpu(planned, options, code);
   if (succeeded(kernels))
     addWorkspace(planned, kernels->image, options.threadsPerRank);
   return kernels;
 }
 
-LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os) {
+LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what,
+                                    llvm::raw_ostream &os) {
   PhaseTimer timer(options.timing, "codegen");
   FailureOr<GpuTarget> target = getGpuTarget(options, planned.getLoc());
   if (failed(target))
@@ -131,13 +145,16 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &opti
   if (failed(image))
     return failure();
   if (image->kernels.empty())
-    return emitError(planned.getLoc()) << "expected kernels that there is code for on " << options.target << ", found none";
+    return emitError(planned.getLoc())
+           << "expected kernels that there is code for on " << options.target << ", found none";
   if (what == "sass-stats") {
     if (image->cubin.empty())
-      return emitError(planned.getLoc()) << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
+      return emitError(planned.getLoc())
+             << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
     if (image->reports.empty())
-      return emitError(planned.getLoc()) << "sass-stats is what ptxas prints with -v, expected lines such as "
-                                            "\"Compiling entry function\", found none";
+      return emitError(planned.getLoc())
+             << "sass-stats is what ptxas prints with -v, expected lines such as "
+                "\"Compiling entry function\", found none";
     printStatistics(*image, os);
     return success();
   }
@@ -146,8 +163,8 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &opti
   return success();
 }
 
-LogicalResult fsdp::writeArtifact(ModuleOp planned, const Kernels &kernels, const CompileOptions &options,
-                                  StringRef path) {
+LogicalResult fsdp::writeArtifact(ModuleOp planned, const Kernels &kernels,
+                                  const CompileOptions &options, StringRef path) {
   PhaseTimer timer(options.timing, "package");
   PackageOptions package;
   package.compiler = options.compiler;
@@ -157,8 +174,9 @@ LogicalResult fsdp::writeArtifact(ModuleOp planned, const Kernels &kernels, cons
   if (!kernels.gpu.chip.empty())
     package.gpu = &kernels.gpu;
   const UpdateOptions &update = options.update;
-  package.optimizer = {update.optimizer, options.learningRate, update.beta1,    update.beta2,
-                       update.eps,       update.weightDecay,   update.momentum, update.clipGradNorm};
+  package.optimizer = {update.optimizer, options.learningRate, update.beta1,
+                       update.beta2,     update.eps,           update.weightDecay,
+                       update.momentum,  update.clipGradNorm};
   FailureOr<ArtifactPieces> file = buildArtifact(planned, kernels.image, package);
   if (failed(file))
     return failure();

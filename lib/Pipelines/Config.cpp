@@ -29,7 +29,8 @@ using llvm::Twine;
 using Kind = JsonValue::Kind;
 
 const ConfigSetting *Config::find(StringRef option) const {
-  auto found = llvm::find_if(settings, [&](const ConfigSetting &setting) { return setting.option == option; });
+  auto found = llvm::find_if(
+      settings, [&](const ConfigSetting &setting) { return setting.option == option; });
   return found == settings.end() ? nullptr : &*found;
 }
 
@@ -37,7 +38,8 @@ namespace {
 
 class ConfigReader {
 public:
-  ConfigReader(llvm::ArrayRef<ConfigOption> options, ConfigReport report) : options(options), report(report) {}
+  ConfigReader(llvm::ArrayRef<ConfigOption> options, ConfigReport report)
+      : options(options), report(report) {}
   std::optional<Config> read(const JsonValue &root);
 
 private:
@@ -83,7 +85,8 @@ private:
 const ConfigOption *ConfigReader::findOwn(StringRef key) const {
   auto same = [](char a, char b) { return a == b || (a == '-' && b == '_'); };
   auto found = llvm::find_if(options, [&](const ConfigOption &option) {
-    return option.name.size() == key.size() && std::equal(option.name.begin(), option.name.end(), key.begin(), same);
+    return option.name.size() == key.size() &&
+           std::equal(option.name.begin(), option.name.end(), key.begin(), same);
   });
   return found == options.end() ? nullptr : found;
 }
@@ -105,13 +108,16 @@ void ConfigReader::failUnknown(const ConfigOrigin &place) {
   }
   for (const std::string &name : spellConfigKeys())
     consider(name);
-  fail(place, nearest.empty() ? Twine("unknown key; docs/Configuration.md lists those that are known")
-                              : "unknown key; did you mean \"" + nearest + "\"?");
+  fail(place, nearest.empty()
+                  ? Twine("unknown key; docs/Configuration.md lists those that are known")
+                  : "unknown key; did you mean \"" + nearest + "\"?");
 }
 
 void ConfigReader::walk(const JsonValue &object, const std::string &path) {
   for (const JsonMember &member : object.members)
-    visit(member, {member.line, member.column, path.empty() ? member.name : path + "." + member.name}, path.empty());
+    visit(member,
+          {member.line, member.column, path.empty() ? member.name : path + "." + member.name},
+          path.empty());
 }
 
 void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bool atTop) {
@@ -146,13 +152,15 @@ static std::optional<int64_t> readInteger(const JsonValue &value) {
   if (value.is(Kind::integer) && !StringRef(value.text).getAsInteger(10, integer))
     return integer;
   double number = 0;
-  if (!value.is(Kind::number) || StringRef(value.text).getAsDouble(number) || std::floor(number) != number ||
-      std::abs(number) > 1e15)
+  if (!value.is(Kind::number) || StringRef(value.text).getAsDouble(number) ||
+      std::floor(number) != number || std::abs(number) > 1e15)
     return std::nullopt;
   return static_cast<int64_t>(number);
 }
 
-static bool isNumber(const JsonValue &value) { return value.is(Kind::integer) || value.is(Kind::number); }
+static bool isNumber(const JsonValue &value) {
+  return value.is(Kind::integer) || value.is(Kind::number);
+}
 
 /// The value as the command line writes it; nothing when its kind is wrong.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, ConfigKind kind) {
@@ -176,15 +184,19 @@ static std::optional<std::vector<std::string>> spell(const JsonValue &value, Con
   for (const JsonValue &element : value.elements)
     parts.push_back(element.isScalar() && !element.is(Kind::null) ? element.text : "");
   for (const JsonMember &member : value.members)
-    parts.push_back(member.value.isScalar() && !member.value.is(Kind::null) ? member.name + "=" + member.value.text : "");
+    parts.push_back(member.value.isScalar() && !member.value.is(Kind::null)
+                        ? member.name + "=" + member.value.text
+                        : "");
   if (parts.empty() || llvm::is_contained(parts, ""))
     return std::nullopt;
   return kind == ConfigKind::list ? parts : Texts{llvm::join(parts, ",")};
 }
 
-void ConfigReader::applyOwn(const ConfigOption &option, const JsonValue &value, const ConfigOrigin &place) {
+void ConfigReader::applyOwn(const ConfigOption &option, const JsonValue &value,
+                            const ConfigOrigin &place) {
   static constexpr StringRef expected[] = {"true or false", "an integer", "a number",
-                                           "a string, or a list or an object of such", "a string, or a list or an object of such"};
+                                           "a string, or a list or an object of such",
+                                           "a string, or a list or an object of such"};
   std::optional<std::vector<std::string>> values = spell(value, option.kind);
   if (!values)
     return failKind(place, value, expected[static_cast<unsigned>(option.kind)]);
@@ -203,7 +215,9 @@ static std::string listChoices(const ConfigRow &row) {
 
 void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigOrigin &place) {
   auto match = llvm::find_if(row.mappings, [&](const ConfigMapping &mapping) {
-    return llvm::any_of(mapping.theirs, [&](StringRef theirs) { return theirs == "*" || theirs.equals_insensitive(text); });
+    return llvm::any_of(mapping.theirs, [&](StringRef theirs) {
+      return theirs == "*" || theirs.equals_insensitive(text);
+    });
   });
   if (match == row.mappings.end())
     return fail(place, "expected " + listChoices(row) + ", found " + text);
@@ -228,8 +242,10 @@ void ConfigReader::applyWord(const ConfigRow &row, StringRef text, const ConfigO
     set(option, {spelled}, place);
 }
 
-void ConfigReader::applyPair(const ConfigRow &row, const JsonValue &value, const ConfigOrigin &place) {
-  if (!value.is(Kind::array) || value.elements.size() != 2 || !llvm::all_of(value.elements, isNumber))
+void ConfigReader::applyPair(const ConfigRow &row, const JsonValue &value,
+                             const ConfigOrigin &place) {
+  if (!value.is(Kind::array) || value.elements.size() != 2 ||
+      !llvm::all_of(value.elements, isNumber))
     return failKind(place, value, "a list of two numbers");
   for (auto [option, element] : llvm::zip_equal(row.options, value.elements))
     set(option, {element.text}, place);
@@ -257,11 +273,13 @@ static std::optional<std::vector<std::string>> splitWords(const JsonValue &value
   return words;
 }
 
-void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value, const ConfigOrigin &place) {
+void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
+                            const ConfigOrigin &place) {
   if (row.kind == ConfigRowKind::any) {
     // {"enabled": false}: what is off is not asked for.
     const JsonMember *enabled = value.find("enabled");
-    bool off = value.is(Kind::boolean) ? value.text == "false" : enabled && enabled->value.text == "false";
+    bool off =
+        value.is(Kind::boolean) ? value.text == "false" : enabled && enabled->value.text == "false";
     if (off)
       return;
     return applyWord(row, value.isScalar() ? value.text : "this", place);
@@ -297,11 +315,13 @@ void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value, const 
 // Settings
 //===----------------------------------------------------------------------===//
 
-void ConfigReader::set(StringRef option, std::vector<std::string> values, const ConfigOrigin &place) {
+void ConfigReader::set(StringRef option, std::vector<std::string> values,
+                       const ConfigOrigin &place) {
   if (const ConfigSetting *other = config.find(option)) {
     if (other->values != values) {
-      fail(place, "contradicts \"" + other->origin.key + "\": --" + option + "=" + llvm::join(values, ",") + " here, --" +
-                      option + "=" + llvm::join(other->values, ",") + " there");
+      fail(place, "contradicts \"" + other->origin.key + "\": --" + option + "=" +
+                      llvm::join(values, ",") + " here, --" + option + "=" +
+                      llvm::join(other->values, ",") + " there");
       report(false, other->origin, "the other key is here");
     }
     return;
@@ -311,12 +331,14 @@ void ConfigReader::set(StringRef option, std::vector<std::string> values, const 
   config.settings.push_back({option.str(), std::move(values), place});
 }
 
-void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text, const ConfigOrigin &place) {
+void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
+                           const ConfigOrigin &place) {
   int64_t value = 0;
   if (text.getAsInteger(10, value) || value < 1)
     return fail(place, "expected at least 1, found " + text);
   if (fact && fact->value != value)
-    return fail(place, "contradicts \"" + fact->origin.key + "\": " + Twine(value) + " here, " + Twine(fact->value) + " there");
+    return fail(place, "contradicts \"" + fact->origin.key + "\": " + Twine(value) + " here, " +
+                           Twine(fact->value) + " there");
   fact = {value, place};
 }
 
@@ -340,7 +362,8 @@ bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrig
 /// {"fp16": {"enabled": false, "loss_scale": 0}}: what is off scales no loss.
 void ConfigReader::dropUnused(const JsonValue &root) {
   const JsonMember *half = root.find("fp16");
-  const JsonMember *enabled = half && half->value.is(Kind::object) ? half->value.find("enabled") : nullptr;
+  const JsonMember *enabled =
+      half && half->value.is(Kind::object) ? half->value.find("enabled") : nullptr;
   if (!enabled || enabled->value.text != "false")
     return;
   llvm::erase_if(config.settings, [&](const ConfigSetting &setting) {
@@ -360,8 +383,11 @@ void ConfigReader::reconcile() {
     return;
   const ConfigOrigin &place = minNumParams->origin;
   const ConfigSetting *policy = config.find("auto-wrap-policy");
-  if (policy && policy->values.front() != "size" && (foreignPolicy || policy->values.front() != "transformer"))
-    return report(false, place, "accepted, no effect: units are not made by size (\"" + policy->origin.key + "\")");
+  if (policy && policy->values.front() != "size" &&
+      (foreignPolicy || policy->values.front() != "transformer"))
+    return report(false, place,
+                  "accepted, no effect: units are not made by size (\"" + policy->origin.key +
+                      "\")");
   if (!policy && layerClasses)
     return fail(place, "contradicts \"" + layerClasses->key +
                            "\": units by size, or by layer? say so in \"auto_wrap_policy\"");
@@ -383,7 +409,8 @@ std::optional<Config> ConfigReader::read(const JsonValue &root) {
   return failed ? std::nullopt : std::optional(std::move(config));
 }
 
-std::optional<Config> mlir::fsdp::readConfig(StringRef path, llvm::ArrayRef<ConfigOption> options, ConfigReport report) {
+std::optional<Config> mlir::fsdp::readConfig(StringRef path, llvm::ArrayRef<ConfigOption> options,
+                                             ConfigReport report) {
   JsonProblem problem;
   std::optional<JsonValue> root = readJson(path, problem);
   if (!root) {
@@ -393,16 +420,17 @@ std::optional<Config> mlir::fsdp::readConfig(StringRef path, llvm::ArrayRef<Conf
   return ConfigReader(options, report).read(*root);
 }
 
-bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
-                            ConfigReport report) {
+bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch,
+                            int64_t &accumulation, ConfigReport report) {
   if (config.ranks && config.ranks->value != ranks) {
-    report(true, config.ranks->origin, Twine(config.ranks->value) + " ranks, but the mesh has " + Twine(ranks));
+    report(true, config.ranks->origin,
+           Twine(config.ranks->value) + " ranks, but the mesh has " + Twine(ranks));
     return false;
   }
   if (config.batch && config.batch->value != batch) {
     report(true, config.batch->origin,
-           Twine(config.batch->value) + " sequences, but the model was exported with " + Twine(batch) +
-               " per rank and micro-batch");
+           Twine(config.batch->value) + " sequences, but the model was exported with " +
+               Twine(batch) + " per rank and micro-batch");
     return false;
   }
   if (!config.totalBatch)
@@ -410,8 +438,8 @@ bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch, 
   int64_t total = config.totalBatch->value, each = std::max<int64_t>(batch * ranks, 1);
   if (accumulation == 0 && total % each != 0) {
     report(true, config.totalBatch->origin,
-           Twine(total) + " sequences in a step, but " + Twine(batch) + " per rank and micro-batch x " + Twine(ranks) +
-               " ranks do not divide them");
+           Twine(total) + " sequences in a step, but " + Twine(batch) +
+               " per rank and micro-batch x " + Twine(ranks) + " ranks do not divide them");
     return false;
   }
   if (accumulation == 0)
@@ -420,7 +448,8 @@ bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch, 
   if (total == each * turns)
     return true;
   report(true, config.totalBatch->origin,
-         Twine(total) + " sequences in a step, but " + Twine(batch) + " per rank and micro-batch x " + Twine(turns) +
-             " micro-batches x " + Twine(ranks) + " ranks are " + Twine(each * turns));
+         Twine(total) + " sequences in a step, but " + Twine(batch) +
+             " per rank and micro-batch x " + Twine(turns) + " micro-batches x " + Twine(ranks) +
+             " ranks are " + Twine(each * turns));
   return false;
 }

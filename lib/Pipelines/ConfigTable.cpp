@@ -24,8 +24,8 @@ static llvm::SmallVector<StringRef> cutAt(StringRef text, char separator) {
   return parts;
 }
 
-static ConfigRow makeRow(ConfigFamily family, StringRef keys, ConfigRowKind kind, StringRef option, StringRef values,
-                         StringRef why) {
+static ConfigRow makeRow(ConfigFamily family, StringRef keys, ConfigRowKind kind, StringRef option,
+                         StringRef values, StringRef why) {
   ConfigRow row{family, cutAt(keys, '|'), kind, cutAt(option, ','), {}, why.str()};
   if (values.empty())
     values = option.empty() ? "* = -" : "* = *";
@@ -38,7 +38,7 @@ static ConfigRow makeRow(ConfigFamily family, StringRef keys, ConfigRowKind kind
 
 static const std::vector<ConfigRow> &getRows() {
   static const std::vector<ConfigRow> rows = {
-#define FSDP_KEY(family, key, kind, option, values, why)                                                               \
+#define FSDP_KEY(family, key, kind, option, values, why)                                           \
   makeRow(ConfigFamily::family, key, ConfigRowKind::kind, option, values, why),
 #include "ConfigKeys.def"
   };
@@ -62,7 +62,9 @@ const ConfigRow *mlir::fsdp::findConfigRow(StringRef key) {
   for (bool exactly : {true, false})
     for (const ConfigRow &row : getRows()) {
       bool bare = row.family != ConfigFamily::FSDP;
-      if (llvm::any_of(row.keys, [&](StringRef k) { return matches(k, bare ? key : stripFsdp(key), exactly); }))
+      if (llvm::any_of(row.keys, [&](StringRef k) {
+            return matches(k, bare ? key : stripFsdp(key), exactly);
+          }))
         return &row;
     }
   return nullptr;
@@ -77,7 +79,8 @@ bool mlir::fsdp::isConfigContainer(StringRef key) {
   };
   return llvm::any_of(getRows(), [&](const ConfigRow &row) {
     bool bare = row.family != ConfigFamily::FSDP;
-    return llvm::any_of(row.keys, [&](StringRef k) { return holds(bare ? key : stripFsdp(key), k); });
+    return llvm::any_of(row.keys,
+                        [&](StringRef k) { return holds(bare ? key : stripFsdp(key), k); });
   });
 }
 
@@ -124,18 +127,25 @@ static std::string describe(const ConfigRow &row, const ConfigMapping &mapping) 
   if (option == "batch" || option == "ranks" || option == "total-batch")
     return theirs + "compared";
   if (!value.empty())
-    return theirs + "`--" + option.str() + "=" + (value == "*" ? "…" : value == "2^*" ? "2^…" : value.str()) + "`";
+    return theirs + "`--" + option.str() + "=" +
+           (value == "*"     ? "…"
+            : value == "2^*" ? "2^…"
+                             : value.str()) +
+           "`";
   if (mapping.ours == "*")
     return theirs + "the value";
   return theirs + "`" + mapping.ours.str() + "`";
 }
 
 static void printRow(const ConfigRow &row, llvm::raw_ostream &os) {
-  static constexpr StringRef kinds[] = {"true, false", "integer", "number", "word", "words", "two numbers", "any"};
-  os << "| `" << llvm::join(row.keys, "`, `") << "` | " << kinds[static_cast<unsigned>(row.kind)] << " | ";
+  static constexpr StringRef kinds[] = {"true, false", "integer",     "number", "word",
+                                        "words",       "two numbers", "any"};
+  os << "| `" << llvm::join(row.keys, "`, `") << "` | " << kinds[static_cast<unsigned>(row.kind)]
+     << " | ";
   llvm::interleave(row.options, os, [&](StringRef option) { os << "`--" << option << "`"; }, ", ");
   os << " | ";
-  llvm::interleave(row.mappings, os, [&](const ConfigMapping &mapping) { os << describe(row, mapping); }, "; ");
+  llvm::interleave(
+      row.mappings, os, [&](const ConfigMapping &mapping) { os << describe(row, mapping); }, "; ");
   os << " | " << row.why << " |\n";
 }
 
@@ -145,7 +155,8 @@ void mlir::fsdp::printConfigKeys(llvm::raw_ostream &os) {
       {ConfigFamily::Trainer, "Arguments of the Hugging Face Trainer and of Accelerate"},
       {ConfigFamily::DeepSpeed, "DeepSpeed"}};
   for (auto [family, title] : families) {
-    os << "\n## " << title << "\n\n| key | value | option | what it becomes | remark |\n|---|---|---|---|---|\n";
+    os << "\n## " << title
+       << "\n\n| key | value | option | what it becomes | remark |\n|---|---|---|---|---|\n";
     for (const ConfigRow &row : getRows())
       if (row.family == family)
         printRow(row, os);

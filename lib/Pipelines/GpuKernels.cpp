@@ -24,8 +24,12 @@ using namespace mlir::fsdp;
 static GpuGrid getGrid(const GpuLaunch &launch) {
   GpuGrid grid{launch.blocks, launch.threads, launch.sharedBytes, launch.cluster, {}};
   for (const GpuTensorMap &map : launch.maps)
-    grid.tensors.push_back({map.binding, map.offset, map.isBf16, {map.sizes.begin(), map.sizes.end()},
-                            {map.strides.begin(), map.strides.end()}, {map.box.begin(), map.box.end()}});
+    grid.tensors.push_back({map.binding,
+                            map.offset,
+                            map.isBf16,
+                            {map.sizes.begin(), map.sizes.end()},
+                            {map.strides.begin(), map.strides.end()},
+                            {map.box.begin(), map.box.end()}});
   return grid;
 }
 
@@ -68,7 +72,8 @@ FailureOr<GpuTarget> fsdp::getGpuTarget(const CompileOptions &options, Location 
 }
 
 namespace {
-/// Which attention there is a kernel for. A model's programs and layers have the same, and a plan may be made anew: each reason is said once.
+/// Which attention there is a kernel for. A model's programs and layers have the same, and a plan
+/// may be made anew: each reason is said once.
 class AttentionKernels {
 public:
   explicit AttentionKernels(const GpuTarget &target) : target(target) {}
@@ -77,7 +82,8 @@ public:
     std::optional<std::string> reason = whyNoGpuAttention(op, target);
     std::lock_guard<std::mutex> guard(mutex);
     if (reason && said.insert(*reason).second)
-      op->emitWarning("no kernel for ") << target.chip << ": " << *reason << "; scores are whole in memory";
+      op->emitWarning("no kernel for ")
+          << target.chip << ": " << *reason << "; scores are whole in memory";
     return !reason;
   }
 
@@ -100,7 +106,8 @@ LogicalResult fsdp::fitToGpu(CompileOptions &options, Location loc) {
   constexpr int64_t tileRowBytes = 16; // of tensor maps and of the widest cp.async
   options.fuse.rowAlignment = tileRowBytes;
   if (!options.fuse.hasAttentionKernel) // who has warned, goes on to remember it
-    options.fuse.hasAttentionKernel = [asked = std::make_shared<AttentionKernels>(*target)](Operation *op) { return asked->have(op); };
+    options.fuse.hasAttentionKernel = [asked = std::make_shared<AttentionKernels>(*target)](
+                                          Operation *op) { return asked->have(op); };
   return success();
 }
 
@@ -108,7 +115,8 @@ FailureOr<Kernels> fsdp::compileForGpu(ModuleOp planned, const CompileOptions &o
   FailureOr<GpuTarget> target = getGpuTarget(options, planned.getLoc());
   if (failed(target))
     return failure();
-  FailureOr<GpuImage> compiled = code ? compileGpuImage(planned, *target, options.gpu) : measureGpuKernels(planned, *target);
+  FailureOr<GpuImage> compiled =
+      code ? compileGpuImage(planned, *target, options.gpu) : measureGpuKernels(planned, *target);
   if (failed(compiled))
     return failure();
   return toKernels(std::move(*compiled));

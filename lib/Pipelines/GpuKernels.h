@@ -14,10 +14,12 @@ namespace mlir::fsdp {
 /// The chip that the options name, and who computes contractions for it.
 FailureOr<GpuTarget> getGpuTarget(const CompileOptions &options, Location loc);
 
-/// Sets what the GPU that the options name decides, of what nothing else has: the rest are as they were. Options that are fitted stay as they are.
+/// Sets what the GPU that the options name decides, of what nothing else has: the rest are as they
+/// were. Options that are fitted stay as they are.
 LogicalResult fitToGpu(CompileOptions &options, Location loc);
 
-/// Compiles the kernels of a planned module for the GPU that the options name; without `code` only what they need.
+/// Compiles the kernels of a planned module for the GPU that the options name; without `code` only
+/// what they need.
 FailureOr<Kernels> compileForGpu(ModuleOp planned, const CompileOptions &options, bool code);
 
 } // namespace mlir::fsdp

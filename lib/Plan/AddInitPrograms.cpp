@@ -38,7 +38,8 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
       prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();
       if (Operation *other = symbols.lookup(name)) {
-        other->emitError("takes the name @") << name << ", which the program that sets the first state needs";
+        other->emitError("takes the name @")
+            << name << ", which the program that sets the first state needs";
         return signalPassFailure();
       }
       addProgram(layout, name, symbols);
@@ -47,12 +48,14 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
 
   void addProgram(LayoutOp layout, StringRef name, SymbolTable &symbols) {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
-    auto program = ProgramOp::create(builder, layout.getLoc(), builder.getStringAttr(name),
-                                     FlatSymbolRefAttr::get(layout.getSymNameAttr()), FlatSymbolRefAttr());
+    auto program =
+        ProgramOp::create(builder, layout.getLoc(), builder.getStringAttr(name),
+                          FlatSymbolRefAttr::get(layout.getSymNameAttr()), FlatSymbolRefAttr());
     builder.createBlock(&program.getBody());
     for (auto state : layout.getOps<StateSlotOp>()) {
       int64_t bytes = getStorageBytes(state.getTensorType());
-      auto slice = SliceAttr::get(builder.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr());
+      auto slice =
+          SliceAttr::get(builder.getContext(), state.getBufferAttr(), 0, bytes, 0, 0, ArrayAttr());
       std::string label = (state.getUnit() + " " + stringifyStateRole(state.getRole())).str();
       FillOp::create(builder, state.getLoc(), slice, builder.getStringAttr(label));
       if (state.getRole() != StateRole::parameter && state.getRole() != StateRole::master)
@@ -60,7 +63,8 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
       auto unit = symbols.lookup<UnitOp>(state.getUnit());
       for (unsigned index = 0; index < unit.getNumParams(); ++index) {
         InitialiseOp::create(builder, state.getLoc(), state.getUnitAttr(), state.getRoleAttr(),
-                             builder.getI64IntegerAttr(index), builder.getStringAttr(unit.getParam(index).getName()));
+                             builder.getI64IntegerAttr(index),
+                             builder.getStringAttr(unit.getParam(index).getName()));
         ++numInitialised;
       }
     }

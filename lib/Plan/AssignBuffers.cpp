@@ -6,7 +6,7 @@
 //
 // A value becomes a range of a buffer, an op a command.
 //
-//   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, @step.0 64 bytes .. }
+//   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, .. }
 //     %w = fsdp.unshard %p                        fsdp.program @step {
 //     %y = fsdp.kernel_call @k(%w) inplace [-1]     fsdp.collective all_gather @state.0 -> @step.0
 //     %q = fsdp.kernel_call @u(%p, %y) [0]    =>    fsdp.launch @k(@step.0[0, 32], @step.1[0, 32])
@@ -61,7 +61,9 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
         return signalPassFailure();
     SymbolTableCollection tables;
     for (auto program : module.getOps<ProgramOp>())
-      setLifetimes(program, tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()), tables);
+      setLifetimes(program,
+                   tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr()),
+                   tables);
     eraseUnusedKernels(module);
   }
 
@@ -81,7 +83,8 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     if (functions.empty())
       return success();
     if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
-      return other->emitError("takes the name @") << name << ", which the arena of the programs needs";
+      return other->emitError("takes the name @")
+             << name << ", which the arena of the programs needs";
     LayoutBuilder layout(getOperation(), name);
     FunctionPlan::Counts counts;
     for (func::FuncOp function : functions) {

@@ -10,15 +10,19 @@
 //   reduce c  S====W             reductions c, d     .....SS========WW
 //   reduce d       S====W
 //
-// Starts of one kind over the same axes that stand beside each other are one launch: it pays its latency once. Layouts stay: each
-// collective has its own buffers, results and wait.
+// Starts of one kind over the same axes that stand beside each other are one launch: it pays its
+// latency once. Layouts stay: each collective has its own buffers, results and wait.
 //
-//  1. Gathers, in the order of their channel: one starts with those before it where its source is whole by then and memory allows.
-//  2. Reductions, from the last to the first: one waits for those behind it where nothing needs it until then and memory allows.
+//  1. Gathers, in the order of their channel: one starts with those before it where its source is
+//     whole by then and memory allows.
+//  2. Reductions, from the last to the first: one waits for those behind it where nothing needs it
+//     until then and memory allows.
 //  3. Both up to the bytes that one launch may have.
-//  4. What stands beside another one of its kind, in a bucket or because a kernel needs both, pays no latency.
+//  4. What stands beside another one of its kind, in a bucket or because a kernel needs both, pays
+//     no latency.
 //
-// A launch is done when all of it is. O(collectives²). Not done here: gathers where a prefetch depth is given, which is kept.
+// A launch is done when all of it is. O(collectives²). Not done here: gathers where a prefetch
+// depth is given, which is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +32,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool BlockSchedule::isAlike(const Transfer &a, const Transfer &b) const {
-  auto first = dyn_cast<CollectiveOp>(graph.getCommands()[a.command]), second = dyn_cast<CollectiveOp>(graph.getCommands()[b.command]);
+  auto first = dyn_cast<CollectiveOp>(graph.getCommands()[a.command]),
+       second = dyn_cast<CollectiveOp>(graph.getCommands()[b.command]);
   return first && second && a.channel == b.channel && canStartTogether(first, second);
 }
 
@@ -56,7 +61,8 @@ void BlockSchedule::markLaunches() {
         previous = nullptr;
         continue;
       }
-      bool follows = llvm::all_of(getLaunch(event), [&](unsigned member) { return transfers[member].prologue.empty(); });
+      bool follows = llvm::all_of(
+          getLaunch(event), [&](unsigned member) { return transfers[member].prologue.empty(); });
       transfer.joins = previous && follows && isAlike(*previous, transfer);
       previous = &transfer;
     }
@@ -74,10 +80,13 @@ SmallVector<unsigned> BlockSchedule::getBucket(unsigned leader) const {
   return bucket;
 }
 
-bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits) {
-  unsigned sources = getEndOfSources(transfer), home = std::min(transfer.start, slots[transfer.command]);
-  if (limits.forwardPrefetch >= 0 || limits.backwardPrefetch >= 0 || transfer.isEarly != first.isEarly ||
-      transfer.earliest > first.start || (sources > 0 && sources >= first.start) || first.start > transfer.start)
+bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first,
+                               const ScheduleLimits &limits) {
+  unsigned sources = getEndOfSources(transfer),
+           home = std::min(transfer.start, slots[transfer.command]);
+  if (limits.forwardPrefetch >= 0 || limits.backwardPrefetch >= 0 ||
+      transfer.isEarly != first.isEarly || transfer.earliest > first.start ||
+      (sources > 0 && sources >= first.start) || first.start > transfer.start)
     return false;
   if (limits.bytes > 0 && home > first.start &&
       limitByMemory(transfer, home, first.start, /*downwards=*/true, limits.bytes) > first.start)
@@ -88,7 +97,8 @@ bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first, const 
   return true;
 }
 
-bool BlockSchedule::joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits) {
+bool BlockSchedule::joinReduction(Transfer &transfer, const Transfer &last,
+                                  const ScheduleLimits &limits) {
   unsigned wait = std::max(transfer.wait, last.start);
   bool isNeeded = wait > transfer.latest;
   for (const Transfer &other : transfers)
@@ -121,8 +131,9 @@ void BlockSchedule::formBuckets(const ScheduleLimits &limits) {
         return;
       bool fits = !bucket.empty() && bytes + transfer.sentBytes <= limits.bucketBytes;
       fits = fits && llvm::all_of(bucket, [&](unsigned member) {
-        return isAlike(transfers[member], transfer) && !needs(transfer, transfers[member]) && !needs(transfers[member], transfer);
-      });
+               return isAlike(transfers[member], transfer) && !needs(transfer, transfers[member]) &&
+                      !needs(transfers[member], transfer);
+             });
       if (!fits || !(isGather ? joinGather(transfer, transfers[bucket.front()], limits)
                               : joinReduction(transfer, transfers[bucket.front()], limits))) {
         bucket.clear();

@@ -19,13 +19,15 @@
 //     others are fixed, and make the slots.
 //  2. Windows: a start is behind all fixed commands that it must follow, a wait before all
 //     that must follow it.
-//  3. Early transfers, the one that can start first of all the next: each begins when its source is whole and the
-//     one before it on its channel is done, and is waited for at the first slot behind its end.
-//  4. Late ones from the last to the first, by who is needed when: each ends at its window's end
-//     or where the next one on its channel begins, and starts at the last slot that is early enough.
+//  3. Early transfers, the one that can start first of all the next: each begins when its source is
+//     whole and the one before it on its channel is done, and is waited for at the first slot
+//     behind its end.
+//  4. Late ones from the last to the first, by who is needed when: each ends at its window's end or
+//     where the next one on its channel begins, and starts at the last slot that is early enough.
 //     One that nothing here reads ends as early as it can.
-//  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a file, what one
-//     launch needs is read, and what one has written is on its way, beside the launch in between.
+//  5. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a
+//     file, what one launch needs is read, and what one has written is on its way, beside the
+//     launch in between.
 //  6. Collectives that may start as one stand beside each other (BlockBuckets.cpp).
 //  7. In a slot: what can start starts, then waits; a transfer that needs another one's result
 //     starts behind its wait.
@@ -49,12 +51,14 @@ using namespace mlir::fsdp;
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
-  return op.getKind() == CollectiveKind::reduce_scatter || op.getKind() == CollectiveKind::all_reduce;
+  return op.getKind() == CollectiveKind::reduce_scatter ||
+         op.getKind() == CollectiveKind::all_reduce;
 }
 
 BlockSchedule::BlockSchedule(const CommandGraph &graph, LayoutOp layout,
                              llvm::function_ref<double(Operation *)> getSeconds,
-                             llvm::function_ref<double(CollectiveOp)> getLatency, ArrayRef<int64_t> live)
+                             llvm::function_ref<double(CollectiveOp)> getLatency,
+                             ArrayRef<int64_t> live)
     : graph(graph), live(live) {
   roles.assign(graph.getCommands().size(), Role::fixed);
   homes.assign(graph.getCommands().size(), none);
@@ -76,8 +80,9 @@ BlockSchedule::BlockSchedule(const CommandGraph &graph, LayoutOp layout,
 // Steps 1 and 2
 //===----------------------------------------------------------------------===//
 
-std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CollectiveOp op, unsigned number,
-                                                               llvm::DenseSet<Attribute> &gathered) const {
+std::optional<BlockSchedule::Transfer>
+BlockSchedule::describe(CollectiveOp op, unsigned number,
+                        llvm::DenseSet<Attribute> &gathered) const {
   if (op.getChannel())
     return std::nullopt;
   Transfer transfer;
@@ -85,14 +90,18 @@ std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CollectiveOp op, 
   transfer.isLate = !isReduction(op);
   transfer.channel = transfer.isLate ? gatherChannel : reduceChannel;
   bool isPiece = op.getSource().getBuffer() == op.getTarget().getBuffer();
-  transfer.bytes = transfer.isLate ? op.getTarget().getBytes() : isPiece ? 0 : op.getSource().getBytes();
-  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !op.getRows() && !gathered.insert(op.getUnitAttr()).second;
+  transfer.bytes = transfer.isLate ? op.getTarget().getBytes()
+                   : isPiece       ? 0
+                                   : op.getSource().getBytes();
+  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !op.getRows() &&
+                        !gathered.insert(op.getUnitAttr()).second;
   return transfer;
 }
 
 /// A copy to the host is early where it frees what it copies: states stay. One to a file is.
-std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CopyOp op, unsigned number, LayoutOp layout,
-                                                               SymbolTableCollection &tables) const {
+std::optional<BlockSchedule::Transfer>
+BlockSchedule::describe(CopyOp op, unsigned number, LayoutOp layout,
+                        SymbolTableCollection &tables) const {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
   auto target = tables.lookupSymbolIn<BufferOp>(layout, op.getTarget().getBuffer());
   int64_t bytes = op.getSource().getBytes();
@@ -112,7 +121,8 @@ std::optional<BlockSchedule::Transfer> BlockSchedule::describe(CopyOp op, unsign
   return transfer;
 }
 
-void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Operation *)> getSeconds,
+void BlockSchedule::findTransfers(LayoutOp layout,
+                                  llvm::function_ref<double(Operation *)> getSeconds,
                                   llvm::function_ref<double(CollectiveOp)> getLatency) {
   llvm::DenseSet<Attribute> gathered;
   SymbolTableCollection tables;
@@ -128,7 +138,8 @@ void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Ope
     transfer->seconds = seconds.back();
     if (auto collective = dyn_cast<CollectiveOp>(command)) {
       transfer->latency = std::min(transfer->seconds, getLatency(collective));
-      transfer->sentBytes = std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
+      transfer->sentBytes =
+          std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
     }
     roles[number] = Role::transfer;
     homes[number] = transfers.size();
@@ -136,8 +147,8 @@ void BlockSchedule::findTransfers(LayoutOp layout, llvm::function_ref<double(Ope
   }
 }
 
-/// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is behind the gather stays
-/// behind them wherever they go.
+/// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is
+/// behind the gather stays behind them wherever they go.
 void BlockSchedule::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -166,8 +177,8 @@ unsigned BlockSchedule::getSourceEnd(const Transfer &transfer) const {
   return end;
 }
 
-/// Launches behind a reduction, or behind a copy to the host, and copies of few bytes behind these, that depend on no other
-/// transfer and whose results are not needed at once.
+/// Launches behind a reduction, or behind a copy to the host, and copies of few bytes behind these,
+/// that depend on no other transfer and whose results are not needed at once.
 void BlockSchedule::findEpilogues() {
   for (unsigned command = 0; command < roles.size(); ++command) {
     if (!isa<LaunchOp, CopyOp>(graph.getCommands()[command]) || roles[command] != Role::fixed)
@@ -208,7 +219,8 @@ void BlockSchedule::findWindows() {
       for (unsigned later : graph.getBehind(command)) {
         if (roles[later] == Role::fixed)
           transfer.latest = std::min(transfer.latest, slots[later]);
-        else if (homes[later] != homes[transfer.command]) // of a transfer behind, whose window is known
+        else if (homes[later] !=
+                 homes[transfer.command]) // of a transfer behind, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[homes[later]].latest);
       }
     };
@@ -228,10 +240,13 @@ void BlockSchedule::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// The farthest slot from `from` to `to` up to which `bytes` more fit at each fixed command between.
-unsigned BlockSchedule::limitByMemory(const Transfer &transfer, unsigned from, unsigned to, bool downwards,
-                                      int64_t bytes) const {
-  auto fits = [&](unsigned slot) { return live[fixed[slot]] + extra[slot] + transfer.bytes <= bytes; };
+/// The farthest slot from `from` to `to` up to which `bytes` more fit at each fixed command
+/// between.
+unsigned BlockSchedule::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
+                                      bool downwards, int64_t bytes) const {
+  auto fits = [&](unsigned slot) {
+    return live[fixed[slot]] + extra[slot] + transfer.bytes <= bytes;
+  };
   unsigned slot = from;
   if (downwards)
     while (slot > to && fits(slot - 1))
@@ -298,7 +313,8 @@ BlockSchedule::Transfer *BlockSchedule::findNextEarly() {
   return next;
 }
 
-/// What a launch wrote for a file is there when the next launch has written: as what is read ahead, not more than one launch's.
+/// What a launch wrote for a file is there when the next launch has written: as what is read ahead,
+/// not more than one launch's.
 unsigned BlockSchedule::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;
@@ -316,7 +332,8 @@ void BlockSchedule::placeEarly(const ScheduleLimits &limits) {
     double begin = std::max(time[transfer.start], free[transfer.channel]);
     free[transfer.channel] = begin + transfer.seconds;
     double end = begin + transfer.seconds * limits.slack;
-    unsigned latest = std::max(transfer.start, transfer.latest), bound = limitByFile(transfer, latest), wait = transfer.start;
+    unsigned latest = std::max(transfer.start, transfer.latest),
+             bound = limitByFile(transfer, latest), wait = transfer.start;
     while (wait < bound && time[wait] < end)
       ++wait;
     transfer.limit = time[wait] >= end ? "" : bound < latest ? "prefetch" : "first use";
@@ -331,8 +348,10 @@ void BlockSchedule::placeEarly(const ScheduleLimits &limits) {
   }
 }
 
-/// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed for those behind.
-void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next, const ScheduleLimits &limits) {
+/// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed
+/// for those behind.
+void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
+                              const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
   double begin = std::min(time[transfer.wait], next) - transfer.seconds * limits.slack;
   next = std::min(time[transfer.wait], next) - transfer.seconds;
@@ -342,17 +361,22 @@ void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, d
     --slot;
   transfer.limit = time[slot] > begin ? (floor == 0 ? "beginning" : "source") : "";
   bool isCopy = transfer.channel != gatherChannel;
-  int64_t ahead = isCopy ? limits.copyPrefetch : transfer.isBackward ? limits.backwardPrefetch : limits.forwardPrefetch;
+  int64_t ahead = isCopy                ? limits.copyPrefetch
+                  : transfer.isBackward ? limits.backwardPrefetch
+                                        : limits.forwardPrefetch;
   if (ahead >= 0) {
     // Not before the one that is `ahead` places in front of it is waited for.
     size_t index = before.size();
-    unsigned least = ahead == 0 ? transfer.wait : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest : 0;
+    unsigned least = ahead == 0                            ? transfer.wait
+                     : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
+                                                           : 0;
     if (least > slot) {
       slot = std::min(least, transfer.wait);
       transfer.limit = "prefetch";
     }
   }
-  // What is read from a file for one launch, not before that for the launch in front of it is there: two buffers of each.
+  // What is read from a file for one launch, not before that for the launch in front of it is
+  // there: two buffers of each.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -362,7 +386,9 @@ void BlockSchedule::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, d
         break;
       }
   if (limits.bytes > 0 && slot < home) // what reads it may have moved in front of its home
-    if (unsigned least = std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait); least > slot) {
+    if (unsigned least =
+            std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
+        least > slot) {
       slot = least;
       transfer.limit = "memory";
     }
@@ -386,7 +412,8 @@ void BlockSchedule::placeLate(const ScheduleLimits &limits) {
   for (Transfer *transfer : llvm::reverse(late)) {
     SmallVector<Transfer *> &channel = channels[transfer->channel];
     channel.pop_back();
-    double &needed = next.try_emplace(transfer->channel, std::numeric_limits<double>::infinity()).first->second;
+    double &needed =
+        next.try_emplace(transfer->channel, std::numeric_limits<double>::infinity()).first->second;
     placeLate(*transfer, channel, needed, limits);
   }
 }
@@ -435,7 +462,8 @@ SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() cons
       return static_cast<bool>(started[event.transfer]);
     auto isDone = [&](unsigned command) {
       return llvm::all_of(graph.getBefore(command), [&](unsigned earlier) {
-        return roles[earlier] == Role::fixed || homes[earlier] == event.transfer || waited[homes[earlier]];
+        return roles[earlier] == Role::fixed || homes[earlier] == event.transfer ||
+               waited[homes[earlier]];
       });
     };
     return isDone(transfer.command) && llvm::all_of(transfer.prologue, isDone);
@@ -443,13 +471,16 @@ SmallVector<SmallVector<BlockSchedule::Event>> BlockSchedule::orderEvents() cons
   auto areReady = [&](const Event &event) {
     if (event.kind == Event::Kind::wait)
       return isReady(event);
-    return llvm::all_of(getBucket(event.transfer), [&](unsigned member) { return isReady({event.kind, member}); }) && isReady(event);
+    return llvm::all_of(getBucket(event.transfer),
+                        [&](unsigned member) { return isReady({event.kind, member}); }) &&
+           isReady(event);
   };
   for (auto [slot, events] : llvm::enumerate(pending))
     while (!events.empty()) {
       auto next = llvm::find_if(events, areReady);
       assert(next != events.end() && "transfers that wait for each other");
-      SmallVector<unsigned> members = next->kind == Event::Kind::start ? getBucket(next->transfer) : SmallVector<unsigned>();
+      SmallVector<unsigned> members =
+          next->kind == Event::Kind::start ? getBucket(next->transfer) : SmallVector<unsigned>();
       if (members.empty())
         members.push_back(next->transfer);
       for (unsigned member : members) {
@@ -482,7 +513,9 @@ SmallVector<unsigned> BlockSchedule::getLaunch(const Event &event) const {
 
 Timeline BlockSchedule::simulate(double slower) const {
   SmallVector<TimelineEvent> events;
-  auto compute = [&](unsigned command) { events.push_back({TimelineEvent::Kind::compute, seconds[command]}); };
+  auto compute = [&](unsigned command) {
+    events.push_back({TimelineEvent::Kind::compute, seconds[command]});
+  };
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
     for (const Event &event : here) {
       const Transfer &transfer = transfers[event.transfer];
@@ -495,8 +528,8 @@ Timeline BlockSchedule::simulate(double slower) const {
           sum += getSeconds(transfers[member]);
         }
         if (!members.empty())
-          events.push_back({TimelineEvent::Kind::start, sum * slower, launch, static_cast<unsigned>(transfer.channel),
-                            getLinks(transfer.channel)});
+          events.push_back({TimelineEvent::Kind::start, sum * slower, launch,
+                            static_cast<unsigned>(transfer.channel), getLinks(transfer.channel)});
       } else {
         events.push_back({TimelineEvent::Kind::wait, 0, launch});
         llvm::for_each(transfer.epilogue, compute);
@@ -508,7 +541,9 @@ Timeline BlockSchedule::simulate(double slower) const {
   return fsdp::simulate(events, transfers.size());
 }
 
-double BlockSchedule::getUnscheduled() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+double BlockSchedule::getUnscheduled() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
 
 /// Seconds of the commands that move with a collective.
 double BlockSchedule::getMovedSeconds(const Transfer &transfer) const {
@@ -523,8 +558,10 @@ double BlockSchedule::getLowerBound() const {
   double all = time.back();
   std::map<unsigned, SmallVector<LinkJob>> jobs; // by links
   for (const Transfer &transfer : transfers) {
-    // What moves with others is before or behind this one where their windows are; in a slot that they share, either.
-    double head = time[transfer.earliest], tail = time.back() - time[std::max(transfer.earliest, transfer.latest)];
+    // What moves with others is before or behind this one where their windows are; in a slot that
+    // they share, either.
+    double head = time[transfer.earliest],
+           tail = time.back() - time[std::max(transfer.earliest, transfer.latest)];
     for (const Transfer &other : transfers) {
       if (&other != &transfer && other.latest < transfer.earliest)
         head += getMovedSeconds(other);
@@ -545,7 +582,8 @@ double BlockSchedule::getLowerBound() const {
 }
 
 /// Gives the command of a transfer its channel, and what is told of it.
-Operation *BlockSchedule::startTransfer(const Transfer &transfer, double seconds, double exposed, StringRef limit, int64_t &nextId) const {
+Operation *BlockSchedule::startTransfer(const Transfer &transfer, double seconds, double exposed,
+                                        StringRef limit, int64_t &nextId) const {
   Operation *op = graph.getCommands()[transfer.command];
   Builder b(op->getContext());
   if (auto copy = dyn_cast<CopyOp>(op))
@@ -580,7 +618,8 @@ void BlockSchedule::apply(Block &block, int64_t &nextId) const {
         for (unsigned member : getLaunch(event))
           for (unsigned command : transfers[member].prologue)
             append(graph.getCommands()[command]);
-        append(startTransfer(transfer, getSeconds(transfer), getExposed(transfer, line), transfer.limit, nextId));
+        append(startTransfer(transfer, getSeconds(transfer), getExposed(transfer, line),
+                             transfer.limit, nextId));
       } else {
         b.setInsertionPointToEnd(&block);
         WaitOp::create(b, op->getLoc(), *getInFlightId(op));

@@ -46,11 +46,13 @@ static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {
   Block *body = builder.createBlock(&dispatch.getBody(), {}, TypeRange(from), {loc});
   Value init = tensor::EmptyOp::create(builder, loc, type, ValueRange());
   AffineMap identity = builder.getMultiDimIdentityMap(1);
-  auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange(type), body->getArgument(0), init, ArrayRef<AffineMap>{identity, identity},
-      ArrayRef<utils::IteratorType>{utils::IteratorType::parallel}, [&](OpBuilder &b, Location l, ValueRange args) {
-        linalg::YieldOp::create(b, l, convertScalar(b, l, args[0], to));
-      });
+  auto generic =
+      linalg::GenericOp::create(builder, loc, TypeRange(type), body->getArgument(0), init,
+                                ArrayRef<AffineMap>{identity, identity},
+                                ArrayRef<utils::IteratorType>{utils::IteratorType::parallel},
+                                [&](OpBuilder &b, Location l, ValueRange args) {
+                                  linalg::YieldOp::create(b, l, convertScalar(b, l, args[0], to));
+                                });
   YieldOp::create(builder, loc, generic.getResults());
   return dispatch.getResult(0);
 }

@@ -17,9 +17,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Those that fsdp-outline-kernels gives to kernels.
-static constexpr StringRef kinds[] = {"contract", "attention", "row", "map", "column", "scatter", "copy"};
+static constexpr StringRef kinds[] = {"contract", "attention", "row", "map",
+                                      "column",   "scatter",   "copy"};
 
-std::optional<CheckpointingPolicy> CheckpointingPolicy::parse(StringRef text, std::string &problem) {
+std::optional<CheckpointingPolicy> CheckpointingPolicy::parse(StringRef text,
+                                                              std::string &problem) {
   CheckpointingPolicy policy;
   if (text == "none" || text == "full" || text == "auto") {
     policy.mode = text == "none" ? Mode::None : text == "full" ? Mode::Full : Mode::Auto;
@@ -35,10 +37,12 @@ std::optional<CheckpointingPolicy> CheckpointingPolicy::parse(StringRef text, st
   for (StringRef part : llvm::split(text, '+')) {
     StringRef kind = part.take_until([](char c) { return c == '/'; });
     if (!llvm::is_contained(kinds, kind))
-      return refuse("kinds of kernels (" + llvm::join(ArrayRef(kinds), ", ") + "), found '" + kind + "'");
+      return refuse("kinds of kernels (" + llvm::join(ArrayRef(kinds), ", ") + "), found '" + kind +
+                    "'");
     int64_t every = 1;
     if (kind != part && (part.drop_front(kind.size() + 1).getAsInteger(10, every) || every < 1))
-      return refuse("a number of at least 1 behind '" + kind + "/', to keep the first of each so many, found '" +
+      return refuse("a number of at least 1 behind '" + kind +
+                    "/', to keep the first of each so many, found '" +
                     part.drop_front(kind.size() + 1) + "'");
     if (!policy.kept.try_emplace(kind, every).second)
       return refuse("each kind of kernels once, found '" + kind + "' twice");

@@ -6,16 +6,17 @@
 //
 // Nothing is packed before a reduce-scatter or unpacked behind a gather:
 //
-//   unshard @u         state -> | w        .| b  . pad |     results are ranges of the gathered buffer
+//   unshard @u         state -> | w        .| b  . pad |     results: ranges of the gathered buffer
 //   reduce_scatter @u           | dw       .| db . pad | -> shard
 //                                 ^ kernels write here    ^ '.' and pad are filled with zero
 //
-// What only feeds a gather (the cast of a shard) is written into this rank's piece of the
-// gathered buffer, and a rank that updates its own piece of a parameter gathers the others around it:
+// What only feeds a gather (the cast of a shard) is written into this rank's piece of the gathered
+// buffer, and a rank that updates its own piece of a parameter gathers the others around it:
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours needs an N-th part of the whole, which was copied out of the first gather:
+// A gather among N neighbours needs an N-th part of the whole, which was copied out of the first
+// gather:
 //
 //   shard @u           | . | own |  -> kept         the whole is free for other buffers
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
@@ -33,11 +34,16 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static RankedTensorType getTensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-static int64_t countAxis(Operation *op, FlatSymbolRefAttr mesh, StringRef axis, SymbolTableCollection &tables) {
+static RankedTensorType getTensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+static int64_t countAxis(Operation *op, FlatSymbolRefAttr mesh, StringRef axis,
+                         SymbolTableCollection &tables) {
   return tables.lookupNearestSymbolFrom<MeshOp>(op, mesh).getAxisSize(axis);
 }
-static int64_t getWidth(Type element) { return getStorageBytes(RankedTensorType::get({1}, element)); }
+static int64_t getWidth(Type element) {
+  return getStorageBytes(RankedTensorType::get({1}, element));
+}
 
 //===----------------------------------------------------------------------===//
 // Flat gradient buffers
@@ -82,7 +88,8 @@ void FunctionPlan::reserveFlatBuffers() {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
     int64_t width = getWidth(getTensorType(op.getShard()).getElementType());
     bool isLocal = getGroupSize(op, tables) == 1;
-    Place flat = addBuffer("gradients of " + unit.getSymName(), isLocal ? Category::gradients : Category::staging,
+    Place flat = addBuffer("gradients of " + unit.getSymName(),
+                           isLocal ? Category::gradients : Category::staging,
                            unit.getFlatSize() * width, op.getLoc());
     flatBuffers[op] = flat;
     for (auto [gradient, index] : llvm::zip_equal(op.getGrads(), op.getParams())) {
@@ -138,8 +145,8 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
   Place shard = addBuffer("gradient shard of " + unit.getSymName(), Category::gradients,
                           getStorageBytes(getTensorType(op.getShard())), op.getLoc());
   setPlace(op.getShard(), shard);
-  emitCollective(op, CollectiveKind::reduce_scatter, flat, shard, element, builder.getStrArrayAttr({*axis}),
-                 op.getReduction(), op.getUnitAttr(), 0);
+  emitCollective(op, CollectiveKind::reduce_scatter, flat, shard, element,
+                 builder.getStrArrayAttr({*axis}), op.getReduction(), op.getUnitAttr(), 0);
   return success();
 }
 
@@ -157,11 +164,13 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   auto unshard = dyn_cast<UnshardOp>(op);
   auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
   auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
-  bool isGroup = unit && unit.getWithin() == std::optional<int64_t>(ranks) && mesh.getAxisSize(shardAxis) % ranks == 0;
+  bool isGroup = unit && unit.getWithin() == std::optional<int64_t>(ranks) &&
+                 mesh.getAxisSize(shardAxis) % ranks == 0;
   if (mesh.getAxisSize(shardAxis) == ranks || isGroup)
     return mesh.getNeighbours(shardAxis, ranks);
-  InFlightDiagnostic diag = op->emitOpError("is over ") << ranks << " ranks, but axis '" << shardAxis << "' of " << name
-                                                        << " has " << mesh.getAxisSize(shardAxis);
+  InFlightDiagnostic diag = op->emitOpError("is over ")
+                            << ranks << " ranks, but axis '" << shardAxis << "' of " << name
+                            << " has " << mesh.getAxisSize(shardAxis);
   diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
   return diag;
 }
@@ -174,7 +183,8 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
       continue;
     std::optional<Place> part = place.getPiece(axis, ranks);
     if (!part)
-      return op.emitOpError("is a piece of a piece that does not follow the others; expected whole tensors");
+      return op.emitOpError(
+          "is a piece of a piece that does not follow the others; expected whole tensors");
     place = *part;
   }
   setPlace(op.getResult(), place);
@@ -186,7 +196,8 @@ void FunctionPlan::reserveGathered() {
   function.walk([&](UnshardOp op) {
     auto call = op.getShard().getDefiningOp<KernelCallOp>();
     int64_t ranks = getGroupSize(op, tables);
-    bool isPrivate = call && ranks > 1 && op.getShard().hasOneUse() && call->getBlock() == op->getBlock() &&
+    bool isPrivate = call && ranks > 1 && op.getShard().hasOneUse() &&
+                     call->getBlock() == op->getBlock() &&
                      call.getInplace()[cast<OpResult>(op.getShard()).getResultNumber()] < 0 &&
                      !reserved.contains(op.getShard());
     if (!isPrivate)
@@ -207,7 +218,8 @@ Place FunctionPlan::planGathered(Operation *op) {
   auto unshard = cast<UnshardOp>(op);
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
   int64_t width = getWidth(getTensorType(unshard.getShard()).getElementType());
-  return addBuffer("gathered " + unit.getSymName(), Category::gathered, unit.getFlatSize() * width, op->getLoc());
+  return addBuffer("gathered " + unit.getSymName(), Category::gathered, unit.getFlatSize() * width,
+                   op->getLoc());
 }
 
 LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
@@ -236,15 +248,18 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
   FailureOr<std::string> axis = getShardAxis(op, ranks);
   if (failed(axis))
     return failure();
-  auto unshard = op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
-  if (!unshard || unshard.getUnit() != op.getUnit() || ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
+  auto unshard =
+      op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
+  if (!unshard || unshard.getUnit() != op.getUnit() ||
+      ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
     return op.emitOpError("expected the parameters as 'fsdp.unshard' of the unit gathered them");
   // From parameter 0 back to the start of the flat buffer that it lies in.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;
   whole.bytes = unit.getFlatSize() * width;
   std::optional<Place> own = whole.getPiece(*axis, ranks);
-  Place kept = addBuffer("kept part of " + unit.getSymName(), Category::gathered, own->bytes, op.getLoc());
+  Place kept =
+      addBuffer("kept part of " + unit.getSymName(), Category::gathered, own->bytes, op.getLoc());
   setPlace(op.getShard(), kept);
   emitCopy(*own, kept, op.getLoc(), unit.getSymName());
   return success();
@@ -254,13 +269,14 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
                                            std::optional<ReductionKind> reduction, int64_t root) {
   RankedTensorType type = getTensorType(op->getResult(0));
   auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
-  Category category = gradients.contains(op->getResult(0))      ? Category::gradients
-                      : !rows                                   ? Category::control
+  Category category = gradients.contains(op->getResult(0))     ? Category::gradients
+                      : !rows                                  ? Category::control
                       : kind == CollectiveKind::reduce_scatter ? Category::activations
-                                                                : Category::staging;
+                                                               : Category::staging;
   std::string label;
   if (rows)
-    label = (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
+    label =
+        (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
   // In place, where nobody reads what was there: a sum over its terms, pieces around the own one.
   std::optional<Place> home;
@@ -270,18 +286,26 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     home = source.getWhole(cast<StringAttr>(axes[0]).getValue(), getGroupSize(op, tables));
   if (home && (home->piece != 0 || !isFree(*home, op)))
     home.reset();
-  Place target = home ? *home : addBuffer(label.empty() ? stringifyCollectiveKind(kind) : StringRef(label), category, getStorageBytes(type), op->getLoc());
+  Place target = home ? *home
+                      : addBuffer(label.empty() ? stringifyCollectiveKind(kind) : StringRef(label),
+                                  category, getStorageBytes(type), op->getLoc());
   setPlace(op->getResult(0), target);
-  emitCollective(op, kind, source, target, type.getElementType(), axes, reduction, rows, root, label);
+  emitCollective(op, kind, source, target, type.getElementType(), axes, reduction, rows, root,
+                 label);
   return success();
 }
 
-void FunctionPlan::emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
-                                  Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
-                                  FlatSymbolRefAttr unit, int64_t root, StringRef rows) {
+void FunctionPlan::emitCollective(Operation *op, CollectiveKind kind, const Place &source,
+                                  const Place &target, Type element, ArrayAttr axes,
+                                  std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit,
+                                  int64_t root, StringRef rows) {
   int64_t count = std::min(source.bytes, target.bytes) / getWidth(element);
-  auto reductionAttr = reduction ? ReductionKindAttr::get(op->getContext(), *reduction) : ReductionKindAttr();
-  StringAttr label = !rows.empty() ? builder.getStringAttr(rows) : unit ? unit.getAttr() : StringAttr();
-  CollectiveOp::create(builder, op->getLoc(), nextId++, kind, source.getSlice(), target.getSlice(), count, element,
-                       axes, reductionAttr, /*channel=*/0, unit, !rows.empty(), root, label);
+  auto reductionAttr =
+      reduction ? ReductionKindAttr::get(op->getContext(), *reduction) : ReductionKindAttr();
+  StringAttr label = !rows.empty() ? builder.getStringAttr(rows)
+                     : unit        ? unit.getAttr()
+                                   : StringAttr();
+  CollectiveOp::create(builder, op->getLoc(), nextId++, kind, source.getSlice(), target.getSlice(),
+                       count, element, axes, reductionAttr, /*channel=*/0, unit, !rows.empty(),
+                       root, label);
 }

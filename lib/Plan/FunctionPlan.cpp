@@ -15,10 +15,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static int64_t getBytes(Value value) { return getStorageBytes(cast<RankedTensorType>(value.getType())); }
+static int64_t getBytes(Value value) {
+  return getStorageBytes(cast<RankedTensorType>(value.getType()));
+}
 
 FunctionPlan::FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts)
-    : function(function), layout(layout), counts(counts), aliasing(function), builder(function.getContext()) {}
+    : function(function), layout(layout), counts(counts), aliasing(function),
+      builder(function.getContext()) {}
 
 LogicalResult FunctionPlan::run() {
   builder.setInsertionPointAfter(function);
@@ -47,8 +50,9 @@ LogicalResult FunctionPlan::placeArguments() {
   for (BlockArgument argument : function.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape())
-      return emitError(argument.getLoc()) << "argument " << argument.getArgNumber() << " of @" << function.getName()
-                                          << " expected a tensor of static shape, found " << argument.getType();
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber() << " of @" << function.getName()
+             << " expected a tensor of static shape, found " << argument.getType();
     FailureOr<Place> place = layout.getArgument(function, argument.getArgNumber());
     if (failed(place))
       return failure();
@@ -75,16 +79,19 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       .Case([&](ReduceScatterOp reduce) { return planReduceScatter(reduce); })
       .Case([&](ShardOp shard) { return planShard(shard); })
       .Case([&](AllReduceOp reduce) {
-        return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(), reduce.getReduction(), 0);
+        return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(),
+                              reduce.getReduction(), 0);
       })
       .Case([&](FlatReduceScatterOp reduce) {
-        return planCollective(op, CollectiveKind::reduce_scatter, reduce.getAxes(), reduce.getReduction(), 0);
+        return planCollective(op, CollectiveKind::reduce_scatter, reduce.getAxes(),
+                              reduce.getReduction(), 0);
       })
       .Case([&](AllGatherOp gather) {
         return planCollective(op, CollectiveKind::all_gather, gather.getAxes(), std::nullopt, 0);
       })
       .Case([&](BroadcastOp broadcast) {
-        return planCollective(op, CollectiveKind::broadcast, broadcast.getAxes(), std::nullopt, broadcast.getRoot());
+        return planCollective(op, CollectiveKind::broadcast, broadcast.getAxes(), std::nullopt,
+                              broadcast.getRoot());
       })
       .Case([&](scf::ForOp loop) { return planLoop(loop); })
       .Case([&](func::ReturnOp ret) { return planReturn(ret); })
@@ -94,8 +101,9 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
                        isa<IndexType, IntegerType>(other->getResult(0).getType());
         if (isIndex)
           return success();
-        return other->emitOpError("cannot be planned; expected kernel calls, collectives, contiguous views and one "
-                                  "level of 'scf.for' (run the Fuse stage first)");
+        return other->emitOpError(
+            "cannot be planned; expected kernel calls, collectives, contiguous views and one "
+            "level of 'scf.for' (run the Fuse stage first)");
       });
 }
 
@@ -106,8 +114,9 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
     std::optional<ViewOffset> offset = getContiguousOffset(slice);
     if (!offset)
-      return op->emitOpError("is not one contiguous range at a constant offset (plus a multiple of the iteration); "
-                             "make it part of a dispatch");
+      return op->emitOpError(
+          "is not one contiguous range at a constant offset (plus a multiple of the iteration); "
+          "make it part of a dispatch");
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
@@ -116,7 +125,8 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
       int64_t width = getStorageBytes(cast<RankedTensorType>(source.getType()).clone({1}));
-      setPlace(result, {place.buffer, place.offset + unit.getParam(index).getOffset() * width, getBytes(result)});
+      setPlace(result, {place.buffer, place.offset + unit.getParam(index).getOffset() * width,
+                        getBytes(result)});
     }
     return success();
   }
@@ -145,8 +155,10 @@ static bool isZeroFill(func::FuncOp kernel) {
 LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
-  for (auto [index, input] : llvm::enumerate(call.getInputs())) // What is written over is claimed below.
-    bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input) : align(input, call));
+  for (auto [index, input] :
+       llvm::enumerate(call.getInputs())) // What is written over is claimed below.
+    bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
+                                                                    : align(input, call));
   for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
     if (operand < 0)
       continue;
@@ -164,7 +176,8 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
     Value result = call.getResult(index);
     auto slot = reserved.find(result);
     results[index] = slot != reserved.end() ? slot->second
-                                            : addBuffer(label, classify(result, call), getBytes(result), call.getLoc());
+                                            : addBuffer(label, classify(result, call),
+                                                        getBytes(result), call.getLoc());
     bindings.push_back(results[index]);
   }
   for (auto [result, place] : llvm::zip_equal(call.getResults(), results)) {
@@ -224,12 +237,14 @@ LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
     auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
     if (!updates || updates.getInt() < 0 || updates.getInt() >= function.getNumArguments() ||
         !seen.insert(updates.getInt()).second)
-      return op.emitOpError("result ") << index << " of @" << function.getName() << " expected '"
-                                       << FSDPDialect::updatesAttr << "' naming an argument of its own";
+      return op.emitOpError("result ")
+             << index << " of @" << function.getName() << " expected '" << FSDPDialect::updatesAttr
+             << "' naming an argument of its own";
     BlockArgument home = function.getArgument(updates.getInt());
     if (home.getType() != value.getType())
-      return op.emitOpError("result ") << index << " of type " << value.getType() << " cannot update argument "
-                                       << updates.getInt() << " of type " << home.getType();
+      return op.emitOpError("result ")
+             << index << " of type " << value.getType() << " cannot update argument "
+             << updates.getInt() << " of type " << home.getType();
     moves.push_back({value, getPlace(home)});
   }
   moveAll(moves, op.getLoc());

@@ -47,9 +47,9 @@ private:
   LogicalResult planShard(ShardOp op);
   /// The axis or the groups of neighbours that are `ranks` long; an error where there are none.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
-  void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target, Type element,
-                      ArrayAttr axes, std::optional<ReductionKind> reduction, FlatSymbolRefAttr unit, int64_t root,
-                      StringRef rows = "");
+  void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
+                      Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
+                      FlatSymbolRefAttr unit, int64_t root, StringRef rows = "");
   void fillGaps(ReduceScatterOp op, const Place &flat);
 
   // Placement.cpp
@@ -58,10 +58,11 @@ private:
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
   /// Whether the op at hand may write over the place of `value`, or over `place`, where it lies.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// The place of `value`, which the op at hand writes over: its own when no one reads it any more and it
-  /// meets none of `taken`, else that of a copy.
+  /// The place of `value`, which the op at hand writes over: its own when no one reads it any more
+  /// and it meets none of `taken`, else that of a copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// The place of `value` as a kernel reads it: moves it to a buffer of its own when it is not aligned.
+  /// The place of `value` as a kernel reads it: moves it to a buffer of its own when it is not
+  /// aligned.
   Place align(Value value, Operation *op);
   /// Writes the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
@@ -93,7 +94,8 @@ private:
   llvm::DenseSet<Value> zeros;
   /// Values that hold gradients after their reduction.
   llvm::DenseSet<Value> gradients;
-  /// The flat buffer of each reduce-scatter, and the kernel results that are written straight into one.
+  /// The flat buffer of each reduce-scatter, and the kernel results that are written straight into
+  /// one.
   DenseMap<Operation *, Place> flatBuffers;
   /// The buffers of gathers whose source is written straight into its piece.
   DenseMap<Operation *, Place> gatheredBuffers;

@@ -27,22 +27,24 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static Operation *build(OpBuilder &b, UnshardStartOp op, TypeRange types) {
-  return UnshardOp::create(b, op.getLoc(), types, op.getShard(), op.getUnitAttr(), op.getSiteAttr());
+  return UnshardOp::create(b, op.getLoc(), types, op.getShard(), op.getUnitAttr(),
+                           op.getSiteAttr());
 }
 static Operation *build(OpBuilder &b, ReduceScatterStartOp op, TypeRange types) {
-  return ReduceScatterOp::create(b, op.getLoc(), types, op.getGrads(), op.getUnitAttr(), op.getParamsAttr(),
-                                 op.getReductionAttr());
+  return ReduceScatterOp::create(b, op.getLoc(), types, op.getGrads(), op.getUnitAttr(),
+                                 op.getParamsAttr(), op.getReductionAttr());
 }
 static Operation *build(OpBuilder &b, AllReduceStartOp op, TypeRange types) {
-  return AllReduceOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(), op.getAxesAttr(),
-                             op.getReductionAttr());
+  return AllReduceOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(),
+                             op.getAxesAttr(), op.getReductionAttr());
 }
 static Operation *build(OpBuilder &b, AllGatherStartOp op, TypeRange types) {
-  return AllGatherOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(), op.getAxesAttr());
+  return AllGatherOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(),
+                             op.getAxesAttr());
 }
 static Operation *build(OpBuilder &b, BroadcastStartOp op, TypeRange types) {
-  return BroadcastOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(), op.getAxesAttr(),
-                             op.getRootAttr());
+  return BroadcastOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(),
+                             op.getAxesAttr(), op.getRootAttr());
 }
 
 namespace {
@@ -56,10 +58,10 @@ struct JoinCollectivesPass : fsdp::impl::JoinCollectivesPassBase<JoinCollectives
     for (AwaitOp await : adjacent) {
       Operation *start = await.getToken().getDefiningOp();
       OpBuilder b(start);
-      Operation *whole =
-          llvm::TypeSwitch<Operation *, Operation *>(start)
-              .Case<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp, BroadcastStartOp>(
-                  [&](auto op) { return build(b, op, await.getResultTypes()); });
+      Operation *whole = llvm::TypeSwitch<Operation *, Operation *>(start)
+                             .Case<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp,
+                                   AllGatherStartOp, BroadcastStartOp>(
+                                 [&](auto op) { return build(b, op, await.getResultTypes()); });
       whole->setDiscardableAttrs(start->getDiscardableAttrDictionary());
       await.replaceAllUsesWith(whole->getResults());
       await.erase();

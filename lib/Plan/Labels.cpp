@@ -15,11 +15,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static bool haveOneShape(Value a, Value b) {
-  return cast<RankedTensorType>(a.getType()).getShape() == cast<RankedTensorType>(b.getType()).getShape();
+  return cast<RankedTensorType>(a.getType()).getShape() ==
+         cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches, clipped
-/// gradients; over loops both ways.
+/// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches,
+/// clipped gradients; over loops both ways.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -54,7 +55,9 @@ void FunctionPlan::findGradients() {
 }
 
 /// Scalars (losses, norms) steer the step.
-static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 1; }
+static bool isScalar(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
+}
 
 Category FunctionPlan::classify(Value result, KernelCallOp call) {
   if (gradients.contains(result))
@@ -62,8 +65,9 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
   if (isScalar(result))
     return Category::control;
   // Sums of rows on their way to the rank that has them.
-  bool isStaging = call->hasAttr(FSDPDialect::rowsAttr) ||
-                   llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
+  bool isStaging =
+      call->hasAttr(FSDPDialect::rowsAttr) ||
+      llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
   return isStaging ? Category::staging : Category::activations;
 }
 
@@ -71,7 +75,8 @@ std::string FunctionPlan::describe(Value value) {
   value = aliasing.getBase(value);
   if (auto name = slotNames.find(value); name != slotNames.end())
     return name->second;
-  if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner()->getParentOp() == function)
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getOwner()->getParentOp() == function)
     return getPlace(argument).buffer.getLabel().str();
   if (auto reduce = value.getDefiningOp<ReduceScatterOp>())
     return "gradient shard of " + reduce.getUnit().str();
@@ -79,7 +84,8 @@ std::string FunctionPlan::describe(Value value) {
 }
 
 /// The parameter that `value` is, when it is one.
-static std::string describeParameter(Value value, Aliasing &aliasing, SymbolTableCollection &tables) {
+static std::string describeParameter(Value value, Aliasing &aliasing,
+                                     SymbolTableCollection &tables) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto unshard = dyn_cast<UnshardOp>(op)) {
       auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());

@@ -30,7 +30,8 @@ std::optional<Place> Place::getPiece(StringRef axis, int64_t ranks) const {
 }
 
 std::optional<Place> Place::getWhole(StringRef axis, int64_t ranks) const {
-  if (!axes || axes.empty() || piece != bytes || cast<StringAttr>(axes.getValue().back()).getValue() != axis)
+  if (!axes || axes.empty() || piece != bytes ||
+      cast<StringAttr>(axes.getValue().back()).getValue() != axis)
     return std::nullopt;
   Place whole = *this;
   Builder builder(BufferOp(buffer).getContext());
@@ -44,19 +45,20 @@ std::optional<Place> Place::getWhole(StringRef axis, int64_t ranks) const {
 
 LayoutBuilder::LayoutBuilder(ModuleOp module, StringRef name) : builder(module.getContext()) {
   builder.setInsertionPointToEnd(module.getBody());
-  layout =
-      LayoutOp::create(builder, module.getLoc(), name, /*arena_bytes=*/0, FlatSymbolRefAttr(), FlatSymbolRefAttr());
+  layout = LayoutOp::create(builder, module.getLoc(), name, /*arena_bytes=*/0, FlatSymbolRefAttr(),
+                            FlatSymbolRefAttr());
   builder.createBlock(&layout.getBody());
 }
 
-Place LayoutBuilder::addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes, Location loc) {
-  auto buffer = BufferOp::create(builder, loc, symbol, label, category, bytes, IntegerAttr(), nullptr, IntegerAttr(),
-                                 IntegerAttr(), /*host=*/false);
+Place LayoutBuilder::addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes,
+                               Location loc) {
+  auto buffer = BufferOp::create(builder, loc, symbol, label, category, bytes, IntegerAttr(),
+                                 nullptr, IntegerAttr(), IntegerAttr(), /*host=*/false);
   return {buffer, 0, bytes, 0};
 }
 
-Place LayoutBuilder::addPersistent(StringRef symbol, const Twine &label, Category category, RankedTensorType type,
-                                   Location loc) {
+Place LayoutBuilder::addPersistent(StringRef symbol, const Twine &label, Category category,
+                                   RankedTensorType type, Location loc) {
   return addBuffer(symbol, label.str(), category, getStorageBytes(type), loc);
 }
 
@@ -66,7 +68,8 @@ static Place getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
 }
 
 /// The type of a slot that two programs share.
-static InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found, Location other) {
+static InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found,
+                                    Location other) {
   InFlightDiagnostic diag = emitError(function.getArgument(index).getLoc())
                             << "argument " << index << " of @" << function.getName() << " has type "
                             << function.getArgumentTypes()[index] << ", expected " << found
@@ -81,10 +84,11 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
   Location loc = function.getArgument(index).getLoc();
   std::optional<StateRole> role = name ? symbolizeStateRole(name.getValue()) : std::nullopt;
   if (!role)
-    return emitError(loc) << "argument " << index << " of @" << function.getName() << " expected '"
-                          << FSDPDialect::stateAttr
-                          << "' to be parameter, first_moment, second_moment, momentum or master, found "
-                          << (name ? Attribute(name) : builder.getUnitAttr());
+    return emitError(loc)
+           << "argument " << index << " of @" << function.getName() << " expected '"
+           << FSDPDialect::stateAttr
+           << "' to be parameter, first_moment, second_moment, momentum or master, found "
+           << (name ? Attribute(name) : builder.getUnitAttr());
   auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
   for (auto slot : layout.getOps<StateSlotOp>()) {
     if (slot.getUnitAttr() != unit || slot.getRole() != *role)
@@ -94,8 +98,8 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
     return getWhole(layout, slot.getBufferAttr());
   }
   Category category = *role == StateRole::parameter ? Category::parameters : Category::optimizer;
-  Place place = addPersistent(("state." + Twine(numStates++)).str(), unit.getValue() + " " + name.getValue(), category,
-                              type, loc);
+  Place place = addPersistent(("state." + Twine(numStates++)).str(),
+                              unit.getValue() + " " + name.getValue(), category, type, loc);
   StateSlotOp::create(builder, loc, unit, StateRoleAttr::get(builder.getContext(), *role),
                       FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()), TypeAttr::get(type));
   return place;
@@ -125,19 +129,24 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
   int64_t microBatches = count ? count.getInt() : 1;
   if (microBatches > 1 && (type.getRank() == 0 || type.getDimSize(0) != microBatches))
     return emitError(function.getArgument(index).getLoc())
-           << "batch argument " << name << " of @" << function.getName() << " expected a leading dimension of "
-           << microBatches << " micro-batches, found " << type;
+           << "batch argument " << name << " of @" << function.getName()
+           << " expected a leading dimension of " << microBatches << " micro-batches, found "
+           << type;
   Location loc = function.getArgument(index).getLoc();
-  Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(), Category::inputs, type, loc);
-  InputSlotOp::create(builder, loc, name, FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()), TypeAttr::get(type),
-                      builder.getI64IntegerAttr(limit ? limit.getInt() : 0), extra, builder.getI64IntegerAttr(microBatches));
+  Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(),
+                              Category::inputs, type, loc);
+  InputSlotOp::create(builder, loc, name, FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()),
+                      TypeAttr::get(type), builder.getI64IntegerAttr(limit ? limit.getInt() : 0),
+                      extra, builder.getI64IntegerAttr(microBatches));
   return place;
 }
 
-Place LayoutBuilder::getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label, BlockArgument argument) {
+Place LayoutBuilder::getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label,
+                                BlockArgument argument) {
   if (name)
     return getWhole(layout, name);
-  return addPersistent(symbol, label, Category::control, cast<RankedTensorType>(argument.getType()), argument.getLoc());
+  return addPersistent(symbol, label, Category::control, cast<RankedTensorType>(argument.getType()),
+                       argument.getLoc());
 }
 
 FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned index) {
@@ -154,8 +163,9 @@ FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned inde
     place = getControl(layout.getRankAttr(), "rank", "rank block", argument);
     layout.setRankAttr(FlatSymbolRefAttr::get(place.buffer.getSymNameAttr()));
   } else {
-    return emitError(argument.getLoc()) << "argument " << index << " of @" << function.getName()
-                                        << " expected to be a state, an input, the step block or the rank block";
+    return emitError(argument.getLoc())
+           << "argument " << index << " of @" << function.getName()
+           << " expected to be a state, an input, the step block or the rank block";
   }
   if (auto type = cast<RankedTensorType>(argument.getType()); place.bytes != getStorageBytes(type))
     return emitClash(function, index, type, place.buffer.getLoc());

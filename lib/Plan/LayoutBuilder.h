@@ -27,16 +27,18 @@ struct Place {
     return SliceAttr::get(name.getContext(), name, offset, bytes, stride, piece, axes);
   }
   bool operator==(const Place &other) const {
-    return buffer == other.buffer && offset == other.offset && bytes == other.bytes && stride == other.stride &&
-           piece == other.piece && axes == other.axes;
+    return buffer == other.buffer && offset == other.offset && bytes == other.bytes &&
+           stride == other.stride && piece == other.piece && axes == other.axes;
   }
   /// Whether a kernel may be given it.
   bool isAligned() const {
-    return offset % bufferAlignment == 0 && stride % bufferAlignment == 0 && piece % bufferAlignment == 0;
+    return offset % bufferAlignment == 0 && stride % bufferAlignment == 0 &&
+           piece % bufferAlignment == 0;
   }
   /// Whether they share a byte in any iteration, on any rank (ranges with a stride have no end).
   bool overlaps(const Place &other) const {
-    return buffer == other.buffer && (other.stride || offset < other.getEnd()) && (stride || other.offset < getEnd());
+    return buffer == other.buffer && (other.stride || offset < other.getEnd()) &&
+           (stride || other.offset < getEnd());
   }
   int64_t getEnd() const { return offset + piece * (pieces - 1) + bytes; }
   /// Of `ranks` equal pieces of this, the one of the rank's index on `axis`; nothing when the
@@ -53,16 +55,19 @@ public:
 
   LayoutOp getLayout() { return layout; }
   /// A buffer of one program; its lifetime is set later.
-  Place addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes, Location loc);
-  /// The place of an argument of a program: a state, an input, the step block or the rank block, found or
-  /// made. Emits an error when it does not fit what another program has.
+  Place addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes,
+                  Location loc);
+  /// The place of an argument of a program: a state, an input, the step block or the rank block,
+  /// found or made. Emits an error when it does not fit what another program has.
   FailureOr<Place> getArgument(func::FuncOp function, unsigned index);
 
 private:
-  Place addPersistent(StringRef symbol, const Twine &label, Category category, RankedTensorType type, Location loc);
+  Place addPersistent(StringRef symbol, const Twine &label, Category category,
+                      RankedTensorType type, Location loc);
   FailureOr<Place> getState(func::FuncOp function, unsigned index);
   FailureOr<Place> getInput(func::FuncOp function, unsigned index);
-  Place getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label, BlockArgument argument);
+  Place getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label,
+                   BlockArgument argument);
 
   LayoutOp layout;
   OpBuilder builder;

@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// The layouts of the project: the reference has its own arena, whose name ends with that of the other.
+/// The layouts of the project: the reference has its own arena, whose name ends with that of the
+/// other.
 inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
 
 } // namespace mlir::fsdp

@@ -4,23 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arena decides, not a sum of sizes: every choice that is tried is planned, scheduled and packed.
+// The arena decides, not a sum of sizes: every choice that is tried is planned, scheduled and
+// packed.
 //
 //   bytes per second   item                               R0 = {}       too large
 //   saved by each  |   gather h.0 again   fc of h.0 away   R4 = first 4  fits: bisected
 //                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
 //
 //  1. Items, each of which takes something out of the arena for some time:
-//       - a call of the forward that is computed again, with the calls before it whose results are not kept: in each
-//         segment, again and again the one that frees most for its time. What one frees beside the others counts;
+//       - a call of the forward that is computed again, with the calls before it whose results are
+//         not kept: in each segment, again and again the one that frees most for its time. What one
+//         frees beside the others counts;
 //       - results of a call that wait on the host; last of all, whatever else waits for long;
 //       - a gather of the backward. Without it what the forward gathered stays.
-//  2. What copies and gathers cost is asked of the schedule, which hides most of them: the plan with all of a kind against that with
-//     none, in equal parts per byte.
+//  2. What copies and gathers cost is asked of the schedule, which hides most of them: the plan
+//     with all of a kind against that with none, in equal parts per byte.
 //  3. All items by bytes per second, those of early segments first (they wait longest).
 //  4. The shortest list from the front that fits: bisection.
-//  5. Items that are not needed after all: from the most expensive on, and late segments first, drop as many as
-//     still fit, first half of them, then a quarter, ...; of the plans tried the one that takes least time.
+//  5. Items that are not needed after all: from the most expensive on, and late segments first,
+//     drop as many as still fit, first half of them, then a quarter, ...; of the plans tried the
+//     one that takes least time.
 //  6. Where no plan fits, all that once more with schedules that hide less for it.
 //
 // O(log items) plans for 4, at most `maxPlans` in all.
@@ -49,12 +52,14 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// Gathers last: what they take away, a conversion of the shard, may be a call of the forward's graph.
+/// Gathers last: what they take away, a conversion of the shard, may be a call of the forward's
+/// graph.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
   Aliasing aliasing(function);
   RecomputeGraph graph(body, aliasing);
-  int64_t saved = graph.getSavedBytes(llvm::BitVector(choice.recomputed.size())) - graph.getSavedBytes(choice.recomputed);
+  int64_t saved = graph.getSavedBytes(llvm::BitVector(choice.recomputed.size())) -
+                  graph.getSavedBytes(choice.recomputed);
   for (unsigned call : choice.offloaded.set_bits()) {
     graph.getCalls()[call].op->setAttr(offloadAttr, UnitAttr::get(function.getContext()));
     saved += choice.recomputed[call] ? 0 : graph.getCalls()[call].savedBytes;
@@ -81,7 +86,8 @@ struct Item {
 
 class Search {
 public:
-  Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options, bool atAllCosts);
+  Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
+         bool atAllCosts);
   FailureOr<FoundChoice> run();
 
 private:
@@ -115,7 +121,8 @@ private:
 } // namespace
 
 /// The block whose forward leaves most to its backward.
-Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options, bool atAllCosts)
+Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
+               bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {
   Aliasing aliasing(step);
   int64_t most = -1;
@@ -134,7 +141,8 @@ Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOpti
   SymbolTableCollection tables;
   for (const RecomputeGraph::Call &call : graph->getCalls()) {
     KernelCallOp op = call.op;
-    seconds.push_back(costs.getKernelSeconds(tables.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr())));
+    seconds.push_back(costs.getKernelSeconds(
+        tables.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr())));
   }
 }
 
@@ -148,12 +156,14 @@ FailureOr<FoundChoice> Search::run() {
   if (none->bytes <= options.limit)
     return finish(*none);
   FailureOr<FoundChoice> all = planFirst(items.size());
-  if (failed(all) || failed(rate(Item::Kind::offload, *none)) || failed(rate(Item::Kind::gather, *none)))
+  if (failed(all) || failed(rate(Item::Kind::offload, *none)) ||
+      failed(rate(Item::Kind::gather, *none)))
     return failure();
   if (none->bytes <= all->bytes || all->bytes > options.limit)
     return failed(tryOneWay()) ? FailureOr<FoundChoice>(failure()) : finish(smallest);
   llvm::sort(items, [](const Item &a, const Item &b) {
-    return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond : a.getPlace() < b.getPlace();
+    return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
+                                                : a.getPlace() < b.getPlace();
   });
   unsigned count = 0;
   FailureOr<FoundChoice> best = bisect(*all, count);
@@ -162,7 +172,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Where both together do not fit: a copy of what is computed again brings nothing, and comes back too early.
+/// Where both together do not fit: a copy of what is computed again brings nothing, and comes back
+/// too early.
 LogicalResult Search::tryOneWay() {
   for (Item::Kind left : {Item::Kind::recompute, Item::Kind::offload}) {
     llvm::BitVector taken(items.size(), true);
@@ -175,7 +186,8 @@ LogicalResult Search::tryOneWay() {
   return success();
 }
 
-/// What was tried was packed until it was known whether it fits; the choice is packed as it will be.
+/// What was tried was packed until it was known whether it fits; the choice is packed as it will
+/// be.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -197,12 +209,14 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
 }
 
 /// `call`, and the calls of its segment before it whose results would not be there.
-void Search::addClosure(unsigned call, const llvm::BitVector &taken, llvm::BitVector &closure) const {
+void Search::addClosure(unsigned call, const llvm::BitVector &taken,
+                        llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
     return;
   closure.set(call);
   for (unsigned producer : graph->getCalls()[call].producers)
-    if (graph->isCandidate(producer) && graph->getCalls()[producer].segment == graph->getCalls()[call].segment &&
+    if (graph->isCandidate(producer) &&
+        graph->getCalls()[producer].segment == graph->getCalls()[call].segment &&
         !graph->getCalls()[producer].isSaved)
       addClosure(producer, taken, closure);
 }
@@ -235,19 +249,22 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
     double cost = std::max(1e-12, getSeconds(graph->getNeeded(with)) - spent);
     if (freed <= 0 || (best && freed / cost <= best->bytesPerSecond))
       continue;
-    best = Item{Item::Kind::recompute, SmallVector<unsigned, 4>(closure.set_bits_begin(), closure.set_bits_end()), segment,
+    best = Item{Item::Kind::recompute,
+                SmallVector<unsigned, 4>(closure.set_bits_begin(), closure.set_bits_end()), segment,
                 freed, static_cast<double>(freed) / cost};
   }
   return best;
 }
 
-/// Results of the last segments, too, are tried: how long they wait is seen when the copies are made.
+/// Results of the last segments, too, are tried: how long they wait is seen when the copies are
+/// made.
 void Search::findCopies() {
   if (!options.offload)
     return;
   for (auto [number, call] : llvm::enumerate(graph->getCalls()))
     if (call.isSaved && call.savedBytes >= options.minBytes)
-      items.push_back({Item::Kind::offload, {static_cast<unsigned>(number)}, call.segment, call.savedBytes, 0});
+      items.push_back(
+          {Item::Kind::offload, {static_cast<unsigned>(number)}, call.segment, call.savedBytes, 0});
   items.push_back({Item::Kind::rest, {0}, graph->getNumSegments(), 0, 0});
 }
 
@@ -276,7 +293,8 @@ LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
   FailureOr<FoundChoice> with = plan(taken);
   if (failed(with))
     return failure();
-  double perByte = std::max(leastSecondsPerByte, (with->seconds - none.seconds) / static_cast<double>(bytes));
+  double perByte =
+      std::max(leastSecondsPerByte, (with->seconds - none.seconds) / static_cast<double>(bytes));
   for (unsigned number : taken.set_bits())
     items[number].bytesPerSecond = 1 / perByte;
   return success();
@@ -409,7 +427,8 @@ LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
   return success();
 }
 
-FailureOr<FoundChoice> fsdp::searchMemory(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options) {
+FailureOr<FoundChoice> fsdp::searchMemory(func::FuncOp step, const Cluster &cluster,
+                                          const MemorySearchOptions &options) {
   FailureOr<FoundChoice> choice = Search(step, cluster, options, /*atAllCosts=*/false).run();
   if (failed(choice) || choice->bytes <= options.limit || !options.schedules)
     return choice;

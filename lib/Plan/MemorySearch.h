@@ -15,12 +15,14 @@
 
 namespace mlir::fsdp {
 
-/// The blocks of a function that may hold a forward and a backward: its body and those of its loops.
+/// The blocks of a function that may hold a forward and a backward: its body and those of its
+/// loops.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
 /// What of the forward does not wait for the backward in the arena.
 struct MemoryChoice {
-  /// Calls of the block's RecomputeGraph whose results are computed again, and whose results wait on the host.
+  /// Calls of the block's RecomputeGraph whose results are computed again, and whose results wait
+  /// on the host.
   llvm::BitVector recomputed, offloaded;
   /// Whatever else waits for long may wait on the host, too.
   bool offloadsRest = false;
@@ -28,7 +30,8 @@ struct MemoryChoice {
   llvm::BitVector kept;
 };
 
-/// Makes the choice in a block. Returns the bytes that wait for the backward without it, less those that do with it.
+/// Makes the choice in a block. Returns the bytes that wait for the backward without it, less those
+/// that do with it.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
@@ -44,18 +47,20 @@ struct FoundChoice : MemoryChoice {
 struct MemorySearchOptions {
   /// Of the arena, without workspace.
   int64_t limit = 0;
-  /// Whether gathers may be kept, and results of calls may wait on the host: such of `minBytes` and more.
+  /// Whether gathers may be kept, and results of calls may wait on the host: such of `minBytes` and
+  /// more.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
-  /// Adds what stands between buffers and offsets. Where nothing fits otherwise and `schedules`, the schedule keeps to the limit at
-  /// all costs.
+  /// Adds what stands between buffers and offsets. Where nothing fits otherwise and `schedules`,
+  /// the schedule keeps to the limit at all costs.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
-/// The choice that takes least time among those tried whose arena takes at most the limit; where none does, the
-/// smallest arena found. Failure: a plan could not be made.
-FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options);
+/// The choice that takes least time among those tried whose arena takes at most the limit; where
+/// none does, the smallest arena found. Failure: a plan could not be made.
+FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster,
+                                    const MemorySearchOptions &options);
 
 } // namespace mlir::fsdp
 

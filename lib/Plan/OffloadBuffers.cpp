@@ -15,17 +15,19 @@
 //
 //  1. Mark what has its home there: states by their role, and the gradients that no
 //     collective reads any more.
-//  2. A launch that needs one of them, and otherwise nothing but parameters, gradients,
-//     optimizer state, staging and numbers that steer, runs on the host: what it needs
-//     from the device is copied there first, and what it writes for it, back. Not where the device alone computes, as GPUs do.
+//  2. A launch that needs one of them, and otherwise nothing but parameters, gradients, optimizer
+//     state, staging and numbers that steer, runs on the host: what it needs from the device is
+//     copied there first, and what it writes for it, back. Not where the device alone computes, as
+//     GPUs do.
 //  3. Any other launch, and any collective, runs on the device: the same the other
 //     way round. Copies and fills reach both arenas.
 //     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
-//  4. Activations that wait for long, all or those that are marked: a copy to the host behind the last use before, and
-//     one into another buffer in front of the first use behind.
+//  4. Activations that wait for long, all or those that are marked: a copy to the host behind the
+//     last use before, and one into another buffer in front of the first use behind.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set
-// again. Not done here: copies beside compute (ScheduleCollectives.cpp), copies that are shared between launches.
+// O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set again. Not
+// done here: copies beside compute (ScheduleCollectives.cpp), copies that are shared between
+// launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +78,10 @@ namespace {
 /// One layout and its programs.
 class Offloader {
 public:
-  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked, bool hostComputes)
-      : layout(layout), kinds(kinds), minBytes(minBytes), marked(marked), hostComputes(hostComputes), builder(layout.getContext()) {
+  Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked,
+            bool hostComputes)
+      : layout(layout), kinds(kinds), minBytes(minBytes), marked(marked),
+        hostComputes(hostComputes), builder(layout.getContext()) {
     for (auto buffer : layout.getOps<BufferOp>())
       buffers[buffer.getSymNameAttr()] = buffer;
   }
@@ -98,10 +102,12 @@ private:
   BufferOp getBuffer(SliceAttr slice) { return getBuffer(slice.getBuffer()); }
   Memory getMemory(SliceAttr slice) { return fsdp::getMemory(getBuffer(slice)); }
   bool runsOnHost(LaunchOp launch);
-  BufferOp addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes, bool host, Location loc);
+  BufferOp addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes,
+                     bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// What a command at `op` has instead of `access`, which lies elsewhere, when it runs on the host (the device).
+  /// What a command at `op` has instead of `access`, which lies elsewhere, when it runs on the host
+  /// (the device).
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -152,18 +158,18 @@ void Offloader::markGradients() {
 // Steps 2 and 3
 //===----------------------------------------------------------------------===//
 
-BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes, bool host,
-                              Location loc) {
+BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes,
+                              bool host, Location loc) {
   OpBuilder atEnd = OpBuilder::atBlockEnd(&layout.getBody().front());
   std::string symbol = (program.getSymName() + "." + kind + "." + Twine(numBuffers++)).str();
-  auto buffer = BufferOp::create(atEnd, loc, symbol, label.str(), category, bytes, IntegerAttr(), nullptr, IntegerAttr(),
-                                 IntegerAttr(), host);
+  auto buffer = BufferOp::create(atEnd, loc, symbol, label.str(), category, bytes, IntegerAttr(),
+                                 nullptr, IntegerAttr(), IntegerAttr(), host);
   return buffers[buffer.getSymNameAttr()] = buffer;
 }
 
 SliceAttr Offloader::getWhole(BufferOp buffer) {
-  return SliceAttr::get(builder.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, buffer.getBytes(), 0,
-                        0, ArrayAttr());
+  return SliceAttr::get(builder.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0,
+                        buffer.getBytes(), 0, 0, ArrayAttr());
 }
 
 void Offloader::copy(SliceAttr from, SliceAttr to, StringRef label, Location loc) {
@@ -183,8 +189,9 @@ static std::string describeCopy(Memory from, Memory to, StringRef what) {
 SliceAttr Offloader::stage(const Access &access, bool host, Operation *op) {
   BufferOp home = getBuffer(access.slice);
   std::string label = home.getLabel().str();
-  BufferOp staged = addBuffer(host ? "host" : "device", (host ? "on the host: " : "on the device: ") + label,
-                              Category::staging, access.slice.getBytes(), host, op->getLoc());
+  BufferOp staged =
+      addBuffer(host ? "host" : "device", (host ? "on the host: " : "on the device: ") + label,
+                Category::staging, access.slice.getBytes(), host, op->getLoc());
   SliceAttr slice = getWhole(staged);
   Memory from = fsdp::getMemory(home), to = fsdp::getMemory(staged);
   if (access.reads) {
@@ -223,8 +230,9 @@ void Offloader::placeLaunch(LaunchOp launch) {
   bool host = runsOnHost(launch);
   SmallVector<Attribute> bindings;
   for (const Access &access : getAccesses(launch, tables))
-    bindings.push_back(getMemory(access.slice) == (host ? Memory::host : Memory::device) ? access.slice
-                                                                                         : stage(access, host, launch));
+    bindings.push_back(getMemory(access.slice) == (host ? Memory::host : Memory::device)
+                           ? access.slice
+                           : stage(access, host, launch));
   launch.setBindingsAttr(builder.getArrayAttr(bindings));
 }
 
@@ -252,8 +260,8 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
   replacer.addReplacement([&](SliceAttr slice) -> std::optional<Attribute> {
     if (slice.getBuffer() != from)
       return std::nullopt;
-    return SliceAttr::get(slice.getContext(), to, slice.getOffset(), slice.getBytes(), slice.getStride(),
-                          slice.getPiece(), slice.getAxes());
+    return SliceAttr::get(slice.getContext(), to, slice.getOffset(), slice.getBytes(),
+                          slice.getStride(), slice.getPiece(), slice.getAxes());
   });
   replacer.replaceElementsIn(op);
 }
@@ -276,13 +284,17 @@ void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   // Only what one command wrote as a whole is whole.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
-    return llvm::any_of(getAccesses(op, tables), [&](const Access &access) { return access.writes && access.slice == whole; });
+    return llvm::any_of(getAccesses(op, tables), [&](const Access &access) {
+      return access.writes && access.slice == whole;
+    });
   });
   if (!isWhole)
     return;
   std::string label = buffer.getLabel().str();
-  BufferOp away = addBuffer("host", label, buffer.getCategory(), buffer.getBytes(), /*host=*/true, buffer.getLoc());
-  BufferOp back = addBuffer("back", label, buffer.getCategory(), buffer.getBytes(), /*host=*/false, buffer.getLoc());
+  BufferOp away = addBuffer("host", label, buffer.getCategory(), buffer.getBytes(), /*host=*/true,
+                            buffer.getLoc());
+  BufferOp back = addBuffer("back", label, buffer.getCategory(), buffer.getBytes(), /*host=*/false,
+                            buffer.getLoc());
   builder.setInsertionPointAfter(uses[at - 1]);
   copy(whole, getWhole(away), "to the host: " + label, uses[at - 1]->getLoc());
   builder.setInsertionPoint(uses[at]);
@@ -305,7 +317,8 @@ void Offloader::splitActivations(Block &block) {
   for (auto &[name, list] : uses) {
     BufferOp buffer = getBuffer(cast<FlatSymbolRefAttr>(name));
     bool isOurs = buffer.getCategory() == Category::activations && !buffer.getHost() &&
-                  static_cast<int64_t>(buffer.getBytes()) >= minBytes && (!marked || buffer->hasAttr(offloadAttr));
+                  static_cast<int64_t>(buffer.getBytes()) >= minBytes &&
+                  (!marked || buffer->hasAttr(offloadAttr));
     if (isOurs && !elsewhere.contains(name))
       split(buffer, list);
   }
@@ -340,7 +353,8 @@ private:
     ModuleOp module = getOperation();
     std::optional<OffloadKinds> kinds = OffloadKinds::parse(what);
     if (!kinds) {
-      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer (or optimizer:file) and "
+      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, "
+                       "optimizer (or optimizer:file) and "
                        "activations with '+' between, found '")
           << what << "'";
       return signalPassFailure();

@@ -6,11 +6,12 @@
 //
 // The layers of a model are alike, so most dispatches have twins: they share a kernel.
 //
-//   %y = fsdp.dispatch (%a) inplace [-1] attributes {kind = "map"} {    %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
-//   ^bb0(%x: tensor<8xf32>):                                       =>
-//     ...                                                               func.func private @k_1f..(%x: tensor<8xf32>,
-//     fsdp.yield %r : tensor<8xf32>                                         %out: tensor<8xf32> {fsdp.out = 0})
-//   }                                                                   { ... return %r }
+//   %y = fsdp.dispatch (%a) inplace [-1]      %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
+//        attributes {kind = "map"} {
+//   ^bb0(%x: tensor<8xf32>):             =>
+//     ...                                     func.func private @k_1f..(%x: tensor<8xf32>,
+//     fsdp.yield %r : tensor<8xf32>               %out: tensor<8xf32> {fsdp.out = 0})
+//   }                                         { ... return %r }
 //
 //  1. Build the function: the region's block with one destination per result that is not in place.
 //     The body does not use the destinations.
@@ -127,8 +128,8 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
       func::FuncOp kernel = findOrInsert(buildKernel(dispatch), kernels, symbols);
       OpBuilder builder(dispatch);
       auto call = KernelCallOp::create(builder, dispatch.getLoc(), dispatch.getResultTypes(),
-                                       FlatSymbolRefAttr::get(kernel.getNameAttr()), dispatch.getInputs(),
-                                       dispatch.getInplaceAttr());
+                                       FlatSymbolRefAttr::get(kernel.getNameAttr()),
+                                       dispatch.getInputs(), dispatch.getInplaceAttr());
       call->setDiscardableAttrs(attributes);
       dispatch.replaceAllUsesWith(call.getResults());
       dispatch.erase();
@@ -138,7 +139,8 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
   }
 
   /// Step 3. Kernels stand at the end of the module, in the order of first use.
-  func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels, SymbolTable &symbols) {
+  func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
+                            SymbolTable &symbols) {
     std::string text = printer.print(kernel);
     func::FuncOp &known = kernels[text];
     if (known) {

@@ -12,8 +12,8 @@
 //  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
 //  3. The arena ends where the largest program does. Its lower bound: what always
 //     lives, and the most that is alive at once.
-//  4. The same for the buffers of the host, in an arena of their own; those of the file one behind the other, each
-//     from a page on.
+//  4. The same for the buffers of the host, in an arena of their own; those of the file one behind
+//     the other, each from a page on.
 //
 // The workspace of kernels comes behind the arena when they are compiled.
 //
@@ -38,7 +38,8 @@ struct ArenaSize {
 } // namespace
 
 /// Step 1.
-ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place) {
+ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena,
+                           llvm::function_ref<void(BufferOp, int64_t)> place) {
   ArenaFront front;
   int64_t alignment = bufferAlignment;
   for (BufferOp buffer : arena) {
@@ -56,8 +57,8 @@ ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(Buf
   return front;
 }
 
-int64_t fsdp::measureArena(LayoutOp layout, StringAttr program, const llvm::MapVector<StringAttr, Lifetime> &lifetimes,
-                           int64_t enough) {
+int64_t fsdp::measureArena(LayoutOp layout, StringAttr program,
+                           const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough) {
   SmallVector<BufferOp> arena;
   SmallVector<Interval> intervals;
   for (auto buffer : layout.getOps<BufferOp>()) {
@@ -65,8 +66,10 @@ int64_t fsdp::measureArena(LayoutOp layout, StringAttr program, const llvm::MapV
       continue;
     arena.push_back(buffer);
     auto lifetime = lifetimes.find(buffer.getSymNameAttr());
-    if (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() == program && lifetime != lifetimes.end())
-      intervals.push_back({static_cast<int64_t>(buffer.getBytes()), lifetime->second.first, lifetime->second.last});
+    if (!buffer.isPersistent() && buffer.getProgramAttr().getAttr() == program &&
+        lifetime != lifetimes.end())
+      intervals.push_back(
+          {static_cast<int64_t>(buffer.getBytes()), lifetime->second.first, lifetime->second.last});
   }
   ArenaFront front = packFront(arena, [](BufferOp, int64_t) {});
   int64_t room = packIntervals(intervals, std::max<int64_t>(1, enough - front.base)).bytes;
@@ -87,9 +90,11 @@ static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   for (auto &[program, buffers] : programs) {
     SmallVector<Interval> intervals;
     for (BufferOp buffer : buffers)
-      intervals.push_back({static_cast<int64_t>(buffer.getBytes()), static_cast<int64_t>(*buffer.getFirst()),
+      intervals.push_back({static_cast<int64_t>(buffer.getBytes()),
+                           static_cast<int64_t>(*buffer.getFirst()),
                            static_cast<int64_t>(*buffer.getLast())});
-    Packing packing = packIntervals(intervals, enough > 0 ? std::max<int64_t>(1, enough - front.base) : 0);
+    Packing packing =
+        packIntervals(intervals, enough > 0 ? std::max<int64_t>(1, enough - front.base) : 0);
     for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
       place(buffer, front.base + offset);
     room = std::max(room, packing.bytes);
@@ -118,7 +123,10 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       SmallVector<BufferOp> device, host, file;
       for (auto buffer : layout.getOps<BufferOp>()) {
         Memory memory = getMemory(buffer);
-        (memory == Memory::device ? device : memory == Memory::host ? host : file).push_back(buffer);
+        (memory == Memory::device ? device
+         : memory == Memory::host ? host
+                                  : file)
+            .push_back(buffer);
       }
       ArenaSize arena = pack(device, enough);
       if (arena.bytes == 0) {

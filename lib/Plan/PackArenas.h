@@ -15,16 +15,18 @@ namespace mlir::fsdp {
 
 /// What of an arena always lives: buffers without a program, one behind the other.
 struct ArenaFront {
-  /// Behind the last of them; where buffers of programs begin; bytes, each rounded up to the alignment.
+  /// Behind the last of them; where buffers of programs begin; bytes, each rounded up to the
+  /// alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };
 
 /// `arena`: all of its buffers. `place` is told of those that always live.
 ArenaFront packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place);
 
-/// Bytes of the device's arena when the buffers of `program` live as `lifetimes` says, beside no other program: as packed, up to the
-/// first packing of at most `enough`.
-int64_t measureArena(LayoutOp layout, StringAttr program, const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough);
+/// Bytes of the device's arena when the buffers of `program` live as `lifetimes` says, beside no
+/// other program: as packed, up to the first packing of at most `enough`.
+int64_t measureArena(LayoutOp layout, StringAttr program,
+                     const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough);
 
 } // namespace mlir::fsdp
 

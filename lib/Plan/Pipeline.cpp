@@ -20,19 +20,22 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
   // Before lifetimes are looked at.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   if (options.checkpointing != "none") {
-    pm.addPass(createRematerialisePass({options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
-                                           options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
-                                           options.copyPrefetch, options.bucketBytes, options.keepGathers, options.hostComputes}));
+    pm.addPass(createRematerialisePass(
+        {options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
+         options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
+         options.copyPrefetch, options.bucketBytes, options.keepGathers, options.hostComputes}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
-  // Values to buffers, buffers to offsets: one after the other, so that either can be read and tested.
+  // Values to buffers, buffers to offsets: one after the other, so that either can be read and
+  // tested.
   pm.addPass(createAssignBuffersPass());
   if (options.offload != "none")
-    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes, options.checkpointing == "auto", options.hostComputes}));
+    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes,
+                                         options.checkpointing == "auto", options.hostComputes}));
   if (options.overlap)
-    pm.addPass(createScheduleCollectivesPass(
-        {options.forwardPrefetch, options.backwardPrefetch, options.memoryLimit, options.cluster, options.copyPrefetch,
-         options.bucketBytes}));
+    pm.addPass(createScheduleCollectivesPass({options.forwardPrefetch, options.backwardPrefetch,
+                                              options.memoryLimit, options.cluster,
+                                              options.copyPrefetch, options.bucketBytes}));
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());

@@ -39,7 +39,8 @@ Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   if (isFree(place, op, taken))
     return place;
   std::string name = describe(value);
-  Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging, place.bytes, op->getLoc());
+  Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging,
+                         place.bytes, op->getLoc());
   // A sum stays what it is: gradients.
   if (gradients.contains(value))
     copy.buffer.setCategory(Category::gradients);
@@ -52,7 +53,8 @@ Place FunctionPlan::align(Value value, Operation *op) {
   if (place.isAligned())
     return place;
   std::string name = describe(value);
-  Place copy = addBuffer("aligned " + (name.empty() ? "view" : name), Category::staging, place.bytes, op->getLoc());
+  Place copy = addBuffer("aligned " + (name.empty() ? "view" : name), Category::staging,
+                         place.bytes, op->getLoc());
   materialise(value, copy, op->getLoc());
   setPlace(value, copy);
   return copy;
@@ -67,12 +69,14 @@ void FunctionPlan::materialise(Value value, const Place &target, Location loc) {
 
 void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc) {
   SmallVector<std::pair<Value, Place>> open;
-  llvm::copy_if(moves, std::back_inserter(open), [&](auto &move) { return !(getPlace(move.first) == move.second); });
+  llvm::copy_if(moves, std::back_inserter(open),
+                [&](auto &move) { return !(getPlace(move.first) == move.second); });
   // A source that another move writes over goes by way of a buffer of its own.
   SmallVector<std::pair<Place, Place>> direct;
   for (auto &[value, target] : open) {
     Place source = getPlace(value);
-    bool isOverwritten = llvm::any_of(open, [&](auto &move) { return move.second.overlaps(source); });
+    bool isOverwritten =
+        llvm::any_of(open, [&](auto &move) { return move.second.overlaps(source); });
     if (isOverwritten) {
       Place detour = addBuffer("copy for an exchange", Category::staging, source.bytes, loc);
       emitCopy(source, detour, loc, "exchange");
@@ -99,7 +103,8 @@ void FunctionPlan::emitFill(const Place &target, Location loc, const Twine &labe
   ++counts.fills;
 }
 
-void FunctionPlan::emitCopy(const Place &source, const Place &target, Location loc, const Twine &label) {
+void FunctionPlan::emitCopy(const Place &source, const Place &target, Location loc,
+                            const Twine &label) {
   CopyOp::create(builder, loc, source.getSlice(), target.getSlice(), getLabel(builder, label));
   ++counts.copies;
 }

@@ -12,17 +12,18 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-//  1. The moment: the op in front of the first gradient of a parameter; where there is none, that behind which the results
-//     of kernel calls that a later op reads have most bytes. Calls up to there are the forward. Where logits are
-//     computed in chunks, the loss of the first chunk is part of it.
+//  1. The moment: the op in front of the first gradient of a parameter; where there is none, that
+//     behind which the results of kernel calls that a later op reads have most bytes. Calls up to
+//     there are the forward. Where logits are computed in chunks, the loss of the first chunk is
+//     part of it.
 //  2. Segments: calls that read parameters of one unit, and those behind them that read none.
 //  3. A call whose result another segment reads is a boundary.
-//  4. Apply: each op behind the moment that reads a result of a recomputed call reads that of a copy
-//     instead, and so do copies. A copy stands before the first such reader of its segment, and reads the
-//     parameters that are gathered for the backward.
+//  4. Apply: each op behind the moment that reads a result of a recomputed call reads that of a
+//     copy instead, and so do copies. A copy stands before the first such reader of its segment,
+//     and reads the parameters that are gathered for the backward.
 //
-// The copies are the same kernels on the same values, so no bit changes. O(uses). Not done here: the last place that is early
-// enough (SinkToUses.cpp, which runs behind this).
+// The copies are the same kernels on the same values, so no bit changes. O(uses). Not done here:
+// the last place that is early enough (SinkToUses.cpp, which runs behind this).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,8 @@ static int64_t getBytes(Value value) {
   return type && type.hasStaticShape() ? getStorageBytes(type) : 0;
 }
 
-RecomputeGraph::RecomputeGraph(Block &block, Aliasing &aliasing) : block(block), aliasing(aliasing) {
+RecomputeGraph::RecomputeGraph(Block &block, Aliasing &aliasing)
+    : block(block), aliasing(aliasing) {
   for (Operation &op : block) {
     positions[&op] = ops.size();
     ops.push_back(&op);
@@ -63,7 +65,8 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// What is reduced over ranks, whether or not there are several, or a sum that goes on in its place until it is.
+/// What is reduced over ranks, whether or not there are several, or a sum that goes on in its place
+/// until it is.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -73,7 +76,8 @@ bool RecomputeGraph::isGradient(Value base) {
       isReduced |= isa<ReduceScatterOp>(user);
       if (auto call = dyn_cast<KernelCallOp>(user))
         for (OpResult result : call.getResults())
-          if (int64_t operand = call.getInplace()[result.getResultNumber()]; operand >= 0 && call.getInputs()[operand] == value)
+          if (int64_t operand = call.getInplace()[result.getResultNumber()];
+              operand >= 0 && call.getInputs()[operand] == value)
             values.push_back(result);
       if (aliasing.getViewSource(user) == value)
         values.append(user->result_begin(), user->result_end());
@@ -138,7 +142,8 @@ StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   UnshardOp last;
   for (Value operand : call.getInputs())
     if (UnshardOp unshard = getUnshard(operand, aliasing))
-      if (!last || (unshard->getBlock() == &block && last->getBlock() == &block && last->isBeforeInBlock(unshard)))
+      if (!last || (unshard->getBlock() == &block && last->getBlock() == &block &&
+                    last->isBeforeInBlock(unshard)))
         last = unshard;
   return last ? last.getUnit() : StringRef();
 }
@@ -241,7 +246,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
 /// The parameter as the backward gathers it, where it does.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
-    if (other != unshard && other.getUnit() == unshard.getUnit() && other.getSite() > unshard.getSite()) {
+    if (other != unshard && other.getUnit() == unshard.getUnit() &&
+        other.getSite() > unshard.getSite()) {
       moveBefore(other, place);
       return other->getResult(result);
     }
@@ -278,7 +284,8 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // The first reader of each segment behind the moment, be it a view: they are made to read copies, too.
+  // The first reader of each segment behind the moment, be it a view: they are made to read copies,
+  // too.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

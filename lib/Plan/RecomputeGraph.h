@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block: those before the moment at which most of their results wait for a
-/// later reader.
+/// The kernel calls of the forward in one block: those before the moment at which most of their
+/// results wait for a later reader.
 class RecomputeGraph {
 public:
   struct Call {
@@ -35,13 +35,16 @@ public:
   ArrayRef<Call> getCalls() const { return calls; }
   unsigned getNumSegments() const { return segments; }
   /// Calls that may be computed again: none of the last segment, whose backward begins at once.
-  bool isCandidate(unsigned call) const { return !calls[call].isBoundary && calls[call].segment + 1 < segments; }
+  bool isCandidate(unsigned call) const {
+    return !calls[call].isBoundary && calls[call].segment + 1 < segments;
+  }
   /// Bytes that wait for the backward when `recomputed` calls are computed again.
   int64_t getSavedBytes(const llvm::BitVector &recomputed) const;
   /// The calls of `recomputed` that are computed again in the end: whose results someone needs.
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
-  /// Computes `recomputed` calls again where the backward reads their results. The graph is not valid behind it.
+  /// Computes `recomputed` calls again where the backward reads their results. The graph is not
+  /// valid behind it.
   void apply(const llvm::BitVector &recomputed);
 
 private:

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Activation checkpointing: what the forward computed is computed again in the backward, rather than
-// kept (RecomputeGraph.cpp shows how).
+// Activation checkpointing: what the forward computed is computed again in the backward, rather
+// than kept (RecomputeGraph.cpp shows how).
 //
 //   none                  nothing
 //   full                  all of a unit but what it hands on
-//   selective=KINDS       the same, but results of these kinds of kernels are kept; of KIND/N those of the first of
-//                         each N calls of a unit, in their order
+//   selective=KINDS       the same, but results of these kinds of kernels are kept; of KIND/N those
+//                         of the first of each N calls of a unit, in their order
 //
 //  1. Each block of the program `step`: its forward, and what of it waits for the backward.
 //  2. The calls of the policy are computed again.
@@ -58,7 +58,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     bool isAuto = parsed->mode == CheckpointingPolicy::Mode::Auto;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto program = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
-      if (program && program.getValue() == "step" && failed(isAuto ? chooseAndApply(function) : apply(function, *parsed)))
+      if (program && program.getValue() == "step" &&
+          failed(isAuto ? chooseAndApply(function) : apply(function, *parsed)))
         return signalPassFailure();
     }
   }
@@ -73,7 +74,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
   }
 
   /// The candidates whose results the policy does not keep. Calls that are kept anyway count, too.
-  static llvm::BitVector findRecomputed(const RecomputeGraph &graph, const CheckpointingPolicy &parsed) {
+  static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
+                                        const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;
     llvm::BitVector recomputed(graph.getCalls().size());
     llvm::StringMap<int64_t> counts; // of calls of the segment
@@ -95,12 +97,15 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     if (failed(machines))
       return failure();
     std::optional<OffloadKinds> kinds = OffloadKinds::parse(offload);
-    MemorySearchOptions options{memoryLimit, keepGathers, kinds && kinds->activations, offloadMinBytes, schedule, {}};
+    MemorySearchOptions options{memoryLimit,     keepGathers, kinds && kinds->activations,
+                                offloadMinBytes, schedule,    {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
       if (offload != "none")
-        pm.addPass(createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true, hostComputes}));
+        pm.addPass(
+            createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true, hostComputes}));
       if (schedule)
-        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit, cluster, copyPrefetch, bucketBytes, atAllCosts}));
+        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit,
+                                                  cluster, copyPrefetch, bucketBytes, atAllCosts}));
     };
     FailureOr<FoundChoice> choice = searchMemory(function, *machines, options);
     if (failed(choice))
@@ -114,20 +119,25 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     return success();
   }
 
-  void describe(func::FuncOp function, const FoundChoice &choice, const MemorySearchOptions &options) {
+  void describe(func::FuncOp function, const FoundChoice &choice,
+                const MemorySearchOptions &options) {
     InFlightDiagnostic diag = function.emitRemark("activations of ")
-                              << choice.recomputed.count() << " kernel calls are computed again, of " << choice.numCalls
+                              << choice.recomputed.count()
+                              << " kernel calls are computed again, of " << choice.numCalls
                               << " in the forward, ";
     if (options.offload)
       diag << "those of " << choice.offloaded.count() << " may wait on the host, ";
     if (options.keepGathers)
-      diag << choice.kept.count() << " of " << choice.numGathers << " gathers stay until the backward, ";
-    diag << "so that the arena takes " << choice.bytes << " bytes without workspace (" << choice.plans << " plans)";
+      diag << choice.kept.count() << " of " << choice.numGathers
+           << " gathers stay until the backward, ";
+    diag << "so that the arena takes " << choice.bytes << " bytes without workspace ("
+         << choice.plans << " plans)";
   }
 
   void apply(RecomputeGraph &graph, const llvm::BitVector &recomputed) {
     numRecomputed += recomputed.count();
-    savedBytes += graph.getSavedBytes(llvm::BitVector(recomputed.size())) - graph.getSavedBytes(recomputed);
+    savedBytes +=
+        graph.getSavedBytes(llvm::BitVector(recomputed.size())) - graph.getSavedBytes(recomputed);
     graph.apply(recomputed);
   }
 };

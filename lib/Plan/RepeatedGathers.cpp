@@ -11,11 +11,13 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-//  1. Gathers of one unit with the same pieces, those being one value or the same kernels on the same values.
+//  1. Gathers of one unit with the same pieces, those being one value or the same kernels on the
+//     same values.
 //  2. What the second brings the first brought; what was done for the second alone goes.
 //
-// Shards change behind the backward only, so no bit changes. O(gathers²). Not done here: gathers among other neighbours than those
-// of the forward, which have other pieces; gathers of loops that a later loop repeats.
+// Shards change behind the backward only, so no bit changes. O(gathers²). Not done here: gathers
+// among other neighbours than those of the forward, which have other pieces; gathers of loops that
+// a later loop repeats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +32,8 @@ static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
   auto first = a.getDefiningOp<KernelCallOp>(), second = b.getDefiningOp<KernelCallOp>();
-  if (!first || !second || first.getKernelAttr() != second.getKernelAttr() || a.getType() != b.getType() ||
+  if (!first || !second || first.getKernelAttr() != second.getKernelAttr() ||
+      a.getType() != b.getType() ||
       cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() ||
       first.getInputs().size() != second.getInputs().size())
     return false;
@@ -46,13 +49,16 @@ SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
   llvm::MapVector<Attribute, UnshardOp> firsts;
   for (auto unshard : block.getOps<UnshardOp>()) {
     UnshardOp &first = firsts[unshard.getUnitAttr()];
-    if (first && first.getSite() < unshard.getSite() && first->getResultTypes() == unshard->getResultTypes() &&
+    if (first && first.getSite() < unshard.getSite() &&
+        first->getResultTypes() == unshard->getResultTypes() &&
         isSame(first.getShard(), unshard.getShard()))
       found.push_back({first, unshard});
     else if (!first)
       first = unshard;
   }
-  llvm::sort(found, [](const RepeatedGather &a, const RepeatedGather &b) { return UnshardOp(a.first)->isBeforeInBlock(b.first); });
+  llvm::sort(found, [](const RepeatedGather &a, const RepeatedGather &b) {
+    return UnshardOp(a.first)->isBeforeInBlock(b.first);
+  });
   return found;
 }
 

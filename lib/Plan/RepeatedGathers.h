@@ -20,7 +20,8 @@ struct RepeatedGather {
 /// Those of `block`, in the order of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// What the `kept` of findRepeatedGathers brought in the forward stays until the backward, which does not gather it again.
+/// What the `kept` of findRepeatedGathers brought in the forward stays until the backward, which
+/// does not gather it again.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

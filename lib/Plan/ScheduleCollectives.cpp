@@ -9,23 +9,27 @@
 //   launch b (reads it)                  wait 0
 //                                        launch b
 //
-//  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the bytes
-//     alive at each command.
-//  2. Places for starts and waits of collectives, and of copies between the arenas of the device and the host
-//     (BlockSchedule.cpp), for a few ideas of how much longer they take than estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as they are said
-//     to be, none beats by a two-hundredth: an estimate that is off should not undo a schedule.
-//  3. Where that takes more of the arena than is allowed, and the order of the program does not: the same with as many bytes less
-//     as were too many, a few times; at last that order, each transfer waited for where it starts. The arena is packed to know.
+//  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the
+//     bytes alive at each command.
+//  2. Places for starts and waits of collectives, and of copies between the arenas of the device
+//     and the host (BlockSchedule.cpp), for a few ideas of how much longer they take than
+//     estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as
+//     they are said to be, none beats by a two-hundredth: an estimate that is off should not undo a
+//     schedule.
+//  3. Where that takes more of the arena than is allowed, and the order of the program does not:
+//     the same with as many bytes less as were too many, a few times; at last that order, each
+//     transfer waited for where it starts. The arena is packed to know.
 //  4. Lifetimes anew.
 //
-// A program that has waits already is left alone. Not done here: starts across iterations of a loop.
+// A program that has waits already is left alone. Not done here: starts across iterations of a
+// loop.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BlockSchedule.h"
 #include "PackArenas.h"
-#include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Cost.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
@@ -83,13 +87,17 @@ struct Times {
 
   DictionaryAttr getAttr(MLIRContext *context, StringRef cluster) const {
     Builder b(context);
-    auto number = [&](StringRef name, double value) { return b.getNamedAttr(name, b.getF64FloatAttr(value)); };
-    return b.getDictionaryAttr({b.getNamedAttr("cluster", b.getStringAttr(cluster)), number("compute", compute),
-                                number("unscheduled", unscheduled), number("scheduled", scheduled), number("bound", bound)});
+    auto number = [&](StringRef name, double value) {
+      return b.getNamedAttr(name, b.getF64FloatAttr(value));
+    };
+    return b.getDictionaryAttr({b.getNamedAttr("cluster", b.getStringAttr(cluster)),
+                                number("compute", compute), number("unscheduled", unscheduled),
+                                number("scheduled", scheduled), number("bound", bound)});
   }
 };
 
-class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<ScheduleCollectivesPass> {
+class ScheduleCollectivesPass
+    : public fsdp::impl::ScheduleCollectivesPassBase<ScheduleCollectivesPass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -102,7 +110,8 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
       schedule(program, model, costs->name, tables);
   }
 
-  void schedule(ProgramOp program, CostModel &model, StringRef name, SymbolTableCollection &tables) {
+  void schedule(ProgramOp program, CostModel &model, StringRef name,
+                SymbolTableCollection &tables) {
     bool isScheduled = false;
     program.walk([&](WaitOp) { isScheduled = true; });
     if (isScheduled || !program.getMeshAttr())
@@ -112,12 +121,14 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
       ProgramOp copy = program.clone();
       copy.setSymName((program.getSymName() + ".attempt").str());
       program->getBlock()->getOperations().insertAfter(program->getIterator(), copy);
-      Times times = placeAll(copy, countLiveBytes(layout, program, numberCommands(copy).size()), bytes, inOrder, layout, model, tables);
+      Times times = placeAll(copy, countLiveBytes(layout, program, numberCommands(copy).size()),
+                             bytes, inOrder, layout, model, tables);
       copy->setAttr(scheduleAttr, times.getAttr(program.getContext(), name));
       return copy;
     };
     auto measure = [&](ProgramOp copy) {
-      return measureArena(layout, program.getSymNameAttr(), getLifetimes(copy, tables), memoryLimit);
+      return measureArena(layout, program.getSymNameAttr(), getLifetimes(copy, tables),
+                          memoryLimit);
     };
     ProgramOp placed = attempt(memoryLimit, /*inOrder=*/false);
     if (int64_t bytes = memoryLimit > 0 && atAllCosts ? measure(placed) : 0; bytes > memoryLimit)
@@ -133,7 +144,8 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
   }
 
   /// Step 3, where `placed` takes `bytes`.
-  ProgramOp keepToLimit(ProgramOp placed, int64_t bytes, llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
+  ProgramOp keepToLimit(ProgramOp placed, int64_t bytes,
+                        llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
                         llvm::function_ref<int64_t(ProgramOp)> measure) {
     static constexpr unsigned mostAttempts = 4;
     ProgramOp ordered = attempt(memoryLimit, /*inOrder=*/true);
@@ -157,15 +169,16 @@ class ScheduleCollectivesPass : public fsdp::impl::ScheduleCollectivesPassBase<S
   }
 
   /// Steps 1 and 2 for all blocks of a program; `live`: bytes by its commands.
-  Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder, LayoutOp layout, CostModel &model,
-                 SymbolTableCollection &tables) {
+  Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder,
+                 LayoutOp layout, CostModel &model, SymbolTableCollection &tables) {
     // By block, inner ones first: costs of a loop are of its commands, wherever these stand.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
     for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);
     llvm::MapVector<Operation *, Times> loops;
     int64_t nextId = 0;
-    program.walk([&](CollectiveOp op) { nextId = std::max(nextId, static_cast<int64_t>(op.getId()) + 1); });
+    program.walk(
+        [&](CollectiveOp op) { nextId = std::max(nextId, static_cast<int64_t>(op.getId()) + 1); });
     auto place = [&](Block &block) {
       CommandGraph graph(block, tables);
       auto getSeconds = [&](Operation *command) {

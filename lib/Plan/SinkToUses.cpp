@@ -113,11 +113,13 @@ private:
     if (isa<scf::ForOp>(user)) // It may carry its sum there.
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
-    return call && llvm::any_of(call.getInplace(),
-                                [&](int64_t operand) { return operand >= 0 && call.getInputs()[operand] == value; });
+    return call && llvm::any_of(call.getInplace(), [&](int64_t operand) {
+             return operand >= 0 && call.getInputs()[operand] == value;
+           });
   }
 
-  /// Whether all that becomes of `value` is part of a flat gradient buffer, which begins with its first part.
+  /// Whether all that becomes of `value` is part of a flat gradient buffer, which begins with its
+  /// first part.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
       if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that goes on in its place
@@ -126,7 +128,8 @@ private:
           return operand >= 0 && call.getInputs()[operand] == value && isGradient(result);
         });
       return isa<ReduceScatterOp>(user) ||
-             (aliasing.getViewSource(user) && llvm::all_of(user->getResults(), [&](Value v) { return isGradient(v); }));
+             (aliasing.getViewSource(user) &&
+              llvm::all_of(user->getResults(), [&](Value v) { return isGradient(v); }));
     });
   }
 
@@ -144,7 +147,8 @@ private:
       if (!isLocal)
         continue;
       // The parameters of a unit live and die together.
-      ValueRange group = base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
+      ValueRange group =
+          base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
       if (!counted.insert(group.front()).second)
         continue;
       int64_t last = here, bytes = 0;

@@ -14,7 +14,8 @@
 //       live within one iteration;
 //     - each reads bytes that were written before (states and inputs always are; a buffer that
 //       lives within one iteration holds nothing when the iteration begins);
-//     - a launch has its buffers in one arena, the device's or the host's; a collective has the device's;
+//     - a launch has its buffers in one arena, the device's or the host's; a collective has the
+//       device's;
 //     - none writes the source, or touches the target, of a collective or a copy in flight.
 //
 // One walk is enough for a loop: from one iteration to the next, what is written only grows.
@@ -68,9 +69,10 @@ private:
 } // namespace
 
 static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
-  InFlightDiagnostic diag = buffer.emitError("overlaps @") << other.getSymName() << ", which lives at the same time";
-  diag.attachNote(other.getLoc()) << "@" << other.getSymName() << " takes " << other.getBytes() << " bytes at "
-                                  << *other.getOffset();
+  InFlightDiagnostic diag = buffer.emitError("overlaps @")
+                            << other.getSymName() << ", which lives at the same time";
+  diag.attachNote(other.getLoc()) << "@" << other.getSymName() << " takes " << other.getBytes()
+                                  << " bytes at " << *other.getOffset();
   return diag;
 }
 
@@ -139,7 +141,8 @@ public:
           return failure();
       for (const Access &access : accesses)
         if (access.writes)
-          written[access.slice.getBuffer()].add(access.slice.getOffset(), getReach(access.slice, command));
+          written[access.slice.getBuffer()].add(access.slice.getOffset(),
+                                                getReach(access.slice, command));
       if (std::optional<int64_t> id = getInFlightId(command.op))
         inFlight[*id] = {command.op, accesses};
       if (auto wait = dyn_cast<WaitOp>(command.op))
@@ -161,22 +164,26 @@ private:
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }
 
-  BufferOp getBuffer(SliceAttr slice) { return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer()); }
+  BufferOp getBuffer(SliceAttr slice) {
+    return tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
+  }
 
   LogicalResult checkArenas(const NumberedCommand &command, ArrayRef<Access> accesses) {
     if (!isa<LaunchOp, CollectiveOp>(command.op) || accesses.empty())
       return success();
-    bool host = isa<LaunchOp>(command.op) && getMemory(getBuffer(accesses.front().slice)) == Memory::host;
+    bool host =
+        isa<LaunchOp>(command.op) && getMemory(getBuffer(accesses.front().slice)) == Memory::host;
     for (const Access &access : accesses) {
       BufferOp buffer = getBuffer(access.slice);
       Memory memory = getMemory(buffer);
       if (memory == (host ? Memory::host : Memory::device))
         continue;
       InFlightDiagnostic diag = command.op->emitError("command ")
-                                << command.number << " (" << describeCommand(command.op) << ") runs on the "
-                                << (host ? "host" : "device") << ", but @" << buffer.getSymName()
-                                << (memory == Memory::file ? " is in the " : " is on the ") << getName(memory)
-                                << "; expected a copy between them";
+                                << command.number << " (" << describeCommand(command.op)
+                                << ") runs on the " << (host ? "host" : "device") << ", but @"
+                                << buffer.getSymName()
+                                << (memory == Memory::file ? " is in the " : " is on the ")
+                                << getName(memory) << "; expected a copy between them";
       diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
       return diag;
     }
@@ -188,8 +195,8 @@ private:
     if (buffer.isPersistent())
       return success();
     int64_t first = *buffer.getFirst(), last = *buffer.getLast();
-    bool inside = buffer.getProgramAttr().getAttr() == program.getSymNameAttr() && first <= command.number &&
-                  command.number <= last;
+    bool inside = buffer.getProgramAttr().getAttr() == program.getSymNameAttr() &&
+                  first <= command.number && command.number <= last;
     if (inside && command.loopFirst >= 0) {
       bool isLocal = first > command.loopFirst && last <= command.loopLast;
       inside = isLocal || (first <= command.loopFirst && last >= command.loopLast);
@@ -198,8 +205,8 @@ private:
       return success();
     InFlightDiagnostic diag = command.op->emitError("command ")
                               << command.number << " (" << describeCommand(command.op) << ") uses @"
-                              << buffer.getSymName() << " outside of its lifetime, " << first << " to " << last
-                              << " of " << buffer.getProgramAttr();
+                              << buffer.getSymName() << " outside of its lifetime, " << first
+                              << " to " << last << " of " << buffer.getProgramAttr();
     diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
     return diag;
   }
@@ -207,11 +214,13 @@ private:
   LogicalResult checkWritten(const NumberedCommand &command, const Access &access) {
     BufferOp buffer = getBuffer(access.slice);
     if (!access.reads || buffer.isPersistent() ||
-        written[access.slice.getBuffer()].contains(access.slice.getOffset(), getReach(access.slice, command)))
+        written[access.slice.getBuffer()].contains(access.slice.getOffset(),
+                                                   getReach(access.slice, command)))
       return success();
     InFlightDiagnostic diag = command.op->emitError("command ")
-                              << command.number << " (" << describeCommand(command.op) << ") reads bytes of @"
-                              << buffer.getSymName() << " that no command before it wrote";
+                              << command.number << " (" << describeCommand(command.op)
+                              << ") reads bytes of @" << buffer.getSymName()
+                              << " that no command before it wrote";
     diag.attachNote(buffer.getLoc()) << "the buffer is declared here";
     return diag;
   }
@@ -225,8 +234,9 @@ private:
         continue;
       StringRef what = isa<CopyOp>(started.op) ? "copy" : "collective";
       InFlightDiagnostic diag = command.op->emitError("command ")
-                                << command.number << " (" << describeCommand(command.op) << ") touches what " << what
-                                << " " << id << " still uses; expected a wait for it before";
+                                << command.number << " (" << describeCommand(command.op)
+                                << ") touches what " << what << " " << id
+                                << " still uses; expected a wait for it before";
       diag.attachNote(started.op->getLoc()) << "the " << what << " starts here";
       return diag;
     }
@@ -258,7 +268,8 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
           buffers[static_cast<unsigned>(getMemory(buffer))].push_back(buffer);
       SmallVector<NumberedCommand> commands = numberCommands(program);
       numCommands += commands.size();
-      if (failed(checkMemory(buffers[0])) || failed(checkMemory(buffers[1])) || failed(checkMemory(buffers[2])) ||
+      if (failed(checkMemory(buffers[0])) || failed(checkMemory(buffers[1])) ||
+          failed(checkMemory(buffers[2])) ||
           failed(CommandChecker(program, layout, tables).run(commands)))
         return signalPassFailure();
     }
@@ -270,7 +281,8 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     LogicalResult result = success();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(FSDPDialect::programAttr))
-        result = function.emitError("expected programs instead of functions on tensors; run fsdp-assign-buffers");
+        result = function.emitError(
+            "expected programs instead of functions on tensors; run fsdp-assign-buffers");
     getOperation().walk([&](Operation *op) {
       if (isa<DispatchOp, KernelCallOp>(op))
         result = op->emitError("expected launches in programs, found '") << op->getName() << "'";

@@ -100,12 +100,13 @@ Value Narrower::convert(Value v, Type element) {
   SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
   bool widens = elementType(v).getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth();
-  auto map = linalg::GenericOp::create(b, loc, empty.getType(), v, empty, maps, loops,
-                                       [&](OpBuilder &b, Location loc, ValueRange args) {
-                                         Value x = widens ? Value(arith::ExtFOp::create(b, loc, element, args[0]))
-                                                          : Value(arith::TruncFOp::create(b, loc, element, args[0]));
-                                         linalg::YieldOp::create(b, loc, x);
-                                       });
+  auto map = linalg::GenericOp::create(
+      b, loc, empty.getType(), v, empty, maps, loops,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value x = widens ? Value(arith::ExtFOp::create(b, loc, element, args[0]))
+                         : Value(arith::TruncFOp::create(b, loc, element, args[0]));
+        linalg::YieldOp::create(b, loc, x);
+      });
   ++numCasts;
   return known = map.getResult(0);
 }
@@ -146,11 +147,13 @@ void Narrower::narrowArguments() {
   for (BlockArgument arg : func.getArguments()) {
     if (!plan.isNarrow(arg))
       continue;
-    func.setArgAttr(arg.getArgNumber(), FSDPDialect::masterDtypeAttr, TypeAttr::get(elementType(arg)));
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::masterDtypeAttr,
+                    TypeAttr::get(elementType(arg)));
     setNarrow(arg);
     ++numParams;
   }
-  func.setType(FunctionType::get(func.getContext(), func.getBody().getArgumentTypes(), func.getResultTypes()));
+  func.setType(FunctionType::get(func.getContext(), func.getBody().getArgumentTypes(),
+                                 func.getResultTypes()));
 }
 
 /// Narrow operands, f32 accumulator. A product of statistics or tables alone
@@ -169,14 +172,16 @@ void Narrower::rewriteProduct(Operation *op) {
 Value Narrower::clamp(Value v) {
   Location loc = v.getLoc();
   auto constant = [&](const llvm::APFloat &value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getFloatAttr(b.getF32Type(), value.convertToDouble()));
+    return arith::ConstantOp::create(b, loc,
+                                     b.getFloatAttr(b.getF32Type(), value.convertToDouble()));
   };
   const llvm::fltSemantics &semantics = narrow.getFloatSemantics();
   Value low = constant(llvm::APFloat::getLargest(semantics, /*Negative=*/true));
   Value high = constant(llvm::APFloat::getLargest(semantics));
   Value inside = arith::MinimumFOp::create(b, loc, arith::MaximumFOp::create(b, loc, v, low), high);
-  Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, loc, v),
-                                         constant(llvm::APFloat::getInf(llvm::APFloat::IEEEsingle())));
+  Value isFinite =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, loc, v),
+                            constant(llvm::APFloat::getInf(llvm::APFloat::IEEEsingle())));
   return arith::SelectOp::create(b, loc, isFinite, inside, v);
 }
 
@@ -213,7 +218,8 @@ void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
         llvm::SmallPtrSet<Operation *, 8> own;
         SmallVector<Value> worklist{bounded};
         while (!worklist.empty())
-          if (Operation *def = worklist.pop_back_val().getDefiningOp(); def && own.insert(def).second)
+          if (Operation *def = worklist.pop_back_val().getDefiningOp();
+              def && own.insert(def).second)
             llvm::append_range(worklist, def->getOperands());
         arg.replaceAllUsesExcept(bounded, own);
       }
@@ -239,7 +245,8 @@ void Narrower::clampConstants(linalg::GenericOp op) {
         continue;
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(&inner);
-      operand.set(arith::ConstantOp::create(b, inner.getLoc(), b.getFloatAttr(b.getF32Type(), clamped)));
+      operand.set(
+          arith::ConstantOp::create(b, inner.getLoc(), b.getFloatAttr(b.getF32Type(), clamped)));
     }
 }
 
@@ -258,7 +265,8 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
 /// Does a softmax read `v`, or a view of it?
 static bool feedsSoftmax(Value v) {
   return llvm::any_of(v.getUsers(), [](Operation *user) {
-    return isa<linalg::SoftmaxOp>(user) || (isViewOfOperand(user) && feedsSoftmax(user->getResult(0)));
+    return isa<linalg::SoftmaxOp>(user) ||
+           (isViewOfOperand(user) && feedsSoftmax(user->getResult(0)));
   });
 }
 
@@ -280,7 +288,8 @@ void Narrower::rewriteGeneric(linalg::GenericOp op) {
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     if (plan.isNarrow(result))
       narrowYield(op, i);
-  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(op.getBody()->without_terminator())))
+  for (Operation &inner :
+       llvm::make_early_inc_range(llvm::reverse(op.getBody()->without_terminator())))
     if (isOpTriviallyDead(&inner))
       inner.erase();
 }
@@ -317,7 +326,8 @@ void Narrower::rewritePad(tensor::PadOp op) {
   b.setInsertionPoint(op);
   llvm::APFloat number(0.0f);
   if (matchPattern(value, m_ConstantFloat(&number)))
-    value = arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(element, number.convertToDouble()));
+    value = arith::ConstantOp::create(b, op.getLoc(),
+                                      b.getFloatAttr(element, number.convertToDouble()));
   else
     value = arith::TruncFOp::create(b, op.getLoc(), element, value);
   yield->setOperand(0, value);
@@ -374,7 +384,8 @@ FailureOr<FloatType> ApplyPrecisionPass::readType(StringRef option, StringRef na
                   .Case("f16", Float16Type::get(context))
                   .Default({});
   if (!type)
-    return mlir::emitError(getOperation().getLoc()) << option << ": expected f32, bf16 or f16, found '" << name << "'";
+    return mlir::emitError(getOperation().getLoc())
+           << option << ": expected f32, bf16 or f16, found '" << name << "'";
   return type;
 }
 
@@ -391,11 +402,12 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
   if (!other)
     return success(); // no parameter: others say so
   Type found = elementType(other);
-  InFlightDiagnostic diag = mlir::emitError(func.getLoc())
-                            << "param-dtype: expected the type of the model's parameters, " << found
-                            << ", found " << type << "; only models in f32 can be computed in another type: "
-                            << (found.getIntOrFloatBitWidth() < 32 ? "leave param-dtype out, or " : "")
-                            << "export the model in f32";
+  InFlightDiagnostic diag =
+      mlir::emitError(func.getLoc())
+      << "param-dtype: expected the type of the model's parameters, " << found << ", found " << type
+      << "; only models in f32 can be computed in another type: "
+      << (found.getIntOrFloatBitWidth() < 32 ? "leave param-dtype out, or " : "")
+      << "export the model in f32";
   diag.attachNote(other.getLoc()) << "a parameter of " << found << " is here";
   return diag;
 }
@@ -405,20 +417,23 @@ void ApplyPrecisionPass::warnOfOutput() {
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     Type found;
     for (BlockArgument arg : func.getArguments()) {
-      if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) || !isa<FloatType>(elementType(arg)))
+      if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) ||
+          !isa<FloatType>(elementType(arg)))
         continue;
       found = elementType(arg);
       if (found.isF32())
         break;
     }
     if (found && !found.isF32())
-      mlir::emitWarning(func.getLoc()) << "output-dtype has no effect: the model is in " << found
-                                       << " already, and says itself what its loss is computed from";
+      mlir::emitWarning(func.getLoc())
+          << "output-dtype has no effect: the model is in " << found
+          << " already, and says itself what its loss is computed from";
   }
 }
 
 void ApplyPrecisionPass::runOnOperation() {
-  FailureOr<FloatType> param = readType("param-dtype", paramDtype), output = readType("output-dtype", outputDtype);
+  FailureOr<FloatType> param = readType("param-dtype", paramDtype),
+                       output = readType("output-dtype", outputDtype);
   if (failed(param) || failed(output))
     return signalPassFailure();
   if (*output && !output->isF32() && *output != *param) {

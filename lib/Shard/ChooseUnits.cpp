@@ -23,12 +23,14 @@ using namespace mlir::fsdp;
 
 LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location loc) {
   auto needs = [&](StringRef option, StringRef policy) {
-    return emitError(loc) << option << " needs auto-wrap-policy " << policy << ", found '" << options.policy << "'";
+    return emitError(loc) << option << " needs auto-wrap-policy " << policy << ", found '"
+                          << options.policy << "'";
   };
   if (!llvm::is_contained({"transformer", "size", "manual", "none"}, options.policy))
-    return emitError(loc) << "auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of "
-                             "min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found '"
-                          << options.policy << "'";
+    return emitError(loc)
+           << "auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of "
+              "min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found '"
+           << options.policy << "'";
   if (options.policy != "transformer" && !options.layerPattern.empty())
     return needs("transformer-layer", "'transformer'");
   if (options.policy != "manual" && !options.wrapFile.empty())
@@ -58,25 +60,28 @@ static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Loca
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));
   if (layered < whole)
-    emitWarning(loc) << "auto-wrap-policy " << policy << ": the whole model is one unit, so " << whole
-                     << " bytes of parameters are gathered at once on every rank; a unit per layer ('transformer') "
+    emitWarning(loc) << "auto-wrap-policy " << policy << ": the whole model is one unit, so "
+                     << whole
+                     << " bytes of parameters are gathered at once on every rank; a unit per layer "
+                        "('transformer') "
                         "would need "
                      << layered;
 }
 
-static FailureOr<SmallVector<StringRef>> findTransformerLayers(ArrayRef<NamedParam> params, StringRef pattern,
-                                                               Location loc) {
+static FailureOr<SmallVector<StringRef>> findTransformerLayers(ArrayRef<NamedParam> params,
+                                                               StringRef pattern, Location loc) {
   if (!pattern.empty())
     return matchLayers(params, pattern, [&] { return emitError(loc); });
   SmallVector<StringRef> layers = findLayers(params);
   if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
     emitRemark(loc) << "no layer found in the names of the parameters ('" << params.front().name
-                    << "'): the model is one unit, gathered whole; name the parameters or give transformer-layer";
+                    << "'): the model is one unit, gathered whole; name the parameters or give "
+                       "transformer-layer";
   return layers;
 }
 
-static FailureOr<SmallVector<StringRef>> applyPolicy(ArrayRef<NamedParam> params, const WrapOptions &options,
-                                                     bool gathers, Location loc) {
+static FailureOr<SmallVector<StringRef>>
+applyPolicy(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc) {
   if (options.policy == "transformer")
     return findTransformerLayers(params, options.layerPattern, loc);
   if (options.policy == "size") {
@@ -90,15 +95,17 @@ static FailureOr<SmallVector<StringRef>> applyPolicy(ArrayRef<NamedParam> params
     return wrapManually(params, options.wrapFile, loc);
   bool marked = llvm::any_of(params, [](const NamedParam &p) { return p.unit.has_value(); });
   if (options.policy == "manual" && !marked)
-    return emitError(loc) << "auto-wrap-policy 'manual' needs a list of units: give wrap=FILE.json, or mark parameters "
+    return emitError(loc) << "auto-wrap-policy 'manual' needs a list of units: give "
+                             "wrap=FILE.json, or mark parameters "
                              "with {fsdp.unit = \"name\"}";
   if (gathers && options.policy == "none" && !marked)
     warnOfOneUnit(params, "'none'", loc);
   return SmallVector<StringRef>(params.size());
 }
 
-FailureOr<SmallVector<StringRef>> mlir::fsdp::chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options,
-                                                          bool gathers, Location loc) {
+FailureOr<SmallVector<StringRef>> mlir::fsdp::chooseUnits(ArrayRef<NamedParam> params,
+                                                          const WrapOptions &options, bool gathers,
+                                                          Location loc) {
   FailureOr<SmallVector<StringRef>> units = applyPolicy(params, options, gathers, loc);
   if (failed(units))
     return failure();

@@ -35,8 +35,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-struct InsertUnshardPass
-    : fsdp::impl::InsertUnshardPassBase<InsertUnshardPass> {
+struct InsertUnshardPass : fsdp::impl::InsertUnshardPassBase<InsertUnshardPass> {
   using InsertUnshardPassBase::InsertUnshardPassBase;
   void runOnOperation() override;
 
@@ -60,8 +59,7 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
       declared[param.getName()] = param.getType();
   unsigned found = 0;
   for (BlockArgument arg : func.getArguments()) {
-    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                  FSDPDialect::paramAttr);
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
     if (!name)
       continue;
     ++found;
@@ -99,17 +97,16 @@ static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {
       OpBuilder builder(lookup);
-      Value rows = UnshardRowsOp::create(builder, lookup.getLoc(), lookup.getResult().getType(), shard, lookup.getIds(),
-                                         unit.getSymName());
+      Value rows = UnshardRowsOp::create(builder, lookup.getLoc(), lookup.getResult().getType(),
+                                         shard, lookup.getIds(), unit.getSymName());
       lookup.getResult().replaceAllUsesWith(rows);
       lookup.erase();
     }
 }
 
 /// True when the unit is used and was gathered.
-bool InsertUnshardPass::insertUnshard(
-    func::FuncOp func, UnitOp unit, Value shard,
-    const llvm::StringMap<BlockArgument> &arguments) {
+bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shard,
+                                      const llvm::StringMap<BlockArgument> &arguments) {
   SmallVector<Value> params;
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -122,10 +119,9 @@ bool InsertUnshardPass::insertUnshard(
   if (!first)
     return false;
   OpBuilder builder(first);
-  auto unshard =
-      UnshardOp::create(builder, first->getLoc(), types, shard,
-                        FlatSymbolRefAttr::get(unit.getSymNameAttr()),
-                        /*site=*/0);
+  auto unshard = UnshardOp::create(builder, first->getLoc(), types, shard,
+                                   FlatSymbolRefAttr::get(unit.getSymNameAttr()),
+                                   /*site=*/0);
   for (auto [param, full] : llvm::zip_equal(params, unshard.getResults()))
     param.replaceAllUsesWith(full);
   return true;
@@ -136,8 +132,7 @@ bool InsertUnshardPass::insertUnshard(
 LogicalResult InsertUnshardPass::convert(func::FuncOp func, bool whole) {
   llvm::StringMap<BlockArgument> arguments;
   for (BlockArgument arg : func.getArguments())
-    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                      FSDPDialect::paramAttr))
+    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr))
       arguments[name] = arg;
 
   MLIRContext *context = &getContext();
@@ -146,8 +141,7 @@ LogicalResult InsertUnshardPass::convert(func::FuncOp func, bool whole) {
     auto type = RankedTensorType::get({size}, unit.getDtype());
     NamedAttribute name(StringAttr::get(context, FSDPDialect::unitAttr),
                         FlatSymbolRefAttr::get(unit.getSymNameAttr()));
-    if (failed(func.insertArgument(
-            index, type, DictionaryAttr::get(context, name), unit.getLoc())))
+    if (failed(func.insertArgument(index, type, DictionaryAttr::get(context, name), unit.getLoc())))
       return failure();
     bool used = insertUnshard(func, unit, func.getArgument(index), arguments);
     if (used && !whole)
@@ -177,11 +171,14 @@ void InsertUnshardPass::runOnOperation() {
     return fail("grad-accum: expected a number in [1, 1048576], found " +
                 Twine(gradAccum.getValue()));
   if (gradSync != "auto" && gradSync != "each" && gradSync != "last")
-    return fail("grad-sync: expected 'each' (gradients cross ranks with each micro-batch), 'last' (once per step) or "
-                "'auto', found '" + gradSync + "'");
+    return fail("grad-sync: expected 'each' (gradients cross ranks with each micro-batch), 'last' "
+                "(once per step) or "
+                "'auto', found '" +
+                gradSync + "'");
   if (gradAccum == 1 && gradSync != "auto")
-    mlir::emitWarning(module.getLoc()) << "grad-sync '" << gradSync
-                                       << "' has no effect: a step has one micro-batch; grad-accum makes it more";
+    mlir::emitWarning(module.getLoc())
+        << "grad-sync '" << gradSync
+        << "' has no effect: a step has one micro-batch; grad-accum makes it more";
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
@@ -191,15 +188,13 @@ void InsertUnshardPass::runOnOperation() {
   auto reference = cast<func::FuncOp>(loss->clone());
   reference.setSymName("reference");
   module.insert(std::next(loss->getIterator()), reference);
-  if (failed(convert(loss, /*whole=*/false)) ||
-      failed(convert(reference, /*whole=*/true)))
+  if (failed(convert(loss, /*whole=*/false)) || failed(convert(reference, /*whole=*/true)))
     return signalPassFailure();
 
   Builder builder(&getContext());
   auto mark = [&](func::FuncOp func, StringRef program, StringRef meshName) {
     func->setAttr(FSDPDialect::programAttr, builder.getStringAttr(program));
-    func->setAttr(FSDPDialect::meshAttr,
-                  FlatSymbolRefAttr::get(&getContext(), meshName));
+    func->setAttr(FSDPDialect::meshAttr, FlatSymbolRefAttr::get(&getContext(), meshName));
   };
   mark(loss, "step", "mesh");
   mark(reference, "reference", "solo");
@@ -207,8 +202,7 @@ void InsertUnshardPass::runOnOperation() {
     for (func::FuncOp func : {loss, reference})
       func->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
   if (gradAccum > 1)
-    loss->setAttr(FSDPDialect::microBatchesAttr,
-                  builder.getI64IntegerAttr(gradAccum));
+    loss->setAttr(FSDPDialect::microBatchesAttr, builder.getI64IntegerAttr(gradAccum));
   reference->setAttr(FSDPDialect::microBatchesAttr,
                      builder.getI64IntegerAttr(gradAccum * mesh.getNumRanks()));
 }

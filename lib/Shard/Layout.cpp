@@ -28,8 +28,7 @@
 
 using namespace mlir::fsdp;
 
-UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
-                                  int64_t shards, int64_t parts,
+UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts,
                                   int64_t offsetAlignment, int64_t rowSize) {
   UnitLayout layout;
   for (bool decay : {true, false})
@@ -46,7 +45,8 @@ UnitLayout mlir::fsdp::layOutUnit(llvm::ArrayRef<ParamExtent> params,
 
   int64_t alignment = end > kLargeUnit ? kLargeShardAlignment : kShardAlignment;
   int64_t part = llvm::divideCeil(std::max<int64_t>(end, 1), shards);
-  layout.shardSize = llvm::alignTo(part, std::lcm(parts == 1 ? alignment : parts * kShardAlignment, rowSize));
+  layout.shardSize =
+      llvm::alignTo(part, std::lcm(parts == 1 ? alignment : parts * kShardAlignment, rowSize));
   layout.padding = layout.shardSize * shards - used;
   return layout;
 }

@@ -47,7 +47,9 @@ private:
   Location at(unsigned line, unsigned column) const {
     return FileLineColLoc::get(origin.getContext(), path, line, column);
   }
-  InFlightDiagnostic fail(const JsonValue &value) { return emitError(at(value.line, value.column)) << "wrap: "; }
+  InFlightDiagnostic fail(const JsonValue &value) {
+    return emitError(at(value.line, value.column)) << "wrap: ";
+  }
   LogicalResult readEntry(const JsonValue &value);
   LogicalResult readPattern(const JsonValue &value, Entry &entry);
   LogicalResult checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners);
@@ -79,12 +81,14 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
                << "wrap: expected \"unit\" and \"params\", found \"" << member.name << "\"";
     const JsonMember *unit = value.find("unit"), *params = value.find("params");
     if (!unit || !params)
-      return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", \"params\": [\"wte\"]}";
+      return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", "
+                            "\"params\": [\"wte\"]}";
     if (!unit->value.is(Kind::string) || unit->value.text.empty())
       return fail(unit->value) << "expected the name of a unit, found " << unit->value.describe();
     if (!params->value.is(Kind::array) || params->value.elements.empty())
       return fail(params->value) << "expected a list of patterns, found "
-                                 << (params->value.is(Kind::array) ? "an empty one" : params->value.describe());
+                                 << (params->value.is(Kind::array) ? "an empty one"
+                                                                   : params->value.describe());
     entry.unit = StringAttr::get(origin.getContext(), unit->value.text);
     for (const JsonValue &pattern : params->value.elements)
       if (failed(readPattern(pattern, entry)))
@@ -119,20 +123,24 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
       return llvm::all_of(names, [&](StringRef name) { return pattern.match(name).empty(); });
     };
     if (auto idle = llvm::find_if(entry.patterns, matchesNone); idle != entry.patterns.end())
-      return emitError(entry.loc) << "wrap: pattern '" << idle->getText() << "' matches no parameter"
-                                  << describeNames(names);
+      return emitError(entry.loc) << "wrap: pattern '" << idle->getText()
+                                  << "' matches no parameter" << describeNames(names);
     if (entry.used)
       continue;
     for (const PrefixPattern &pattern : entry.patterns)
       for (auto [param, owner] : llvm::zip_equal(params, owners)) {
         if (pattern.match(param.name).empty())
           continue;
-        InFlightDiagnostic diag = emitError(entry.loc) << "wrap: a unit with no parameter: all that '"
-                                                       << pattern.getText() << "' matches is taken, '" << param.name << "' for one";
+        InFlightDiagnostic diag = emitError(entry.loc)
+                                  << "wrap: a unit with no parameter: all that '"
+                                  << pattern.getText() << "' matches is taken, '" << param.name
+                                  << "' for one";
         if (owner)
-          diag.attachNote(owner->loc) << "by this entry; the first match wins: put the narrower pattern first";
+          diag.attachNote(owner->loc)
+              << "by this entry; the first match wins: put the narrower pattern first";
         else
-          diag.attachNote(origin) << "by the attribute 'fsdp.unit' of the parameter, which wins over the list";
+          diag.attachNote(origin)
+              << "by the attribute 'fsdp.unit' of the parameter, which wins over the list";
         return diag;
       }
   }
@@ -147,7 +155,8 @@ FailureOr<SmallVector<StringRef>> WrapFile::apply(ArrayRef<NamedParam> params) {
       continue;
     for (Entry &entry : entries) {
       StringRef name = param.name;
-      auto match = llvm::find_if(entry.patterns, [&](const PrefixPattern &p) { return !p.match(name).empty(); });
+      auto match = llvm::find_if(entry.patterns,
+                                 [&](const PrefixPattern &p) { return !p.match(name).empty(); });
       if (match == entry.patterns.end())
         continue;
       units[index] = entry.unit ? entry.unit.getValue() : match->match(name);
@@ -161,7 +170,8 @@ FailureOr<SmallVector<StringRef>> WrapFile::apply(ArrayRef<NamedParam> params) {
   return units;
 }
 
-FailureOr<SmallVector<StringRef>> mlir::fsdp::wrapManually(ArrayRef<NamedParam> params, StringRef path, Location loc) {
+FailureOr<SmallVector<StringRef>> mlir::fsdp::wrapManually(ArrayRef<NamedParam> params,
+                                                           StringRef path, Location loc) {
   WrapFile file(path, loc);
   if (failed(file.read()))
     return failure();

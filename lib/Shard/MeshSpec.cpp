@@ -10,8 +10,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Reads `2x4` into {2, 4}; every factor is at least 1.
-static LogicalResult parseFactors(StringRef text,
-                                  SmallVectorImpl<int64_t> &factors) {
+static LogicalResult parseFactors(StringRef text, SmallVectorImpl<int64_t> &factors) {
   SmallVector<StringRef> parts;
   text.split(parts, 'x');
   factors.clear();
@@ -24,9 +23,8 @@ static LogicalResult parseFactors(StringRef text,
   return success();
 }
 
-FailureOr<MeshSpec>
-mlir::fsdp::parseMeshSpec(StringRef text,
-                          function_ref<InFlightDiagnostic()> emitError) {
+FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
+                                              function_ref<InFlightDiagnostic()> emitError) {
   MeshSpec mesh;
   SmallVector<StringRef> axes, seen;
   text.split(axes, ',');
@@ -40,25 +38,21 @@ mlir::fsdp::parseMeshSpec(StringRef text,
       return failure();
     }
     if (llvm::is_contained(seen, name)) {
-      emitError() << "mesh '" << text << "': axis '" << name
-                  << "' is given twice";
+      emitError() << "mesh '" << text << "': axis '" << name << "' is given twice";
       return failure();
     }
     seen.push_back(name);
-    if (failed(parseFactors(size,
-                            name == "shard" ? mesh.shard : mesh.replicate))) {
-      emitError()
-          << "mesh '" << text << "': expected the size of axis '" << name
-          << "' to be a number of at least 1, or factors such as '2x4', found '"
-          << size << "'";
+    if (failed(parseFactors(size, name == "shard" ? mesh.shard : mesh.replicate))) {
+      emitError() << "mesh '" << text << "': expected the size of axis '" << name
+                  << "' to be a number of at least 1, or factors such as '2x4', found '" << size
+                  << "'";
       return failure();
     }
   }
   int64_t ranks = 1;
   for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard)) {
     if (factor > kMaxRanks || (ranks *= factor) > kMaxRanks) {
-      emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
-                  << " ranks";
+      emitError() << "mesh '" << text << "': expected at most " << kMaxRanks << " ranks";
       return failure();
     }
   }

@@ -70,7 +70,8 @@ static bool matchesBeginning(const llvm::GlobPattern &glob, StringRef name) {
   return false;
 }
 
-FailureOr<llvm::BitVector> mlir::fsdp::selectNames(ArrayRef<StringRef> names, StringRef patterns, StringRef option,
+FailureOr<llvm::BitVector> mlir::fsdp::selectNames(ArrayRef<StringRef> names, StringRef patterns,
+                                                   StringRef option,
                                                    function_ref<InFlightDiagnostic()> emitError) {
   llvm::BitVector selected(names.size());
   if (patterns.empty())
@@ -94,7 +95,8 @@ FailureOr<llvm::BitVector> mlir::fsdp::selectNames(ArrayRef<StringRef> names, St
         matched = true;
       }
     if (!matched) {
-      emitError() << option << ": pattern '" << text << "' matches no parameter" << describeNames(names);
+      emitError() << option << ": pattern '" << text << "' matches no parameter"
+                  << describeNames(names);
       return failure();
     }
   }

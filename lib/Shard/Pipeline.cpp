@@ -42,43 +42,40 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const ShardOptions &options) {
 namespace {
 /// ShardOptions as options of a textual pipeline.
 struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
-  Option<std::string> paramDtype{*this, "param-dtype",
-                                 llvm::cl::desc("f32, bf16 or f16"),
+  Option<std::string> paramDtype{*this, "param-dtype", llvm::cl::desc("f32, bf16 or f16"),
                                  llvm::cl::init(ShardOptions().paramDtype)};
-  Option<std::string> outputDtype{*this, "output-dtype",
-                                  llvm::cl::desc("f32, or the param-dtype"),
+  Option<std::string> outputDtype{*this, "output-dtype", llvm::cl::desc("f32, or the param-dtype"),
                                   llvm::cl::init(ShardOptions().outputDtype)};
   Option<std::string> mesh{*this, "mesh", llvm::cl::desc("Ranks per axis"),
                            llvm::cl::init(ShardOptions().mesh)};
-  Option<std::string> strategy{*this, "sharding-strategy",
-                               llvm::cl::desc("Where tensors live"),
+  Option<std::string> strategy{*this, "sharding-strategy", llvm::cl::desc("Where tensors live"),
                                llvm::cl::init(ShardOptions().strategy)};
-  Option<std::string> policy{*this, "auto-wrap-policy",
-                             llvm::cl::desc("How units are found"),
+  Option<std::string> policy{*this, "auto-wrap-policy", llvm::cl::desc("How units are found"),
                              llvm::cl::init(ShardOptions().policy)};
-  Option<std::string> layerPattern{*this, "transformer-layer",
-                                   llvm::cl::desc("Prefixes of layers"),
+  Option<std::string> layerPattern{*this, "transformer-layer", llvm::cl::desc("Prefixes of layers"),
                                    llvm::cl::init(ShardOptions().layerPattern)};
   Option<std::string> wrapFile{*this, "wrap", llvm::cl::desc("List of units")};
   Option<int64_t> minNumParams{*this, "min-num-params",
                                llvm::cl::desc("Elements of the smallest unit"),
                                llvm::cl::init(ShardOptions().minNumParams)};
   Option<std::string> freeze{*this, "freeze", llvm::cl::desc("Parameters that are not trained")};
-  Option<std::string> ignore{*this, "ignore-params", llvm::cl::desc("Parameters that are not sharded")};
+  Option<std::string> ignore{*this, "ignore-params",
+                             llvm::cl::desc("Parameters that are not sharded")};
   Option<std::string> reshardAfterForward{
       *this, "reshard-after-forward",
       llvm::cl::desc("Gather again in the backward: true, false or among how many neighbours"),
       llvm::cl::init(ShardOptions().reshardAfterForward)};
   Option<std::string> gatherRows{*this, "gather-rows", llvm::cl::desc("auto, always or never"),
                                  llvm::cl::init(ShardOptions().gatherRows)};
-  Option<std::string> reshardRoot{*this, "reshard-root", llvm::cl::desc("When the root unit is dropped"),
+  Option<std::string> reshardRoot{*this, "reshard-root",
+                                  llvm::cl::desc("When the root unit is dropped"),
                                   llvm::cl::init(ShardOptions().reshardRoot)};
-  Option<std::string> paramStorage{*this, "param-storage", llvm::cl::desc("How narrow parameters are kept"),
+  Option<std::string> paramStorage{*this, "param-storage",
+                                   llvm::cl::desc("How narrow parameters are kept"),
                                    llvm::cl::init(ShardOptions().paramStorage)};
   Option<std::string> gradSync{*this, "grad-sync", llvm::cl::desc("When gradients cross ranks"),
                                llvm::cl::init(ShardOptions().gradSync)};
-  Option<int64_t> gradAccum{*this, "grad-accum",
-                            llvm::cl::desc("Micro-batches per rank and step"),
+  Option<int64_t> gradAccum{*this, "grad-accum", llvm::cl::desc("Micro-batches per rank and step"),
                             llvm::cl::init(ShardOptions().gradAccum)};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("One remark per unit"),
                        llvm::cl::init(ShardOptions().remarks)};

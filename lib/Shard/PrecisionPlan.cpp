@@ -35,7 +35,8 @@ bool fsdp::isFloat32Tensor(Value v) {
 }
 
 bool fsdp::isViewOfOperand(Operation *op) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp, StopGradientOp>(op);
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
+             StopGradientOp>(op);
 }
 
 /// The argument behind conversions, if `v` is one.
@@ -53,7 +54,8 @@ static BlockArgument getConvertedArgument(Value v) {
 static bool isWindowProduct(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false;
-  if (llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isProjectedPermutation(); }))
+  if (llvm::all_of(op.getIndexingMapsArray(),
+                   [](AffineMap map) { return map.isProjectedPermutation(); }))
     return false;
   Block &body = *op.getBody();
   auto sum = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
@@ -63,7 +65,8 @@ static bool isWindowProduct(linalg::GenericOp op) {
   auto product = sum->getOperand(1 - out).getDefiningOp<arith::MulFOp>();
   if (!product || sum->getOperand(out) != body.getArgument(2))
     return false;
-  BlockArgument l = getConvertedArgument(product.getLhs()), r = getConvertedArgument(product.getRhs());
+  BlockArgument l = getConvertedArgument(product.getLhs()),
+                r = getConvertedArgument(product.getRhs());
   return l && r && l != r;
 }
 
@@ -79,7 +82,8 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
   auto largest = llvm::APFloat::getLargest(type.getFloatSemantics(), value.isNegative());
   bool lost;
   largest.convert(value.getSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
-  bool beyond = value.isFinite() && abs(value).compare(abs(largest)) == llvm::APFloat::cmpGreaterThan;
+  bool beyond =
+      value.isFinite() && abs(value).compare(abs(largest)) == llvm::APFloat::cmpGreaterThan;
   return beyond ? largest : value;
 }
 
@@ -89,8 +93,8 @@ static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
       return true; // a constant may be shared with other bodies
-    return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-               arith::MinNumFOp>(user) &&
+    return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp,
+               arith::MaxNumFOp, arith::MinNumFOp>(user) &&
            isOnlyPlaced(user->getResult(0), body);
   });
 }
@@ -108,7 +112,8 @@ bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) cons
       continue;
     if (matchPattern(v, m_ConstantFloat(&value)) && value.isFinite()) {
       llvm::APFloat clamped = clampToRange(value, narrow);
-      if (clamped.bitwiseIsEqual(value) || value.convertToDouble() / clamped.convertToDouble() < 1.01)
+      if (clamped.bitwiseIsEqual(value) ||
+          value.convertToDouble() / clamped.convertToDouble() < 1.01)
         continue;
       if (!isOnlyPlaced(v, op.getBody()))
         return true;
@@ -134,7 +139,8 @@ static bool isReadByOneSum(Value v) {
   });
 }
 
-PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs) : narrow(narrow) {
+PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs)
+    : narrow(narrow) {
   for (BlockArgument arg : func.getArguments()) {
     if (!isFloat32Tensor(arg))
       continue;
@@ -153,13 +159,17 @@ PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutpu
 }
 
 void PrecisionPlan::collectFlow(Operation *op) {
-  auto any = [&](ValueRange values) { return llvm::any_of(values, [&](Value v) { return flows(v); }); };
+  auto any = [&](ValueRange values) {
+    return llvm::any_of(values, [&](Value v) { return flows(v); });
+  };
   bool result = false;
-  if (isProduct(op) || isa<linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp, tensor::InsertSliceOp>(op))
+  if (isProduct(op) ||
+      isa<linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp, tensor::InsertSliceOp>(op))
     result = any(op->getOperands());
   else if (isViewOfOperand(op) || isa<tensor::PadOp>(op))
     result = flows(op->getOperand(0));
-  else if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumReductionLoops() == 0)
+  else if (auto generic = dyn_cast<linalg::GenericOp>(op);
+           generic && generic.getNumReductionLoops() == 0)
     result = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
       // A narrower float is a parameter or made of one.
       Type type = getElementTypeOrSelf(operand.get());
@@ -211,7 +221,8 @@ void PrecisionPlan::decide(Operation *op) {
     else if (isProduct(op))
       result &= !isReadByOneSum(v);
     else if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      result &= !holdsForeignNumber(generic, generic.getBody()->getTerminator()->getOperand(v.getResultNumber()));
+      result &= !holdsForeignNumber(
+          generic, generic.getBody()->getTerminator()->getOperand(v.getResultNumber()));
     if (result)
       narrowValues.insert(v);
   }

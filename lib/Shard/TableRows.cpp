@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step begins with a lookup in the table of embeddings, the largest parameter of many models, so it would begin with
-// waiting for all of it. It needs as many rows as the batch has tokens:
+// A step begins with a lookup in the table of embeddings, the largest parameter of many models, so
+// it would begin with waiting for all of it. It needs as many rows as the batch has tokens:
 //
 //   whole   all-gather V rows            reduce-scatter V rows
-//   rows    reduce-scatter n · T rows    all-gather n · T rows      of n ranks that look up T ids each
+//   rows    reduce-scatter n · T rows    all-gather n · T rows      of n ranks that look up T ids
+//                                                                   each
 //
 //  1. Count the ids of all lookups in the table: T.
-//  2. Rows are worth it where n · T is at most V / 2: they cannot hide, while the whole table, where something else
-//     reads it (a tied output layer), hides behind the layers. And where the table is not small: two more
-//     collectives have to start.
+//  2. Rows are worth it where n · T is at most V / 2: they cannot hide, while the whole table,
+//     where something else reads it (a tied output layer), hides behind the layers. And where the
+//     table is not small: two more collectives have to start.
 //  3. Shards have to be whole rows; that may not cost much padding.
 //
 // O(readers of the table).
@@ -40,8 +41,8 @@ std::optional<RowsPolicy> mlir::fsdp::parseRowsPolicy(StringRef word) {
 
 int64_t mlir::fsdp::getRowSize(Value table, RowsPolicy policy, int64_t shards, int64_t parts) {
   auto type = cast<RankedTensorType>(table.getType());
-  if (policy == RowsPolicy::Never || shards == 1 || type.getRank() != 2 || type.getNumElements() == 0 ||
-      !isa<FloatType>(type.getElementType()))
+  if (policy == RowsPolicy::Never || shards == 1 || type.getRank() != 2 ||
+      type.getNumElements() == 0 || !isa<FloatType>(type.getElementType()))
     return 0;
   int64_t ids = 0;
   for (Operation *user : table.getUsers())
@@ -52,6 +53,7 @@ int64_t mlir::fsdp::getRowSize(Value table, RowsPolicy policy, int64_t shards, i
   if (ids == 0 || (policy == RowsPolicy::Auto && !pays))
     return 0;
   ParamExtent extent{type.getNumElements(), /*decay=*/true};
-  UnitLayout plain = layOutUnit(extent, shards, parts), whole = layOutUnit(extent, shards, parts, kOffsetAlignment, columns);
+  UnitLayout plain = layOutUnit(extent, shards, parts),
+             whole = layOutUnit(extent, shards, parts, kOffsetAlignment, columns);
   return whole.shardSize - plain.shardSize <= plain.shardSize / 8 ? columns : 0;
 }

@@ -28,8 +28,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-struct VerifyShardedPass
-    : fsdp::impl::VerifyShardedPassBase<VerifyShardedPass> {
+struct VerifyShardedPass : fsdp::impl::VerifyShardedPassBase<VerifyShardedPass> {
   using VerifyShardedPassBase::VerifyShardedPassBase;
   void runOnOperation() override {
     failed = false;
@@ -70,9 +69,8 @@ void VerifyShardedPass::checkMeshes() {
     fail(module.getLoc()) << "the meshes '@mesh' and '@solo'";
     return;
   }
-  auto names =
-      llvm::map_to_vector(mesh.getAxes().getAsRange<AxisAttr>(),
-                          [](AxisAttr axis) { return axis.getName(); });
+  auto names = llvm::map_to_vector(mesh.getAxes().getAsRange<AxisAttr>(),
+                                   [](AxisAttr axis) { return axis.getName(); });
   if (ArrayRef<StringRef>(names) != ArrayRef<StringRef>({"replicate", "shard"}))
     fail(mesh.getLoc()) << "the axes 'replicate' and 'shard', in this order";
   if (solo.getNumRanks() != 1)
@@ -81,18 +79,17 @@ void VerifyShardedPass::checkMeshes() {
 
 void VerifyShardedPass::checkUnit(UnitOp unit) {
   if (int64_t(unit.getShards()) != mesh.getAxisSize("shard"))
-    fail(unit.getLoc()) << mesh.getAxisSize("shard")
-                        << " shards, as the mesh has, found "
+    fail(unit.getLoc()) << mesh.getAxisSize("shard") << " shards, as the mesh has, found "
                         << unit.getShards();
   if (unit.getShardSize() < 1 || unit.getShardSize() % kShardAlignment != 0)
-    fail(unit.getLoc()) << "a shard size that is a multiple of "
-                        << kShardAlignment << ", found " << unit.getShardSize();
+    fail(unit.getLoc()) << "a shard size that is a multiple of " << kShardAlignment << ", found "
+                        << unit.getShardSize();
   bool decay = true;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
-    int64_t alignment = getOffsetAlignment(getStorageBytes(RankedTensorType::get({1}, unit.getDtype())));
+    int64_t alignment =
+        getOffsetAlignment(getStorageBytes(RankedTensorType::get({1}, unit.getDtype())));
     if (param.getOffset() % alignment != 0)
-      fail(unit.getLoc()) << "parameter '" << param.getName()
-                          << "' at a multiple of " << alignment
+      fail(unit.getLoc()) << "parameter '" << param.getName() << "' at a multiple of " << alignment
                           << ", found offset " << param.getOffset();
     if (param.getDecay() && !decay)
       fail(unit.getLoc()) << "parameter '" << param.getName()
@@ -107,11 +104,12 @@ void VerifyShardedPass::checkUnit(UnitOp unit) {
 void VerifyShardedPass::checkReaders(BlockArgument shard, UnitOp unit) {
   unsigned readers = 0;
   for (Operation *user : shard.getUsers()) {
-    if (auto lookup = dyn_cast<UnshardRowsOp>(user); lookup && lookup.getUnit() == unit.getSymName())
+    if (auto lookup = dyn_cast<UnshardRowsOp>(user);
+        lookup && lookup.getUnit() == unit.getSymName())
       continue;
     auto unshard = dyn_cast<UnshardOp>(user);
-    if (!unshard || unshard.getUnit() != unit.getSymName() ||
-        unshard.getSite() != 0 || ++readers > 1)
+    if (!unshard || unshard.getUnit() != unit.getSymName() || unshard.getSite() != 0 ||
+        ++readers > 1)
       fail(user->getLoc()) << "one 'fsdp.unshard' of site 0 to read the shard "
                               "of unit '"
                            << unit.getSymName() << "', found another reader";
@@ -129,14 +127,12 @@ void VerifyShardedPass::checkProgram(StringRef program, StringRef meshName) {
     found = func;
   }
   if (!found) {
-    fail(getOperation().getLoc())
-        << "a function of program '" << program << "'";
+    fail(getOperation().getLoc()) << "a function of program '" << program << "'";
     return;
   }
   auto on = found->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   if (!on || on.getValue() != meshName)
-    fail(found.getLoc()) << "'" << FSDPDialect::meshAttr << "' to be @"
-                         << meshName;
+    fail(found.getLoc()) << "'" << FSDPDialect::meshAttr << "' to be @" << meshName;
   if (found.getNumArguments() < units.size())
     fail(found.getLoc()) << "an argument per unit";
   for (unsigned i = 0, e = found.getNumArguments(); i < e; ++i)
@@ -146,28 +142,23 @@ void VerifyShardedPass::checkProgram(StringRef program, StringRef meshName) {
 /// Argument `index`: the buffer of unit `index`, or a batch argument.
 void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
   BlockArgument arg = func.getArgument(index);
-  auto named =
-      func.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr);
+  auto named = func.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr);
   if (index >= units.size()) {
-    bool isInput = func.getArgAttr(index, FSDPDialect::batchAttr) || func.getArgAttr(index, FSDPDialect::keyAttr);
+    bool isInput = func.getArgAttr(index, FSDPDialect::batchAttr) ||
+                   func.getArgAttr(index, FSDPDialect::keyAttr);
     if (named || !isInput)
-      fail(arg.getLoc()) << "'" << FSDPDialect::batchAttr << "' on argument "
-                         << index << " of '@" << func.getSymName()
-                         << "', behind the units";
+      fail(arg.getLoc()) << "'" << FSDPDialect::batchAttr << "' on argument " << index << " of '@"
+                         << func.getSymName() << "', behind the units";
     return;
   }
   UnitOp unit = units[index];
-  bool whole =
-      func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() ==
-      "reference";
+  bool whole = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "reference";
   auto type = RankedTensorType::get(
       {whole ? int64_t(unit.getFlatSize()) : unit.getPieceSize(unit.getParameterAxes(), mesh)},
       unit.getDtype());
-  if (!named || named.getAttr() != unit.getSymNameAttr() ||
-      arg.getType() != type) {
-    fail(arg.getLoc()) << "argument " << index << " of '@" << func.getSymName()
-                       << "' to be unit '" << unit.getSymName() << "' as "
-                       << type << ", found " << arg.getType();
+  if (!named || named.getAttr() != unit.getSymNameAttr() || arg.getType() != type) {
+    fail(arg.getLoc()) << "argument " << index << " of '@" << func.getSymName() << "' to be unit '"
+                       << unit.getSymName() << "' as " << type << ", found " << arg.getType();
     return;
   }
   ++numChecked;

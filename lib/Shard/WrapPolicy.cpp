@@ -22,8 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/WrapPolicy.h"
+#include "fsdp/Shard/NamePattern.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -41,8 +41,7 @@ static bool endsInNumber(StringRef component) {
 
 /// The prefix of `name` up to the first component at or behind `from` that
 /// `accept` takes and that is not the last one; empty when there is none.
-static StringRef prefixUpTo(StringRef name, size_t from,
-                            function_ref<bool(StringRef)> accept) {
+static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
     if (end == name.size())
@@ -58,9 +57,8 @@ static StringRef prefixUpTo(StringRef name, size_t from,
 static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
   SmallVector<StringRef> layers;
   for (size_t from = 0;;) {
-    auto next = llvm::map_to_vector(params, [&](const NamedParam &param) {
-      return prefixUpTo(param.name, from, isNumber);
-    });
+    auto next = llvm::map_to_vector(
+        params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
       return layers; // those found one number earlier
@@ -73,9 +71,8 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
 
 /// Step 3.
 static SmallVector<StringRef> findSuffixed(ArrayRef<NamedParam> params) {
-  auto layers = llvm::map_to_vector(params, [&](const NamedParam &param) {
-    return prefixUpTo(param.name, 0, endsInNumber);
-  });
+  auto layers = llvm::map_to_vector(
+      params, [&](const NamedParam &param) { return prefixUpTo(param.name, 0, endsInNumber); });
   // Members of each stem, and those of them that hold a matrix.
   llvm::StringMap<llvm::StringSet<>> members, withMatrix;
   auto stemOf = [](StringRef layer) { return layer.rtrim("0123456789"); };
@@ -117,7 +114,8 @@ mlir::fsdp::matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
         layer = prefix;
     }
     if (!matched) {
-      emitError() << "transformer-layer pattern '" << text << "' matches no parameter" << describeNames(names);
+      emitError() << "transformer-layer pattern '" << text << "' matches no parameter"
+                  << describeNames(names);
       return failure();
     }
   }

@@ -29,14 +29,16 @@ namespace sys = llvm::sys;
 static void reportFatal(void *name, const char *reason, bool) {
   llvm::StringRef why = reason;
   why.consume_front("IO failure on output stream: ");
-  std::string text = std::string(static_cast<const char *>(name)) + ": error: " +
-                     (why == reason ? "" : "cannot write the output: ") + why.str() + "\n";
+  std::string text = std::string(static_cast<const char *>(name)) +
+                     ": error: " + (why == reason ? "" : "cannot write the output: ") + why.str() +
+                     "\n";
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
-  // Behind what llvm::cl prints for --help it ends the process itself, so what stdout holds is written at the exit.
+  // Behind what llvm::cl prints for --help it ends the process itself, so what stdout holds is
+  // written at the exit.
   static const char *tool = name;
   llvm::outs(); // made first, so that it outlives this
   std::atexit([] {
@@ -89,7 +91,9 @@ static int tryToOpen(const std::string &path) {
 std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::StringRef input) {
   if (path == "-")
     return std::nullopt;
-  auto because = [&](const std::string &why) { return "cannot write '" + path.str() + "': " + why; };
+  auto because = [&](const std::string &why) {
+    return "cannot write '" + path.str() + "': " + why;
+  };
   sys::fs::file_status status;
   bool exists = !sys::fs::status(path, status);
   if (exists && sys::fs::is_directory(status))

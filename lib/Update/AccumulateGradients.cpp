@@ -19,14 +19,12 @@
 //     reduce_scatter of a unit whose optimizer state is in pieces does it;
 //     where the state is whole it only lays the gradient out, an all_reduce
 //     follows. With no_sync step 1 comes behind step 2.
-//  2. Put the body in a nest of loops, one per level that is more than one
-//     long; a loop carries sums from +0 and is followed by · 1/n. Gathers of
-//     hoisted units stay in front of it.
-//     What looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
-//     it crosses ranks by itself; behind that level it is added to the rest.
-//     Checks of lookups have no mean: a loop keeps the largest, as unsigned numbers.
-//     A loss with a weight: that comes from counts of targets, all of which are
-//     counted in front of the loops (LossWeights.cpp).
+//  2. Put the body in a nest of loops, one per level that is more than one long; a loop carries
+//     sums from +0 and is followed by · 1/n. Gathers of hoisted units stay in front of it. What
+//     looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
+//     it crosses ranks by itself; behind that level it is added to the rest. Checks of lookups have
+//     no mean: a loop keeps the largest, as unsigned numbers. A loss with a weight: that comes from
+//     counts of targets, all of which are counted in front of the loops (LossWeights.cpp).
 //  3. Sharded programs: average everything over the axis replicate: in pieces
 //     where the optimizer's state is in pieces, else whole.
 //
@@ -56,7 +54,7 @@ namespace {
 /// number of the micro-batch.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks; ///< where the step has a collective
+  bool crossesRanks;     ///< where the step has a collective
   bool addsRows = false; ///< behind it rows are added to the gradients they belong to
 };
 
@@ -67,8 +65,8 @@ static Type getReduceType(Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
   auto reduce = value.getDefiningOp<ReduceScatterOp>();
-  return getElementTypeOrSelf(
-      reduce && !reduce.getGrads().empty() ? reduce.getGrads().front() : value);
+  return getElementTypeOrSelf(reduce && !reduce.getGrads().empty() ? reduce.getGrads().front()
+                                                                   : value);
 }
 
 namespace {
@@ -76,8 +74,8 @@ namespace {
 /// Builds the loops of one program.
 class NestBuilder {
 public:
-  NestBuilder(func::FuncOp func, ArrayRef<Level> levels,
-              ArrayRef<Type> reduceTypes, ArrayRef<unsigned> rowOwners)
+  NestBuilder(func::FuncOp func, ArrayRef<Level> levels, ArrayRef<Type> reduceTypes,
+              ArrayRef<unsigned> rowOwners)
       : func(func), levels(levels), rowOwners(rowOwners),
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
         types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
@@ -86,8 +84,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  SmallVector<Value> buildLevel(OpBuilder &builder, unsigned level,
-                                Value number);
+  SmallVector<Value> buildLevel(OpBuilder &builder, unsigned level, Value number);
   SmallVector<Value> buildInnermost(OpBuilder &builder, Value number);
   void addBatchDimension();
   void numberSamples(OpBuilder &builder, int64_t count, int64_t samples);
@@ -98,12 +95,11 @@ private:
   func::ReturnOp ret;
   SmallVector<Type> types;    ///< of the loss and the gradients
   ArrayRef<Type> reduceTypes; ///< element types in which they cross ranks
-  Value numbers;              ///< of the first samples of micro-batches, for random numbers; or none
+  Value numbers; ///< of the first samples of micro-batches, for random numbers; or none
   SmallVector<Operation *> body;
 };
 
-struct AccumulateGradientsPass
-    : fsdp::impl::AccumulateGradientsPassBase<AccumulateGradientsPass> {
+struct AccumulateGradientsPass : fsdp::impl::AccumulateGradientsPassBase<AccumulateGradientsPass> {
   using AccumulateGradientsPassBase::AccumulateGradientsPassBase;
   void runOnOperation() override;
 
@@ -119,17 +115,21 @@ private:
 } // namespace
 
 /// Adds the last of `values` to those that they belong to.
-static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values, ArrayRef<unsigned> rowOwners) {
+static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
+                    ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
   values.truncate(values.size() - rows.size());
   for (auto [owner, row] : llvm::zip_equal(rowOwners, rows)) {
     Type type = values[owner].getType();
     auto add = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
       Type wide = getComputeType(args[0].getType());
-      Value sum = arith::AddFOp::create(b, castFloat(b, args[0], wide), castFloat(b, args[1], wide));
+      Value sum =
+          arith::AddFOp::create(b, castFloat(b, args[0], wide), castFloat(b, args[1], wide));
       return {castFloat(b, sum, args[2].getType())};
     };
-    values[owner] = createElementwise(builder, row.getLoc(), {values[owner], row}, createEmpty(builder, row.getLoc(), type), add).front();
+    values[owner] = createElementwise(builder, row.getLoc(), {values[owner], row},
+                                      createEmpty(builder, row.getLoc(), type), add)
+                        .front();
   }
 }
 
@@ -153,44 +153,36 @@ static RankedTensorType getSumType(Type type, Type rounded) {
 }
 
 /// sum + value, in place of the sum; the value is rounded to `rounded` first.
-static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value,
-                       Type rounded) {
-  return createElementwise(
-             builder, loc, value, sum,
-             [&](ImplicitLocOpBuilder &b,
-                 ValueRange args) -> SmallVector<Value> {
-               Value term = castFloat(b, castFloat(b, args[0], rounded),
-                                      args[1].getType());
-               return {arith::AddFOp::create(b, args[1], term)};
-             })
+static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value, Type rounded) {
+  return createElementwise(builder, loc, value, sum,
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             Value term =
+                                 castFloat(b, castFloat(b, args[0], rounded), args[1].getType());
+                             return {arith::AddFOp::create(b, args[1], term)};
+                           })
       .front();
 }
 
 /// The elements of `value` in another type.
-static Value createCast(OpBuilder &builder, Location loc, Value value,
-                        Type element) {
+static Value createCast(OpBuilder &builder, Location loc, Value value, Type element) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == element)
     return value;
   Value out = createEmpty(builder, loc, type.clone(element));
   return createElementwise(builder, loc, value, out,
-                           [&](ImplicitLocOpBuilder &b,
-                               ValueRange args) -> SmallVector<Value> {
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
                              return {castFloat(b, args[0], element)};
                            })
       .front();
 }
 
 /// sum · 1/n, rounded to `rounded`, as `type`.
-static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n,
-                        Type rounded, Type type) {
+static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, Type rounded,
+                        Type type) {
   return createElementwise(builder, loc, sum, createEmpty(builder, loc, type),
-                           [&](ImplicitLocOpBuilder &b,
-                               ValueRange args) -> SmallVector<Value> {
-                             Value factor =
-                                 createConstant(b, args[0].getType(), 1.0 / n);
-                             Value mean =
-                                 arith::MulFOp::create(b, args[0], factor);
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             Value factor = createConstant(b, args[0].getType(), 1.0 / n);
+                             Value mean = arith::MulFOp::create(b, args[0], factor);
                              mean = castFloat(b, mean, rounded);
                              return {castFloat(b, mean, args[1].getType())};
                            })
@@ -204,13 +196,16 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
     if (!key || key.getValue() != "sample" || arg.use_empty())
       continue;
     auto type = RankedTensorType::get({count}, builder.getI64Type());
-    numbers = createElementwise(builder, arg.getLoc(), arg, createEmpty(builder, arg.getLoc(), type),
-                                [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-                                  Value index = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
-                                  Value step = arith::ConstantIntOp::create(b, samples, 64);
-                                  return {arith::AddIOp::create(b, args[0], arith::MulIOp::create(b, index, step))};
-                                })
-                  .front();
+    numbers =
+        createElementwise(
+            builder, arg.getLoc(), arg, createEmpty(builder, arg.getLoc(), type),
+            [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+              Value index =
+                  arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
+              Value step = arith::ConstantIntOp::create(b, samples, 64);
+              return {arith::AddIOp::create(b, args[0], arith::MulIOp::create(b, index, step))};
+            })
+            .front();
   }
 }
 
@@ -227,14 +222,12 @@ void NestBuilder::addBatchDimension() {
     llvm::append_range(shape, type.getShape());
     arg.setType(type.clone(shape));
   }
-  func.setType(FunctionType::get(func.getContext(),
-                                 func.getBody().getArgumentTypes(),
+  func.setType(FunctionType::get(func.getContext(), func.getBody().getArgumentTypes(),
                                  func.getResultTypes()));
 }
 
 /// The body itself, on micro-batch `number`.
-SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder,
-                                               Value number) {
+SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number) {
   for (BlockArgument arg : func.getArguments()) {
     if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
       continue;
@@ -242,19 +235,19 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder,
     auto sliceType = type.clone(type.getShape().drop_front());
     SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
     SmallVector<OpFoldResult> ones(type.getRank(), builder.getIndexAttr(1));
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(builder, arg.getLoc(), arg);
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, arg.getLoc(), arg);
     offsets[0] = number;
     sizes[0] = builder.getIndexAttr(1);
-    auto slice = tensor::ExtractSliceOp::create(
-        builder, arg.getLoc(), sliceType, arg, offsets, sizes, ones);
+    auto slice =
+        tensor::ExtractSliceOp::create(builder, arg.getLoc(), sliceType, arg, offsets, sizes, ones);
     arg.replaceAllUsesExcept(slice, slice);
   }
   for (BlockArgument arg : func.getArguments())
     if (auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
         numbers && key && key.getValue() == "sample")
-      arg.replaceAllUsesExcept(createElementView(builder, arg.getLoc(), numbers, OpFoldResult(number)),
-                               numbers.getDefiningOp());
+      arg.replaceAllUsesExcept(
+          createElementView(builder, arg.getLoc(), numbers, OpFoldResult(number)),
+          numbers.getDefiningOp());
   for (Operation *op : body)
     op->moveBefore(builder.getInsertionBlock(), builder.getInsertionPoint());
   return llvm::to_vector_of<Value>(ret.getOperands());
@@ -262,8 +255,7 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder,
 
 /// Loop `level` and those in it; `number` is the part of the micro-batch's
 /// number that the loops around give, null for none.
-SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
-                                           Value number) {
+SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
   if (level == levels.size())
     return buildInnermost(builder, number);
   Location loc = func.getLoc();
@@ -272,7 +264,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
   // Rows are added within, or here.
-  bool within = llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
+  bool within =
+      llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
   // Between ranks in the type in which the step's collectives add.
@@ -281,7 +274,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
   };
   for (auto [i, type] : llvm::enumerate(types))
-    zeros.push_back(createZeros(builder, loc, isLookup(type) ? type : getSumType(type, roundingOf(i))));
+    zeros.push_back(
+        createZeros(builder, loc, isLookup(type) ? type : getSumType(type, roundingOf(i))));
   Value zero = constant(0), one = constant(1), bound = constant(size);
   auto loop = scf::ForOp::create(builder, loc, zero, bound, one, zeros);
   {
@@ -294,14 +288,16 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
       index = arith::AddIOp::create(builder, loc, number, index);
     SmallVector<Value> sums;
     SmallVector<Value> values = buildLevel(builder, level + 1, index);
-    for (auto [i, sum, value] :
-         llvm::enumerate(loop.getRegionIterArgs(), values))
-      sums.push_back(isLookup(types[i]) ? createLargest(builder, value.getLoc(), sum, value)
-                                        : createAdd(builder, value.getLoc(), sum, value, roundingOf(i)));
+    for (auto [i, sum, value] : llvm::enumerate(loop.getRegionIterArgs(), values))
+      sums.push_back(isLookup(types[i])
+                         ? createLargest(builder, value.getLoc(), sum, value)
+                         : createAdd(builder, value.getLoc(), sum, value, roundingOf(i)));
     scf::YieldOp::create(builder, loc, sums);
   }
   for (auto [i, sum] : llvm::enumerate(loop.getResults()))
-    means.push_back(isLookup(types[i]) ? Value(sum) : createMean(builder, loc, sum, size, roundingOf(i), types[i]));
+    means.push_back(isLookup(types[i])
+                        ? Value(sum)
+                        : createMean(builder, loc, sum, size, roundingOf(i), types[i]));
   if (addsRows)
     addRows(builder, means, rowOwners);
   return means;
@@ -311,9 +307,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level,
 /// loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
-  return unshard && SymbolTable::lookupNearestSymbolFrom<UnitOp>(
-                        &op, unshard.getUnitAttr())
-                        .getHoisted();
+  return unshard &&
+         SymbolTable::lookupNearestSymbolFrom<UnitOp>(&op, unshard.getUnitAttr()).getHoisted();
 }
 
 SmallVector<Value> NestBuilder::build() {
@@ -337,12 +332,11 @@ SmallVector<Value> NestBuilder::build() {
 /// The gradients of a step as they leave the backward: pieces over the axis
 /// shard where they cross it at once and end up in pieces, else whole.
 void AccumulateGradientsPass::layOut(const Program &program) {
-  ValueRange grads =
-      program.getReturn().getOperands().drop_front().drop_back(program.numLookups + program.rowOwners.size());
+  ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
+      program.numLookups + program.rowOwners.size());
   for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads)) {
     UnitOp op = unit.unit;
-    bool pieces =
-        !programs.levels.sumFirst && !op.getOptimizerAxes().empty();
+    bool pieces = !programs.levels.sumFirst && !op.getOptimizerAxes().empty();
     int64_t size = pieces ? op.getShardSize() : op.getFlatSize();
     auto type = cast<RankedTensorType>(grad.getType());
     grad.setType(type.clone({size}));
@@ -362,8 +356,10 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
   auto reduce = [&](Value value, bool pieces) -> Value {
     auto type = cast<RankedTensorType>(value.getType());
     if (!pieces)
-      return createAllReduce(builder, value.getLoc(), value, programs.mesh, axis, ReductionKind::avg);
-    return FlatReduceScatterOp::create(builder, value.getLoc(), type.clone({type.getDimSize(0) / ranks}), value, mesh,
+      return createAllReduce(builder, value.getLoc(), value, programs.mesh, axis,
+                             ReductionKind::avg);
+    return FlatReduceScatterOp::create(builder, value.getLoc(),
+                                       type.clone({type.getDimSize(0) / ranks}), value, mesh,
                                        builder.getStrArrayAttr({axis}), avg);
   };
   ret->setOperand(0, reduce(ret.getOperand(0), false));
@@ -375,7 +371,8 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
     UnitOp op = unit.unit;
     bool pieces = llvm::is_contained(op.getOptimizerAxes(), axis);
     // The adjoint of the gather has done it.
-    if (pieces && axis == "shard" && cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
+    if (pieces && axis == "shard" &&
+        cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
       continue;
     Type element = getElementTypeOrSelf(grad), rounded = reduceTypes[index + 1];
     Value mean = reduce(createCast(builder, grad.getLoc(), grad, rounded), pieces);
@@ -400,8 +397,10 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   if (program.kind == ProgramKind::Step)
     layOut(program);
   if (!program.rowOwners.empty() && (batch.sumFirst || batch.shard == 1))
-    return func::FuncOp(program.func).emitError("expected no rows that were looked up in a table in pieces where gradients do not "
-                                  "cross the ranks of the axis 'shard' with each micro-batch");
+    return func::FuncOp(program.func)
+        .emitError(
+            "expected no rows that were looked up in a table in pieces where gradients do not "
+            "cross the ranks of the axis 'shard' with each micro-batch");
   if (program.isSharded() && !program.rowOwners.empty()) {
     OpBuilder builder(ret);
     auto values = llvm::to_vector_of<Value>(ret.getOperands());
@@ -431,7 +430,9 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
       average(program, "shard");
     average(program, "replicate");
   }
-  if (*weight && failed(createTotalCount(program, *weight, program.isSharded() ? batch.accumulate : terms, programs.mesh)))
+  if (*weight &&
+      failed(createTotalCount(program, *weight, program.isSharded() ? batch.accumulate : terms,
+                              programs.mesh)))
     return failure();
   func::FuncOp func = program.func;
   llvm::BitVector added(func.getNumResults());
@@ -439,7 +440,8 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
     added.set(func.getNumResults() - program.rowOwners.size(), func.getNumResults());
   if (failed(func.eraseResults(added)))
     return failure();
-  func.setType(FunctionType::get(&getContext(), func.getBody().getArgumentTypes(), ret.getOperandTypes()));
+  func.setType(
+      FunctionType::get(&getContext(), func.getBody().getArgumentTypes(), ret.getOperandTypes()));
   return success();
 }
 

@@ -52,7 +52,7 @@ struct Scaling {
 
 /// What the checks of a program's lookups say, as scalars; null where there are none.
 struct LookupResult {
-  Value failed; ///< 1 where a lookup is out of range; then summed over the ranks
+  Value failed;              ///< 1 where a lookup is out of range; then summed over the ranks
   SmallVector<Value> report; ///< number of the lookup and three parts of its index, in f32
 };
 
@@ -62,12 +62,9 @@ struct SlotSelector {
   Value slot, value;
 
   void set(StepSlot which, Value newValue) {
-    Value index =
-        arith::ConstantIndexOp::create(b, static_cast<int64_t>(which));
-    Value isThis =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slot, index);
-    value = arith::SelectOp::create(
-        b, isThis, castFloat(b, newValue, value.getType()), value);
+    Value index = arith::ConstantIndexOp::create(b, static_cast<int64_t>(which));
+    Value isThis = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slot, index);
+    value = arith::SelectOp::create(b, isThis, castFloat(b, newValue, value.getType()), value);
   }
 };
 struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
@@ -78,17 +75,17 @@ private:
   LogicalResult run(Program &program);
   SmallVector<Value> measure(OpBuilder &builder, const Program &program, Value &failedLookups);
   Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
-  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis, MutableArrayRef<Value> sums,
-                   Value &failedLookups);
-  Value updateBlock(OpBuilder &builder, Value block, Value loss,
-                    ArrayRef<Value> squares, int64_t tokens,
-                    const Scaling &scaling, const LookupResult &lookups);
-  Value storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss, LookupResult lookups);
+  void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
+                   MutableArrayRef<Value> sums, Value &failedLookups);
+  Value updateBlock(OpBuilder &builder, Value block, Value loss, ArrayRef<Value> squares,
+                    int64_t tokens, const Scaling &scaling, const LookupResult &lookups);
+  Value storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss,
+                  LookupResult lookups);
   LogicalResult readOptions();
   void warnOfScale(const Program &program);
   Scaling addScaling(const Program &program, Value block);
-  void updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
-                   Value scale, Value growth);
+  void updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite, Value scale,
+                   Value growth);
 
   Programs programs;
   LogicalResult readDivisor();
@@ -106,32 +103,27 @@ static int64_t getBlockSize(int64_t shardSize) {
 }
 
 /// Sums each row of a matrix; `square`: its squares.
-static Value createRowSums(OpBuilder &builder, Location loc, Value matrix,
-                           Type type, bool square) {
+static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
   auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
   Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
   MLIRContext *context = builder.getContext();
   AffineMap identity = builder.getMultiDimIdentityMap(2);
   AffineMap row = AffineMap::get(2, 0, getAffineDimExpr(0, context));
   return linalg::GenericOp::create(
-             builder, loc, zeros.getType(), matrix, zeros,
-             ArrayRef{identity, row},
-             ArrayRef{utils::IteratorType::parallel,
-                      utils::IteratorType::reduction},
+             builder, loc, zeros.getType(), matrix, zeros, ArrayRef{identity, row},
+             ArrayRef{utils::IteratorType::parallel, utils::IteratorType::reduction},
              [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
                ImplicitLocOpBuilder b(nestedLoc, nested);
                Value x = castFloat(b, args[0], type);
                if (square)
                  x = arith::MulFOp::create(b, x, x);
-               linalg::YieldOp::create(
-                   b, ValueRange{arith::AddFOp::create(b, args[1], x)});
+               linalg::YieldOp::create(b, ValueRange{arith::AddFOp::create(b, args[1], x)});
              })
       .getResult(0);
 }
 
 /// A 1-D tensor as rows of `columns` elements: a view.
-static Value createRows(OpBuilder &builder, Location loc, Value flat,
-                        int64_t columns) {
+static Value createRows(OpBuilder &builder, Location loc, Value flat, int64_t columns) {
   auto type = cast<RankedTensorType>(flat.getType());
   SmallVector<int64_t> shape{type.getDimSize(0) / columns, columns};
   return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), flat,
@@ -139,15 +131,13 @@ static Value createRows(OpBuilder &builder, Location loc, Value flat,
 }
 
 /// The sum of squares of each shard in a gradient.
-static Value createSquares(OpBuilder &builder, Location loc, Value grad,
-                           int64_t shardSize, Type type) {
+static Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize,
+                           Type type) {
   int64_t block = getBlockSize(shardSize);
-  Value blocks =
-      createRowSums(builder, loc, createRows(builder, loc, grad, block), type,
-                    /*square=*/true);
-  return createRowSums(builder, loc,
-                       createRows(builder, loc, blocks, shardSize / block),
-                       type, /*square=*/false);
+  Value blocks = createRowSums(builder, loc, createRows(builder, loc, grad, block), type,
+                               /*square=*/true);
+  return createRowSums(builder, loc, createRows(builder, loc, blocks, shardSize / block), type,
+                       /*square=*/false);
 }
 
 /// ((x0 + x1) + x2) + ... of scalars.
@@ -156,8 +146,7 @@ static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts
     return parts.front();
   Value out = createEmpty(builder, loc, parts.front().getType());
   return createElementwise(builder, loc, parts, out,
-                           [](ImplicitLocOpBuilder &b,
-                              ValueRange args) -> SmallVector<Value> {
+                           [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
                              Value sum = args.front();
                              for (Value part : args.drop_front().drop_back())
                                sum = arith::AddFOp::create(b, sum, part);
@@ -167,30 +156,27 @@ static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts
 }
 
 /// Scalars as the elements of one tensor.
-static Value createVector(OpBuilder &builder, Location loc,
-                          ArrayRef<Value> scalars) {
+static Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars) {
   auto type = cast<RankedTensorType>(scalars.front().getType());
   Value out = createEmpty(builder, loc, type.clone({int64_t(scalars.size())}));
-  return createElementwise(
-             builder, loc, scalars, out,
-             [&](ImplicitLocOpBuilder &b,
-                 ValueRange args) -> SmallVector<Value> {
-               Value index = linalg::IndexOp::create(b, 0);
-               Value value = args.front();
-               for (auto [i, arg] :
-                    llvm::enumerate(args.drop_back().drop_front())) {
-                 Value here = arith::ConstantIndexOp::create(b, i + 1);
-                 Value isHere = arith::CmpIOp::create(
-                     b, arith::CmpIPredicate::eq, index, here);
-                 value = arith::SelectOp::create(b, isHere, arg, value);
-               }
-               return {value};
-             })
+  return createElementwise(builder, loc, scalars, out,
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             Value index = linalg::IndexOp::create(b, 0);
+                             Value value = args.front();
+                             for (auto [i, arg] : llvm::enumerate(args.drop_back().drop_front())) {
+                               Value here = arith::ConstantIndexOp::create(b, i + 1);
+                               Value isHere =
+                                   arith::CmpIOp::create(b, arith::CmpIPredicate::eq, index, here);
+                               value = arith::SelectOp::create(b, isHere, arg, value);
+                             }
+                             return {value};
+                           })
       .front();
 }
 
 /// at + i · stride.
-static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i, int64_t stride) {
+static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i,
+                               int64_t stride) {
   std::optional<int64_t> fixedAt = getConstantIntValue(at), fixedI = getConstantIntValue(i);
   if (fixedAt && fixedI)
     return builder.getIndexAttr(*fixedAt + *fixedI * stride);
@@ -198,15 +184,19 @@ static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at
     return at;
   Value index = getValueOrCreateConstantIndexOp(builder, loc, i);
   if (stride != 1)
-    index = arith::MulIOp::create(builder, loc, index, arith::ConstantIndexOp::create(builder, loc, stride));
+    index = arith::MulIOp::create(builder, loc, index,
+                                  arith::ConstantIndexOp::create(builder, loc, stride));
   if (fixedAt == 0)
     return index;
-  return arith::AddIOp::create(builder, loc, index, getValueOrCreateConstantIndexOp(builder, loc, at)).getResult();
+  return arith::AddIOp::create(builder, loc, index,
+                               getValueOrCreateConstantIndexOp(builder, loc, at))
+      .getResult();
 }
 
 /// The sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
 /// element `at`: a chain, or a loop where a chain would be long.
-static Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts, OpFoldResult at) {
+static Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
+                       OpFoldResult at) {
   constexpr int64_t longestChain = 64;
   if (counts.empty())
     return createElementView(builder, loc, vector, at);
@@ -221,10 +211,13 @@ static Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<
       parts.push_back(getPart(builder, builder.getIndexAttr(i)));
     return createChain(builder, loc, parts);
   }
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
   Value zero = createZeros(builder, loc, type); // of squares: +0 + x is x
-  auto loop = scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
+  auto loop =
+      scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
   Value part = getPart(inside, loop.getInductionVar());
   auto add = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
@@ -255,7 +248,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     return;
   SmallVector<unsigned> inPieces;
   SmallVector<Value> parts;
-  for (auto [i, unit] : llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
+  for (auto [i, unit] :
+       llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
     if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
@@ -265,8 +259,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
   if (parts.empty())
     return;
   Location loc = program.getReturn().getLoc();
-  Value vector = createAllReduce(builder, loc, createVector(builder, loc, parts), programs.mesh, axis,
-                                 ReductionKind::sum);
+  Value vector = createAllReduce(builder, loc, createVector(builder, loc, parts), programs.mesh,
+                                 axis, ReductionKind::sum);
   for (auto [at, i] : llvm::enumerate(inPieces))
     sums[i] = createElementView(builder, loc, vector, at);
   if (failedLookups)
@@ -283,7 +277,8 @@ static Type getSquaresType(const Program &program) {
 
 /// The sum of squares of each unit's gradient, as scalars in the order of
 /// units.
-SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program, Value &failedLookups) {
+SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
+                                             Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
   Type type = getSquaresType(program);
   SmallVector<Value> sums;
@@ -294,19 +289,24 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Combines the checks of a program: the first lookup that was out of range, and its index in parts that f32 holds.
+/// Combines the checks of a program: the first lookup that was out of range, and its index in parts
+/// that f32 holds.
 static LookupResult combineLookups(OpBuilder &builder, const Program &program) {
   LookupResult result;
   if (program.numLookups == 0)
     return result;
   ValueRange checks = program.getReturn().getOperands().take_back(program.numLookups);
   Location loc = checks.front().getLoc();
-  auto scalar = [&](Type type) { return createEmpty(builder, loc, RankedTensorType::get({}, type)); };
+  auto scalar = [&](Type type) {
+    return createEmpty(builder, loc, RankedTensorType::get({}, type));
+  };
   SmallVector<Value> outs{scalar(getSquaresType(program))};
   for (unsigned i = 0; i < 4; ++i)
     outs.push_back(scalar(builder.getF32Type()));
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-    auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); };
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+    };
     Value zero = constant(0), index = zero, number = zero;
     for (unsigned i = program.numLookups; i-- > 0;) {
       Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, args[i], zero);
@@ -315,7 +315,8 @@ static LookupResult combineLookups(OpBuilder &builder, const Program &program) {
     }
     Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, number, zero);
     Type type = args[program.numLookups].getType(), f32 = b.getF32Type();
-    SmallVector<Value> values{arith::SelectOp::create(b, isBad, createConstant(b, type, 1.0), createConstant(b, type, 0.0)),
+    SmallVector<Value> values{arith::SelectOp::create(b, isBad, createConstant(b, type, 1.0),
+                                                      createConstant(b, type, 0.0)),
                               arith::SIToFPOp::create(b, f32, number)};
     for (int64_t shift : {42, 21, 0}) {
       Value part = arith::ShRUIOp::create(b, index, constant(shift));
@@ -340,13 +341,11 @@ static void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange 
 /// Tokens that one run of the program sees: elements of the batch argument
 /// `tokens`, else rows of the first batch argument.
 static int64_t countTokens(func::FuncOp func) {
-  auto microBatches =
-      func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
+  auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
   int64_t rows = 0;
   for (BlockArgument arg : func.getArguments()) {
-    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                  FSDPDialect::batchAttr);
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::batchAttr);
     if (!name)
       continue;
     auto type = cast<RankedTensorType>(arg.getType());
@@ -361,7 +360,9 @@ static int64_t countTokens(func::FuncOp func) {
 /// What the backward starts from: the scale of the block, or the first one.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
-  auto isScale = [&](BlockArgument arg) { return func.getArgAttr(arg.getArgNumber(), lossScaleAttr); };
+  auto isScale = [&](BlockArgument arg) {
+    return func.getArgAttr(arg.getArgNumber(), lossScaleAttr);
+  };
   auto args = func.getArguments();
   auto found = llvm::find_if(args, isScale);
   if (found == args.end())
@@ -375,14 +376,14 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   Value outs[] = {createEmpty(builder, loc, scalar), createEmpty(builder, loc, scalar),
                   createEmpty(builder, loc, seed.getType())};
   auto made = createElementwise(
-      builder, loc, ins, outs,
-      [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+      builder, loc, ins, outs, [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
         Type type = args[0].getType();
         Value scale = createConstant(b, type, fixedScale), growth = createConstant(b, type, -1.0);
         if (fixedScale == 0) {
           Value zero = createConstant(b, type, 0.0);
           Value isSet = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[0], zero);
-          scale = arith::SelectOp::create(b, isSet, args[0], createConstant(b, type, lossScaleInit));
+          scale =
+              arith::SelectOp::create(b, isSet, args[0], createConstant(b, type, lossScaleInit));
           growth = arith::SelectOp::create(b, isSet, args[1], zero);
         }
         return {scale, growth, castFloat(b, scale, getElementTypeOrSelf(seed))};
@@ -393,19 +394,23 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
 
 /// Half the scale after a step that was not finite; twice after enough that were.
 /// It stays a normal number, and so does its inverse.
-void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite, Value scale,
-                                   Value growth) {
+void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
+                                   Value scale, Value growth) {
   if (fixedScale == 0) {
     Type type = scale.getType();
     auto constant = [&](double value) { return createConstant(b, type, value); };
-    auto times = [&](double factor) -> Value { return arith::MulFOp::create(b, scale, constant(factor)); };
+    auto times = [&](double factor) -> Value {
+      return arith::MulFOp::create(b, scale, constant(factor));
+    };
     Value one = constant(1.0), zero = constant(0.0);
     Value next = arith::MulFOp::create(b, arith::AddFOp::create(b, growth, one), finite);
-    Value grows = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, next, constant(growthInterval));
+    Value grows =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, next, constant(growthInterval));
     Value larger = arith::MinimumFOp::create(b, times(2.0), constant(0x1p100));
     Value smaller = arith::MaximumFOp::create(b, times(0.5), constant(0x1p-100));
     Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, finite, zero);
-    scale = arith::SelectOp::create(b, isFinite, arith::SelectOp::create(b, grows, larger, scale), smaller);
+    scale = arith::SelectOp::create(b, isFinite, arith::SelectOp::create(b, grows, larger, scale),
+                                    smaller);
     growth = arith::SelectOp::create(b, grows, zero, next);
   }
   slots.set(StepSlot::LossScale, scale);
@@ -414,8 +419,8 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 
 /// The block after a step; each element from its own old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
-                                    ArrayRef<Value> squares, int64_t tokens,
-                                    const Scaling &scaling, const LookupResult &lookups) {
+                                    ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
+                                    const LookupResult &lookups) {
   SmallVector<Value> ins{loss};
   llvm::append_range(ins, squares);
   if (scaling.scale)
@@ -427,16 +432,13 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
   }
   return createElementwise(
              builder, loss.getLoc(), ins, block,
-             [&](ImplicitLocOpBuilder &b,
-                 ValueRange args) -> SmallVector<Value> {
+             [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
                Value lossValue = args.front(), old = args.back();
                Value sum = args[1];
                for (Value part : args.slice(2, squares.size() - 1))
                  sum = arith::AddFOp::create(b, sum, part);
                Type type = sum.getType();
-               auto constant = [&](double value) {
-                 return createConstant(b, type, value);
-               };
+               auto constant = [&](double value) { return createConstant(b, type, value); };
                Value norm = math::SqrtOp::create(b, sum);
                Value scaledNorm = norm, scale, unscale, growth;
                if (scaling.scale) {
@@ -450,29 +452,26 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
 
                auto isFinite = [&](Value value) -> Value {
                  Value infinity =
-                     createConstant(b, value.getType(),
-                                    std::numeric_limits<double>::infinity());
+                     createConstant(b, value.getType(), std::numeric_limits<double>::infinity());
                  return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
-                                              math::AbsFOp::create(b, value),
-                                              infinity);
+                                              math::AbsFOp::create(b, value), infinity);
                };
-               Value bothFinite = arith::AndIOp::create(b, isFinite(lossValue),
-                                                        isFinite(scaledNorm));
+               Value bothFinite =
+                   arith::AndIOp::create(b, isFinite(lossValue), isFinite(scaledNorm));
                if (lookups.failed) {
                  Value ranks = args[ins.size() - 1];
                  Value allIn = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, ranks,
                                                      createConstant(b, ranks.getType(), 0.0));
                  bothFinite = arith::AndIOp::create(b, bothFinite, allIn);
                }
-               Value finite = arith::SelectOp::create(
-                   b, bothFinite, createConstant(b, old.getType(), 1.0),
-                   createConstant(b, old.getType(), 0.0));
+               Value finite =
+                   arith::SelectOp::create(b, bothFinite, createConstant(b, old.getType(), 1.0),
+                                           createConstant(b, old.getType(), 0.0));
 
                Value clip = constant(1.0);
                if (clipGradNorm > 0) {
                  Value guarded = arith::AddFOp::create(b, norm, constant(1e-6));
-                 Value ratio =
-                     arith::DivFOp::create(b, constant(clipGradNorm), guarded);
+                 Value ratio = arith::DivFOp::create(b, constant(clipGradNorm), guarded);
                  clip = arith::MinimumFOp::create(b, ratio, clip);
                }
                if (unscale)
@@ -480,8 +479,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                if (gradFactor != 1)
                  clip = arith::MulFOp::create(b, clip, constant(gradFactor));
                auto advance = [&](double by) -> Value {
-                 Value step = arith::MulFOp::create(
-                     b, finite, createConstant(b, old.getType(), by));
+                 Value step =
+                     arith::MulFOp::create(b, finite, createConstant(b, old.getType(), by));
                  return arith::AddFOp::create(b, old, step);
                };
                SlotSelector slots{b, linalg::IndexOp::create(b, 0), old};
@@ -491,7 +490,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                slots.set(StepSlot::Finite, finite);
                slots.set(StepSlot::Loss, lossValue);
                slots.set(StepSlot::GradNorm, norm);
-               Value failed = arith::SubFOp::create(b, createConstant(b, old.getType(), 1.0), finite);
+               Value failed =
+                   arith::SubFOp::create(b, createConstant(b, old.getType(), 1.0), finite);
                slots.set(StepSlot::Skipped, arith::AddFOp::create(b, old, failed));
                if (scaling.scale)
                  updateScale(b, slots, finite, scale, growth);
@@ -503,8 +503,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
 }
 
 /// The block after an evaluation.
-Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss,
-                                  LookupResult lookups) {
+Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block,
+                                  Value loss, LookupResult lookups) {
   SmallVector<Value> ins{loss};
   if (lookups.failed) {
     addOverAxis(builder, program, "replicate", {}, lookups.failed);
@@ -513,10 +513,8 @@ Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Va
     ins.push_back(lookups.failed);
   }
   return createElementwise(builder, loss.getLoc(), ins, block,
-                           [&](ImplicitLocOpBuilder &b,
-                               ValueRange args) -> SmallVector<Value> {
-                             SlotSelector slots{
-                                 b, linalg::IndexOp::create(b, 0), args.back()};
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             SlotSelector slots{b, linalg::IndexOp::create(b, 0), args.back()};
                              slots.set(StepSlot::Loss, args.front());
                              if (lookups.failed)
                                setLookups(b, slots, args.slice(1, 5));
@@ -531,15 +529,13 @@ static FailureOr<BlockArgument> addBlockArguments(Program &program) {
   Builder builder(func.getContext());
   unsigned index = program.units.back().index + 1;
   auto marked = [&](StringRef name) {
-    return builder.getDictionaryAttr(
-        builder.getNamedAttr(name, builder.getUnitAttr()));
+    return builder.getDictionaryAttr(builder.getNamedAttr(name, builder.getUnitAttr()));
   };
   Type block = RankedTensorType::get({kStepBlockSize}, builder.getF32Type());
   Type rank = RankedTensorType::get({kRankBlockSize}, builder.getI64Type());
-  if (failed(func.insertArguments(
-          {index, index}, {block, rank},
-          {marked(FSDPDialect::blockAttr), marked(FSDPDialect::rankAttr)},
-          {func.getLoc(), func.getLoc()})))
+  if (failed(func.insertArguments({index, index}, {block, rank},
+                                  {marked(FSDPDialect::blockAttr), marked(FSDPDialect::rankAttr)},
+                                  {func.getLoc(), func.getLoc()})))
     return failure();
   return func.getArgument(index);
 }
@@ -549,8 +545,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   Value loss = ret.getOperand(0);
   auto type = dyn_cast<RankedTensorType>(loss.getType());
   if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-    return mlir::emitError(program.func.getLoc(),
-                           "expected the loss as a scalar tensor, found ")
+    return mlir::emitError(program.func.getLoc(), "expected the loss as a scalar tensor, found ")
            << loss.getType();
   FailureOr<BlockArgument> block = addBlockArguments(program);
   if (failed(block))
@@ -587,10 +582,8 @@ LogicalResult AddStepBlockPass::run(Program &program) {
     if (failed(func.eraseResults(checks)))
       return failure();
   }
-  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(),
-                                 ret.getOperandTypes()));
-  func.setResultAttr(0, FSDPDialect::updatesAttr,
-                     builder.getI64IntegerAttr(block->getArgNumber()));
+  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
+  func.setResultAttr(0, FSDPDialect::updatesAttr, builder.getI64IntegerAttr(block->getArgNumber()));
   return success();
 }
 
@@ -612,7 +605,8 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
   if (program.kind != ProgramKind::Step || (isScaled && fixedScale == 0))
     return;
   auto warn = [&](StringRef option) {
-    InFlightDiagnostic diag = mlir::emitWarning(getOperation().getLoc()) << option << " has no effect: ";
+    InFlightDiagnostic diag = mlir::emitWarning(getOperation().getLoc())
+                              << option << " has no effect: ";
     if (isScaled)
       diag << "the loss scale is " << lossScale;
     else
@@ -631,7 +625,8 @@ LogicalResult AddStepBlockPass::readOptions() {
   fixedScale = 0;
   if (!lossScale.empty() && lossScale != "dynamic" &&
       (StringRef(lossScale).getAsDouble(fixedScale) || !isScale(fixedScale)))
-    return mlir::emitError(loc, "loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '")
+    return mlir::emitError(loc,
+                           "loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '")
            << lossScale << "'";
   if (!isScale(lossScaleInit))
     return mlir::emitError(loc, "loss-scale-init: expected a number from 1e-30 to 1e30, found ")
@@ -649,14 +644,18 @@ LogicalResult AddStepBlockPass::readDivisor() {
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  else if (gradDivide != "average" && gradDivide != "tokens" && // weights of the losses have done it
+  else if (gradDivide != "average" &&
+           gradDivide != "tokens" && // weights of the losses have done it
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
-    return mlir::emitError(getOperation().getLoc(),
-                           "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that count in the "
-                           "loss), 'sum' or a number from 1e-30 to 1e30 to divide the sum by, found '")
+    return mlir::emitError(
+               getOperation().getLoc(),
+               "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that "
+               "count in the "
+               "loss), 'sum' or a number from 1e-30 to 1e30 to divide the sum by, found '")
            << gradDivide << "'";
   if (!isScale(gradPredivide))
-    return mlir::emitError(getOperation().getLoc(), "grad-predivide: expected a number from 1e-30 to 1e30, found ")
+    return mlir::emitError(getOperation().getLoc(),
+                           "grad-predivide: expected a number from 1e-30 to 1e30, found ")
            << describe(gradPredivide);
   gradFactor = terms / divisor * gradPredivide;
   return success();

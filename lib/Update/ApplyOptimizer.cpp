@@ -13,18 +13,16 @@
 //  1. Add the state of each trainable unit behind its parameters.
 //  2. Once per step and compute type: the factors of the rule (Optimizers.cpp),
 //  in f64.
-//  3. Per unit: the rule on each element. Decay is chosen by comparing the
-//  global
+//  3. Per unit: the rule on each element. Decay is chosen by comparing the global
 //     index, shard index · shard_size + i, with the borders between decay and
 //     none.
 //  4. Where the step is not finite every new value is the old one.
-//  5. State in bf16: computed in f32, then rounded to one of the two neighbours with
-//     probabilities that keep the mean. Steps that are small against a moment
-//     would be lost, all of them, if each went to the nearest. The random bits follow from the seed, the
-//     number of the step, the unit and the global index: Philox's counter is
-//     (index, index / 2^32, step, 2^31 + number of the unit), and the low half of its first word is for
-//     the first state, the high half for the second. The unit's number is an operand, so that equal units
-//     share a kernel.
+//  5. State in bf16: computed in f32, then rounded to one of the two neighbours with probabilities
+//     that keep the mean. Steps that are small against a moment would be lost, all of them, if each
+//     went to the nearest. The random bits follow from the seed, the number of the step, the unit
+//     and the global index: Philox's counter is (index, index / 2^32, step, 2^31 + number of the
+//     unit), and the low half of its first word is for the first state, the high half for the
+//     second. The unit's number is an operand, so that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -83,8 +81,7 @@ private:
   DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
 };
 
-struct ApplyOptimizerPass
-    : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
+struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
   using ApplyOptimizerPassBase::ApplyOptimizerPassBase;
   void runOnOperation() override;
 
@@ -97,7 +94,7 @@ private:
   Type getStateType(UnitOp unit, StringRef name);
 
   MeshOp mesh;
-  bool narrow = false; ///< state is bf16
+  bool narrow = false;                        ///< state is bf16
   std::shared_ptr<const Optimizer> optimizer; // passes are copied
 };
 
@@ -111,14 +108,16 @@ static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   return {};
 }
 
-UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic)
+UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer,
+                             bool stochastic)
     : mesh(mesh), optimizer(optimizer), stochastic(stochastic), builder(program.getReturn()),
-      loc(program.getReturn().getLoc()),
-      block(program.getReturn().getOperand(0)) {
+      loc(program.getReturn().getLoc()), block(program.getReturn().getOperand(0)) {
   clip = createElementView(builder, loc, block, StepSlot::Clip);
   finite = createElementView(builder, loc, block, StepSlot::Finite);
   Value rank = findMarked(program.func, FSDPDialect::rankAttr);
-  auto slot = [&](RankSlot which) { return createElementView(builder, loc, rank, static_cast<int64_t>(which)); };
+  auto slot = [&](RankSlot which) {
+    return createElementView(builder, loc, rank, static_cast<int64_t>(which));
+  };
   if (stochastic) {
     seed = slot(RankSlot::Seed);
     stepNumber = slot(RankSlot::StepNumber);
@@ -139,13 +138,11 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
   for (unsigned i = 0; i < optimizer.getNumFactors(); ++i)
     outs.push_back(createEmpty(builder, loc, RankedTensorType::get({}, type)));
   found = createElementwise(
-      builder, loc, ins, outs,
-      [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+      builder, loc, ins, outs, [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
         Value lr = castFloat(b, args[0], b.getF64Type());
         Value step = castFloat(b, args[1], b.getF64Type());
-        return llvm::map_to_vector(
-            optimizer.buildFactors(b, lr, step),
-            [&](Value factor) { return castFloat(b, factor, type); });
+        return llvm::map_to_vector(optimizer.buildFactors(b, lr, step),
+                                   [&](Value factor) { return castFloat(b, factor, type); });
       });
   return found;
 }
@@ -169,8 +166,7 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
 
 /// The index of the element in the unit's flat buffer. `indices`: of the rank on
 /// the axes over which the state is in pieces; none where it is whole.
-Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit,
-                                      ValueRange indices) {
+Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
   for (auto [rank, axis] : llvm::zip(indices, unit.getOptimizerAxes())) {
@@ -184,28 +180,37 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit,
 
 /// Where random numbers of a unit's state are, beside those of fsdp.random, whose sites are small.
 Value UpdateBuilder::getSite(UnitOp unit) {
-  constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8; // a line of the cache each: aligned views
+  constexpr int64_t firstSite = int64_t(1) << 31,
+                    perLine = 8; // a line of the cache each: aligned views
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
     auto type = RankedTensorType::get({perLine * int64_t(units.size())}, builder.getI64Type());
     auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
       Value index = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
-      Value number = arith::DivUIOp::create(b, index, arith::ConstantOp::create(b, b.getI64IntegerAttr(perLine)));
-      return {arith::AddIOp::create(b, number, arith::ConstantOp::create(b, b.getI64IntegerAttr(firstSite)))};
+      Value number = arith::DivUIOp::create(
+          b, index, arith::ConstantOp::create(b, b.getI64IntegerAttr(perLine)));
+      return {arith::AddIOp::create(b, number,
+                                    arith::ConstantOp::create(b, b.getI64IntegerAttr(firstSite)))};
     };
     sites = createElementwise(builder, loc, {}, createEmpty(builder, loc, type), body).front();
   }
-  return createElementView(builder, loc, sites, perLine * (llvm::find(units, unit) - units.begin()));
+  return createElementView(builder, loc, sites,
+                           perLine * (llvm::find(units, unit) - units.begin()));
 }
 
 /// 16 random bits for each state of the element `index`. `key`: seed, step and site.
 static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, ValueRange key) {
-  auto constant = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); };
-  auto low = [&](Value value, int64_t mask) -> Value { return arith::AndIOp::create(b, value, constant(mask)); };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  auto low = [&](Value value, int64_t mask) -> Value {
+    return arith::AndIOp::create(b, value, constant(mask));
+  };
   int64_t word = 0xffffffff;
   Value element = arith::IndexCastOp::create(b, b.getI64Type(), index);
   Value high = arith::ShRUIOp::create(b, element, constant(32));
-  Value block = buildPhilox(b, b.getLoc(), {low(element, word), high, low(key[1], word), key[2]}, key[0])[0];
+  Value block =
+      buildPhilox(b, b.getLoc(), {low(element, word), high, low(key[1], word), key[2]}, key[0])[0];
   return {low(block, 0xffff), arith::ShRUIOp::create(b, block, constant(16))};
 }
 
@@ -217,8 +222,8 @@ SmallVector<StringRef> UpdateBuilder::getGatheredAxes(UnitOp unit) {
 }
 
 SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old) {
-  SmallVector<StringRef> axes = llvm::to_vector(
-      llvm::make_filter_range(getGatheredAxes(unit), [&](StringRef axis) { return mesh.getAxisSize(axis) > 1; }));
+  SmallVector<StringRef> axes = llvm::to_vector(llvm::make_filter_range(
+      getGatheredAxes(unit), [&](StringRef axis) { return mesh.getAxisSize(axis) > 1; }));
   auto name = FlatSymbolRefAttr::get(mesh.getSymNameAttr());
   SmallVector<Value> pieces(old);
   auto sized = [](Value value, int64_t size) {
@@ -226,20 +231,22 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old
   };
   auto sizeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(0); };
   for (StringRef axis : axes)
-    pieces[0] = OwnPieceOp::create(builder, loc, sized(pieces[0], sizeOf(pieces[0]) / mesh.getAxisSize(axis)),
+    pieces[0] = OwnPieceOp::create(builder, loc,
+                                   sized(pieces[0], sizeOf(pieces[0]) / mesh.getAxisSize(axis)),
                                    pieces[0], name, builder.getStrArrayAttr({axis}));
   bool hasMaster = old.size() > 1 + optimizer.getStateNames().size();
   SmallVector<Value> updated = updatePieces(unit, grad, pieces, hasMaster);
   for (StringRef axis : llvm::reverse(axes))
-    updated[0] = AllGatherOp::create(builder, loc, sized(updated[0], sizeOf(updated[0]) * mesh.getAxisSize(axis)),
+    updated[0] = AllGatherOp::create(builder, loc,
+                                     sized(updated[0], sizeOf(updated[0]) * mesh.getAxisSize(axis)),
                                      updated[0], name, builder.getStrArrayAttr({axis}));
   return updated;
 }
 
 /// `old`: the parameters, with `hasMaster` their masters, and the state. Masters are
 /// what the rule works on, parameters then a rounding of them.
-SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
-                                               ValueRange old, bool hasMaster) {
+SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRange old,
+                                               bool hasMaster) {
   FloatType type = getComputeType(unit.getDtype());
   SmallVector<DecaySpan> spans = getDecaySpans(unit);
   bool mixed = optimizer.hasDecay() && spans.size() > 1;
@@ -247,7 +254,8 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
   unsigned firstFactor = ins.size();
   llvm::append_range(ins, getFactors(type));
   unsigned numFactors = ins.size() - firstFactor;
-  bool rounds = stochastic && getElementTypeOrSelf(old.back()).getIntOrFloatBitWidth() < type.getWidth() &&
+  bool rounds = stochastic &&
+                getElementTypeOrSelf(old.back()).getIntOrFloatBitWidth() < type.getWidth() &&
                 !optimizer.getStateNames().empty();
   unsigned firstKey = ins.size();
   if (rounds)
@@ -258,37 +266,36 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad,
       ins.push_back(axis == "shard" ? shardIndex : replicaIndex);
   unsigned numIndices = ins.size() - firstIndex;
 
-  auto body = [&](ImplicitLocOpBuilder &b,
-                  ValueRange args) -> SmallVector<Value> {
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     auto wide = [&](Value value) { return castFloat(b, value, type); };
     Value clipped = arith::MulFOp::create(b, wide(args[0]), wide(args[2]));
-    Value index = mixed || rounds ? buildGlobalIndex(b, unit, args.slice(firstIndex, numIndices)) : Value();
+    Value index =
+        mixed || rounds ? buildGlobalIndex(b, unit, args.slice(firstIndex, numIndices)) : Value();
     auto decay = [&](Value with, Value without) -> Value {
       Value chosen = spans.back().decay ? with : without;
       for (const DecaySpan &span : llvm::drop_begin(llvm::reverse(spans))) {
         Value end = arith::ConstantIndexOp::create(b, span.end);
-        Value below =
-            arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, end);
-        chosen = arith::SelectOp::create(b, below, span.decay ? with : without,
-                                         chosen);
+        Value below = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, end);
+        chosen = arith::SelectOp::create(b, below, span.decay ? with : without, chosen);
       }
       return chosen;
     };
     ValueRange before = args.drop_front(ins.size());
-    auto after = optimizer.buildElement(b, clipped, llvm::map_to_vector(before.drop_front(hasMaster), wide),
-                                        args.slice(firstFactor, numFactors), decay);
+    auto after =
+        optimizer.buildElement(b, clipped, llvm::map_to_vector(before.drop_front(hasMaster), wide),
+                               args.slice(firstFactor, numFactors), decay);
     if (hasMaster)
       after.insert(after.begin(), after.front());
     Value zero = createConstant(b, args[1].getType(), 0.0);
-    Value isFinite =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, args[1], zero);
+    Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, args[1], zero);
     SmallVector<Value> noise;
     if (rounds)
       noise = buildNoise(b, index, args.slice(firstKey, 3));
     unsigned firstState = 1 + hasMaster;
     for (auto [i, value, kept] : llvm::enumerate(after, before)) {
-      Value stored = rounds && i >= firstState ? buildStochasticRounding(b, b.getLoc(), value, noise[i - firstState])
-                                               : castFloat(b, value, kept.getType());
+      Value stored = rounds && i >= firstState
+                         ? buildStochasticRounding(b, b.getLoc(), value, noise[i - firstState])
+                         : castFloat(b, value, kept.getType());
       value = arith::SelectOp::create(b, isFinite, stored, kept);
     }
     return after;
@@ -302,21 +309,19 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
   Builder b(&getContext());
   auto named = [&](UnitOp unit, StringRef state) {
     return b.getDictionaryAttr(
-        {b.getNamedAttr(FSDPDialect::unitAttr,
-                        FlatSymbolRefAttr::get(unit.getSymNameAttr())),
+        {b.getNamedAttr(FSDPDialect::unitAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr())),
          b.getNamedAttr(FSDPDialect::stateAttr, b.getStringAttr(state))});
   };
   for (UnitArgument &unit : llvm::reverse(program.units)) {
     func.setArgAttrs(unit.index, named(unit.unit, "parameter"));
     if (!unit.trainable)
       continue;
-    int64_t size =
-        program.isSharded() ? unit.unit.getPieceSize(unit.unit.getOptimizerAxes(), mesh) : unit.unit.getFlatSize();
+    int64_t size = program.isSharded() ? unit.unit.getPieceSize(unit.unit.getOptimizerAxes(), mesh)
+                                       : unit.unit.getFlatSize();
     SmallVector<StringRef> names = getStateNames(unit.unit);
     for (StringRef name : llvm::reverse(names)) {
       Type type = RankedTensorType::get({size}, getStateType(unit.unit, name));
-      if (failed(func.insertArgument(unit.index + 1, type,
-                                     named(unit.unit, name),
+      if (failed(func.insertArgument(unit.index + 1, type, named(unit.unit, name),
                                      unit.unit.getLoc())))
         return failure();
       if (program.kind == ProgramKind::Step)
@@ -350,17 +355,21 @@ Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
 LogicalResult ApplyOptimizerPass::readOptions() {
   Location loc = getOperation().getLoc();
   if (stateDtype != "f32" && stateDtype != "bf16")
-    return mlir::emitError(loc, "optimizer-state-dtype: expected f32 or bf16, found '") << stateDtype << "'";
+    return mlir::emitError(loc, "optimizer-state-dtype: expected f32 or bf16, found '")
+           << stateDtype << "'";
   if (stateRounding != "stochastic" && stateRounding != "nearest")
     return mlir::emitError(loc, "optimizer-state-rounding: expected stochastic or nearest, found '")
            << stateRounding << "'";
   narrow = stateDtype == "bf16";
   if (stateRounding != "stochastic" && !narrow)
-    return mlir::emitError(loc, "optimizer-state-rounding is of optimizer-state-dtype 'bf16', found 'f32', which is not rounded");
+    return mlir::emitError(loc, "optimizer-state-rounding is of optimizer-state-dtype 'bf16', "
+                                "found 'f32', which is not rounded");
   OptimizerOptions options{optimizerName, beta1, beta2, eps, weightDecay, momentum};
   optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
   if (optimizer && narrow && optimizer->getStateNames().empty())
-    return mlir::emitError(loc, "optimizer-state-dtype: sgd without momentum has no state; leave it out, or give momentum");
+    return mlir::emitError(
+        loc,
+        "optimizer-state-dtype: sgd without momentum has no state; leave it out, or give momentum");
   return success(optimizer != nullptr);
 }
 
@@ -368,19 +377,19 @@ LogicalResult ApplyOptimizerPass::readOptions() {
 LogicalResult ApplyOptimizerPass::checkUnits() {
   if (narrow)
     for (auto unit : getOperation().getOps<UnitOp>())
-      if (unit.getDtype().isF64() && llvm::any_of(unit.getParams().getAsRange<ParamAttr>(), [](ParamAttr p) { return p.getTrainable(); }))
-        return unit.emitError("optimizer-state-dtype: expected parameters of f32 or narrower for state in bf16, found f64; "
+      if (unit.getDtype().isF64() && llvm::any_of(unit.getParams().getAsRange<ParamAttr>(),
+                                                  [](ParamAttr p) { return p.getTrainable(); }))
+        return unit.emitError("optimizer-state-dtype: expected parameters of f32 or narrower for "
+                              "state in bf16, found f64; "
                               "leave it out, freeze them, or export the model in f32");
   return success();
 }
 
 LogicalResult ApplyOptimizerPass::run(Program &program) {
   func::FuncOp func = program.func;
-  if (!findMarked(func, FSDPDialect::blockAttr) ||
-      !findMarked(func, FSDPDialect::rankAttr))
-    return mlir::emitError(func.getLoc(),
-                           "expected a step block and a rank block; run "
-                           "fsdp-add-step-block first");
+  if (!findMarked(func, FSDPDialect::blockAttr) || !findMarked(func, FSDPDialect::rankAttr))
+    return mlir::emitError(func.getLoc(), "expected a step block and a rank block; run "
+                                          "fsdp-add-step-block first");
   if (failed(addState(program)))
     return failure();
   func::ReturnOp ret = program.getReturn();
@@ -388,8 +397,8 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
   SmallVector<int64_t> updated;
   if (program.kind != ProgramKind::Eval) {
     UpdateBuilder builder(program, mesh, *optimizer, narrow && stateRounding == "stochastic");
-    for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(),
-                                             ret.getOperands().drop_front())) {
+    for (auto [unit, grad] :
+         llvm::zip_equal(program.getTrainable(), ret.getOperands().drop_front())) {
       unsigned numBuffers = getStateNames(unit.unit).size() + 1;
       SmallVector<Value> old(func.getArguments().slice(unit.index, numBuffers));
       llvm::append_range(results, builder.update(unit.unit, grad, old));
@@ -401,8 +410,7 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
   results.push_back(ret.getOperand(0));
   updated.push_back(findMarked(func, FSDPDialect::blockAttr).getArgNumber());
   ret->setOperands(results);
-  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(),
-                                 ret.getOperandTypes()));
+  func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
   Builder b(&getContext());
   auto attrs = llvm::map_to_vector(updated, [&](int64_t index) {
     return b.getDictionaryAttr(
@@ -415,7 +423,8 @@ LogicalResult ApplyOptimizerPass::run(Program &program) {
 void ApplyOptimizerPass::runOnOperation() {
   if (failed(readOptions()) || failed(checkUnits()))
     return signalPassFailure();
-  FailureOr<Programs> programs = readPrograms(getOperation(), "the step block", GradientForm::Reduced);
+  FailureOr<Programs> programs =
+      readPrograms(getOperation(), "the step block", GradientForm::Reduced);
   if (failed(programs))
     return signalPassFailure();
   mesh = programs->mesh;

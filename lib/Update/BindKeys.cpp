@@ -6,9 +6,10 @@
 //
 // Numbers that the run provides come from the rank block.
 //
-//   func @step(.., %rank, %seed {fsdp.key = "seed"},      func @step(.., %rank, ..)
-//              %step {.. "step"}, %first {.. "sample"})     %seed = %rank[4], %step = %rank[5]
-//                                                     =>    %first = %rank[0] · samples of a rank and step
+//   func @step(.., %rank,                     func @step(.., %rank, ..)
+//              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
+//              %step {.. "step"},         =>    %first = %rank[0] · samples of a rank and step
+//              %first {.. "sample"})
 //
 //  1. seed, step: views of the rank block.
 //  2. sample: the rank's place in the global batch; 0 in the reference, whose batch
@@ -59,7 +60,8 @@ static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t 
 namespace {
 struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
   LogicalResult run(func::FuncOp func) {
-    bool isReference = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "reference";
+    bool isReference =
+        func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "reference";
     BlockArgument rank;
     for (BlockArgument arg : func.getArguments())
       if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::rankAttr))
@@ -75,16 +77,20 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
       if (arg.use_empty())
         continue;
       if (!rank)
-        return func.emitError("expected the rank block, which '") << FSDPDialect::keyAttr << "' is read from";
+        return func.emitError("expected the rank block, which '")
+               << FSDPDialect::keyAttr << "' is read from";
       if (key.getValue() == "sample" && isReference)
-        arg.replaceAllUsesWith(arith::ConstantOp::create(
-            builder, arg.getLoc(), DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()), builder.getI64IntegerAttr(0))));
+        arg.replaceAllUsesWith(
+            arith::ConstantOp::create(builder, arg.getLoc(),
+                                      DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()),
+                                                             builder.getI64IntegerAttr(0))));
       else if (key.getValue() == "sample")
         arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func)));
       else
-        arg.replaceAllUsesWith(createElementView(
-            builder, arg.getLoc(), rank,
-            static_cast<int64_t>(key.getValue() == "seed" ? RankSlot::Seed : RankSlot::StepNumber)));
+        arg.replaceAllUsesWith(createElementView(builder, arg.getLoc(), rank,
+                                                 static_cast<int64_t>(key.getValue() == "seed"
+                                                                          ? RankSlot::Seed
+                                                                          : RankSlot::StepNumber)));
     }
     return func.eraseArguments(bound);
   }

@@ -13,49 +13,42 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-SmallVector<Value> fsdp::createElementwise(OpBuilder &builder, Location loc,
-                                           ValueRange ins, ValueRange outs,
-                                           ElementFn body) {
+SmallVector<Value> fsdp::createElementwise(OpBuilder &builder, Location loc, ValueRange ins,
+                                           ValueRange outs, ElementFn body) {
   unsigned rank = cast<RankedTensorType>(outs.front().getType()).getRank();
   SmallVector<AffineMap> maps;
-  for (Value operand :
-       llvm::concat<Value>(SmallVector<Value>(ins), SmallVector<Value>(outs))) {
+  for (Value operand : llvm::concat<Value>(SmallVector<Value>(ins), SmallVector<Value>(outs))) {
     bool isScalar = cast<RankedTensorType>(operand.getType()).getRank() == 0;
     maps.push_back(isScalar ? AffineMap::get(rank, 0, builder.getContext())
                             : builder.getMultiDimIdentityMap(rank));
   }
-  SmallVector<utils::IteratorType> iterators(rank,
-                                             utils::IteratorType::parallel);
-  auto generic = linalg::GenericOp::create(
-      builder, loc, outs.getTypes(), ins, outs, maps, iterators,
-      [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-        ImplicitLocOpBuilder b(nestedLoc, nested);
-        linalg::YieldOp::create(b, body(b, args));
-      });
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  auto generic =
+      linalg::GenericOp::create(builder, loc, outs.getTypes(), ins, outs, maps, iterators,
+                                [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+                                  ImplicitLocOpBuilder b(nestedLoc, nested);
+                                  linalg::YieldOp::create(b, body(b, args));
+                                });
   return llvm::to_vector_of<Value>(generic->getResults());
 }
 
 Value fsdp::createElementView(OpBuilder &builder, Location loc, Value tensor, OpFoldResult at) {
   auto type = cast<RankedTensorType>(tensor.getType());
   OpFoldResult one = builder.getIndexAttr(1);
-  return tensor::ExtractSliceOp::create(
-      builder, loc, RankedTensorType::get({}, type.getElementType()), tensor,
-      ArrayRef(at), ArrayRef(one), ArrayRef(one));
+  return tensor::ExtractSliceOp::create(builder, loc,
+                                        RankedTensorType::get({}, type.getElementType()), tensor,
+                                        ArrayRef(at), ArrayRef(one), ArrayRef(one));
 }
 
 Value fsdp::createEmpty(OpBuilder &builder, Location loc, Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor::EmptyOp::create(builder, loc, tensor.getShape(),
-                                 tensor.getElementType());
+  return tensor::EmptyOp::create(builder, loc, tensor.getShape(), tensor.getElementType());
 }
 
 Value fsdp::createZeros(OpBuilder &builder, Location loc, Type type) {
   Value zero = arith::ConstantOp::create(
-      builder, loc,
-      builder.getZeroAttr(cast<RankedTensorType>(type).getElementType()));
-  return linalg::FillOp::create(builder, loc, zero,
-                                createEmpty(builder, loc, type))
-      .getResult(0);
+      builder, loc, builder.getZeroAttr(cast<RankedTensorType>(type).getElementType()));
+  return linalg::FillOp::create(builder, loc, zero, createEmpty(builder, loc, type)).getResult(0);
 }
 
 Value fsdp::castFloat(ImplicitLocOpBuilder &builder, Value value, Type type) {
@@ -68,8 +61,7 @@ Value fsdp::castFloat(ImplicitLocOpBuilder &builder, Value value, Type type) {
   return value;
 }
 
-Value fsdp::createConstant(ImplicitLocOpBuilder &builder, Type type,
-                           double value) {
+Value fsdp::createConstant(ImplicitLocOpBuilder &builder, Type type, double value) {
   return arith::ConstantOp::create(builder, builder.getFloatAttr(type, value));
 }
 

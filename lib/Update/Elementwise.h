@@ -15,23 +15,19 @@ namespace fsdp {
 
 /// Builds the values of one element; the arguments are those of the inputs,
 /// then those of the outputs.
-using ElementFn =
-    function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
+using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
 /// A linalg.generic over `outs`, which are of one shape. Inputs have this shape
 /// or rank 0: a scalar, the same for all elements.
-SmallVector<Value> createElementwise(OpBuilder &builder, Location loc,
-                                     ValueRange ins, ValueRange outs,
-                                     ElementFn body);
+SmallVector<Value> createElementwise(OpBuilder &builder, Location loc, ValueRange ins,
+                                     ValueRange outs, ElementFn body);
 
 /// Element `index` of a 1-D tensor as a rank-0 tensor: a view.
-Value createElementView(OpBuilder &builder, Location loc, Value tensor,
-                        OpFoldResult index);
+Value createElementView(OpBuilder &builder, Location loc, Value tensor, OpFoldResult index);
 inline Value createElementView(OpBuilder &builder, Location loc, Value tensor, int64_t index) {
   return createElementView(builder, loc, tensor, OpFoldResult(builder.getIndexAttr(index)));
 }
-inline Value createElementView(OpBuilder &builder, Location loc, Value block,
-                               StepSlot slot) {
+inline Value createElementView(OpBuilder &builder, Location loc, Value block, StepSlot slot) {
   return createElementView(builder, loc, block, static_cast<int64_t>(slot));
 }
 

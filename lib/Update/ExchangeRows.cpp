@@ -19,8 +19,9 @@
 //  2. What lies on another rank is picked as 0, and added into row R, which nobody reads.
 //  3. Where one program has it all (the reference): gather_rows and scatter_add_rows.
 //
-// Of n numbers that the sum adds one is not 0, so it is exact in any type; and -0 becomes 0, which the reference does,
-// too. Rows that cross are of static count: all ids may lie on one rank. O(lookups) ops.
+// Of n numbers that the sum adds one is not 0, so it is exact in any type; and -0 becomes 0, which
+// the reference does, too. Rows that cross are of static count: all ids may lie on one rank.
+// O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +98,8 @@ Value RowExchange::gather(Value value) {
 
 /// The number of the rank's first row.
 Value RowExchange::createFirst() {
-  auto each = RankedTensorType::get({ranks}, b.getI64Type()), own = RankedTensorType::get({1}, b.getI64Type());
+  auto each = RankedTensorType::get({ranks}, b.getI64Type()),
+       own = RankedTensorType::get({1}, b.getI64Type());
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
     Value rank = arith::IndexCastOp::create(b, b.getI64Type(), linalg::IndexOp::create(b, 0));
     return {arith::MulIOp::create(b, rank, arith::ConstantIntOp::create(b, rows, 64))};
@@ -106,12 +108,17 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// Of all ids of all ranks, the number of the row in this rank's shard; `rows` for those of other ranks.
+/// Of all ids of all ranks, the number of the row in this rank's shard; `rows` for those of other
+/// ranks.
 Value RowExchange::createLocalIds(Value ids) {
-  auto type = RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
+  auto type =
+      RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-    Value id = args[0].getType().isInteger(64) ? args[0] : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
-    Value local = arith::SubIOp::create(b, id, args[1]), count = arith::ConstantIntOp::create(b, rows, 64);
+    Value id = args[0].getType().isInteger(64)
+                   ? args[0]
+                   : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
+    Value local = arith::SubIOp::create(b, id, args[1]),
+          count = arith::ConstantIntOp::create(b, rows, 64);
     // As unsigned, numbers below 0 are large.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
@@ -122,18 +129,23 @@ Value RowExchange::createLocalIds(Value ids) {
 /// The rank's own rows at `ids`, as `element`, and zeros where it has none.
 Value RowExchange::pick(Value shard, Value ids, Type element) {
   Value table = reshape(shard, {rows, columns}), local = createLocalIds(ids);
-  auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns}, element);
+  auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns},
+                                    element);
   AffineMap all = b.getMultiDimIdentityMap(2);
   SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
   auto picked = linalg::GenericOp::create(
       b, loc, type, local, createEmpty(b, loc, type), ArrayRef{all.dropResult(1), all}, loops,
       [&](OpBuilder &nested, Location at, ValueRange args) {
         ImplicitLocOpBuilder b(at, nested);
-        Value count = arith::ConstantIntOp::create(b, rows, 64), zero = arith::ConstantIntOp::create(b, 0, 64);
+        Value count = arith::ConstantIntOp::create(b, rows, 64),
+              zero = arith::ConstantIntOp::create(b, 0, 64);
         Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, args[0], count);
-        Value row = arith::IndexCastOp::create(b, b.getIndexType(), arith::SelectOp::create(b, own, args[0], zero));
-        Value x = tensor::ExtractOp::create(b, table, ValueRange{row, linalg::IndexOp::create(b, 1)});
-        x = arith::SelectOp::create(b, own, castFloat(b, x, element), createConstant(b, element, 0));
+        Value row = arith::IndexCastOp::create(b, b.getIndexType(),
+                                               arith::SelectOp::create(b, own, args[0], zero));
+        Value x =
+            tensor::ExtractOp::create(b, table, ValueRange{row, linalg::IndexOp::create(b, 1)});
+        x = arith::SelectOp::create(b, own, castFloat(b, x, element),
+                                    createConstant(b, element, 0));
         linalg::YieldOp::create(b, x);
       });
   return picked.getResult(0);
@@ -148,7 +160,8 @@ Value RowExchange::unshard(UnshardRowsOp op) {
     auto addZero = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
       Type wide = getComputeType(args[1].getType());
       Value x = castFloat(b, castFloat(b, args[0], args[1].getType()), wide);
-      return {castFloat(b, arith::AddFOp::create(b, x, createConstant(b, wide, 0)), args[1].getType())};
+      return {
+          castFloat(b, arith::AddFOp::create(b, x, createConstant(b, wide, 0)), args[1].getType())};
     };
     return createElementwise(b, loc, found, createEmpty(b, loc, type), addZero).front();
   }
@@ -166,7 +179,9 @@ Value RowExchange::widen(Value value) {
   Type wide = getComputeType(type.getElementType());
   if (type.getElementType() == wide)
     return value;
-  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> { return {castFloat(b, args[0], wide)}; };
+  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+    return {castFloat(b, args[0], wide)};
+  };
   return createElementwise(b, loc, value, createEmpty(b, loc, type.clone(wide)), body).front();
 }
 
@@ -182,15 +197,21 @@ Value RowExchange::reduce(ReduceRowsOp op) {
         mean = arith::MulFOp::create(b, mean, createConstant(b, wide, factor));
       return {castFloat(b, castFloat(b, mean, sent.getElementType()), args[1].getType())};
     };
-    return createElementwise(b, loc, reshape(table, type.getShape()), createEmpty(b, loc, type), body).front();
+    return createElementwise(b, loc, reshape(table, type.getShape()), createEmpty(b, loc, type),
+                             body)
+        .front();
   };
   if (mesh.getNumRanks() == 1)
-    return finish(mark(ScatterAddRowsOp::create(b, loc, tableOf(allRows), widen(op.getRows()), op.getIds(), Value())), 1);
+    return finish(mark(ScatterAddRowsOp::create(b, loc, tableOf(allRows), widen(op.getRows()),
+                                                op.getIds(), Value())),
+                  1);
   Value ids = gather(op.getIds());
   Value all = reshape(gather(op.getRows()), {sent.getDimSize(0) * ranks, columns});
-  Value table = mark(ScatterAddRowsOp::create(b, loc, tableOf(rows + 1), widen(all), createLocalIds(ids), Value()));
+  Value table = mark(ScatterAddRowsOp::create(b, loc, tableOf(rows + 1), widen(all),
+                                              createLocalIds(ids), Value()));
   auto at = [&](int64_t value) -> OpFoldResult { return b.getIndexAttr(value); };
-  Value own = tensor::ExtractSliceOp::create(b, loc, tableOf(rows), table, {at(0), at(0)}, {at(rows), at(columns)}, {at(1), at(1)});
+  Value own = tensor::ExtractSliceOp::create(b, loc, tableOf(rows), table, {at(0), at(0)},
+                                             {at(rows), at(columns)}, {at(1), at(1)});
   Value gradient = finish(own, op.getReduction() == ReductionKind::avg ? 1.0 / ranks : 1.0);
   gradient.getDefiningOp()->setAttr(FSDPDialect::unitAttr, op.getUnitAttr());
   return gradient;
@@ -205,7 +226,8 @@ void ExchangeRowsPass::run(func::FuncOp func, MeshOp mesh) {
     auto name = lookup ? lookup.getUnitAttr() : reduction.getUnitAttr();
     OpBuilder builder(op);
     RowExchange exchange(builder, op, SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, name), mesh);
-    op->getResult(0).replaceAllUsesWith(lookup ? exchange.unshard(lookup) : exchange.reduce(reduction));
+    op->getResult(0).replaceAllUsesWith(lookup ? exchange.unshard(lookup)
+                                               : exchange.reduce(reduction));
     op->erase();
     ++(lookup ? numLookups : numReductions);
   });

@@ -44,13 +44,16 @@ using namespace mlir::fsdp;
 /// The product that `term` is, if `sum` may take it in.
 static arith::MulFOp getProduct(Operation *sum, Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
-  return product && product->hasOneUse() && product->getBlock() == sum->getBlock() ? product : arith::MulFOp();
+  return product && product->hasOneUse() && product->getBlock() == sum->getBlock()
+             ? product
+             : arith::MulFOp();
 }
 
 static Value negate(IRRewriter &rewriter, Location loc, Value value) {
   FloatAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
-    return arith::ConstantOp::create(rewriter, loc, FloatAttr::get(value.getType(), -constant.getValue()));
+    return arith::ConstantOp::create(rewriter, loc,
+                                     FloatAttr::get(value.getType(), -constant.getValue()));
   return arith::NegFOp::create(rewriter, loc, value);
 }
 
@@ -61,7 +64,8 @@ static bool formFma(IRRewriter &rewriter, Operation *sum) {
     return false;
   Value lhs = sum->getOperand(0), rhs = sum->getOperand(1);
   bool subtracts = isa<arith::SubFOp>(sum);
-  arith::MulFOp left = getProduct(sum, lhs), right = getProduct(sum, rhs), product = left ? left : right;
+  arith::MulFOp left = getProduct(sum, lhs), right = getProduct(sum, rhs),
+                product = left ? left : right;
   if (!product)
     return false;
   Location loc = sum->getLoc();

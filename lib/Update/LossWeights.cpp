@@ -9,12 +9,12 @@
 //                                           for k: count(x[k]) · n / total * loss
 //
 //  1. Count the targets that are not ignored; the weight follows from that count and the total.
-//  2. Once the micro-batches have their loop: count again, for all of them, in front of everything; add
-//     the counts of the other ranks.
+//  2. Once the micro-batches have their loop: count again, for all of them, in front of everything;
+//     add the counts of the other ranks.
 //
-// Weights have the mean n / n = 1, so that means of losses and gradients, level by level, are those of one
-// merged batch. Where nothing counts at all, weights are 0. Counts are f64: sums of them are exact, in
-// any order, so that programs agree. O(ops that make the targets).
+// Weights have the mean n / n = 1, so that means of losses and gradients, level by level, are those
+// of one merged batch. Where nothing counts at all, weights are 0. Counts are f64: sums of them are
+// exact, in any order, so that programs agree. O(ops that make the targets).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,28 +32,32 @@ static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignore
   Location loc = loss.getLoc();
   Value targets = loss.getTargets();
   Value zero = createZeros(builder, loc, RankedTensorType::get({}, builder.getF64Type()));
-  AffineMap rows = builder.getMultiDimIdentityMap(1), scalar = AffineMap::get(1, 0, builder.getContext());
+  AffineMap rows = builder.getMultiDimIdentityMap(1),
+            scalar = AffineMap::get(1, 0, builder.getContext());
   auto count = linalg::GenericOp::create(
-      builder, loc, zero.getType(), targets, zero, ArrayRef{rows, scalar}, utils::IteratorType::reduction,
-      [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+      builder, loc, zero.getType(), targets, zero, ArrayRef{rows, scalar},
+      utils::IteratorType::reduction, [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
         ImplicitLocOpBuilder b(nestedLoc, nested);
         Value skipped = arith::ConstantOp::create(b, b.getIntegerAttr(args[0].getType(), ignored));
         Value counts = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, args[0], skipped);
         Type type = args[1].getType();
-        Value term = arith::SelectOp::create(b, counts, createConstant(b, type, 1.0), createConstant(b, type, 0.0));
+        Value term = arith::SelectOp::create(b, counts, createConstant(b, type, 1.0),
+                                             createConstant(b, type, 0.0));
         linalg::YieldOp::create(b, ValueRange{arith::AddFOp::create(b, args[1], term)});
       });
   return count.getResult(0);
 }
 
 /// count · terms / total, or 0 where nothing counts.
-static Value createWeight(OpBuilder &builder, Location loc, Value count, Value total, int64_t terms, Type type) {
+static Value createWeight(OpBuilder &builder, Location loc, Value count, Value total, int64_t terms,
+                          Type type) {
   Value ins[] = {count, total};
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     Type wide = args[0].getType();
     Value zero = createConstant(b, wide, 0.0), one = createConstant(b, wide, 1.0);
     Value any = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[1], zero);
-    Value divisor = arith::SelectOp::create(b, any, args[1], one); // where nothing counts, count is 0
+    Value divisor =
+        arith::SelectOp::create(b, any, args[1], one); // where nothing counts, count is 0
     Value scaled = arith::MulFOp::create(b, args[0], createConstant(b, wide, terms));
     Value weight = arith::DivFOp::create(b, scaled, divisor);
     return {castFloat(b, weight, args[2].getType())};
@@ -81,7 +85,8 @@ static SmallVector<Operation *> collectOps(Value value) {
 FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t terms) {
   func::FuncOp func = program.func;
   auto args = func.getArguments();
-  auto found = llvm::find_if(args, [&](BlockArgument arg) { return func.getArgAttr(arg.getArgNumber(), lossWeightAttr); });
+  auto found = llvm::find_if(
+      args, [&](BlockArgument arg) { return func.getArgAttr(arg.getArgNumber(), lossWeightAttr); });
   if (found == args.end())
     return LossWeight();
   BlockArgument arg = *found;
@@ -89,9 +94,11 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   for (CrossEntropyOp loss : losses)
     if (!loss.getIgnoreIndex() || loss.getTargets() != losses.front().getTargets() ||
         loss.getIgnoreIndex() != losses.front().getIgnoreIndex())
-      return loss.emitError("expected every 'fsdp.cross_entropy' of a program with '") << lossWeightAttr << "' to ignore the same targets";
+      return loss.emitError("expected every 'fsdp.cross_entropy' of a program with '")
+             << lossWeightAttr << "' to ignore the same targets";
   if (losses.empty())
-    return mlir::emitError(arg.getLoc(), "expected an 'fsdp.cross_entropy', whose targets give '") << lossWeightAttr << "'";
+    return mlir::emitError(arg.getLoc(), "expected an 'fsdp.cross_entropy', whose targets give '")
+           << lossWeightAttr << "'";
 
   CrossEntropyOp loss = losses.front();
   OpBuilder builder(loss);
@@ -100,9 +107,11 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (auto outer = dyn_cast<BlockArgument>(operand);
-          !isMemoryEffectFree(op) || (outer && !func.getArgAttr(outer.getArgNumber(), FSDPDialect::batchAttr)))
-        return op->emitError("expected targets that follow from the batch alone, to count them before a step; use "
-                             "--grad-divide=average");
+          !isMemoryEffectFree(op) ||
+          (outer && !func.getArgAttr(outer.getArgNumber(), FSDPDialect::batchAttr)))
+        return op->emitError(
+            "expected targets that follow from the batch alone, to count them before a step; use "
+            "--grad-divide=average");
   Type type = arg.getType();
   arg.setType(cast<RankedTensorType>(count.getType()));
   Value weight = createWeight(builder, loss.getLoc(), count, arg, terms, type);
@@ -117,7 +126,8 @@ static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value numb
     for (OpOperand &operand : op->getOpOperands()) {
       // What the loop takes from a batch argument.
       auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
-      if (!number || !slice || !isa<BlockArgument>(slice.getSource()) || map.contains(slice.getResult()))
+      if (!number || !slice || !isa<BlockArgument>(slice.getSource()) ||
+          map.contains(slice.getResult()))
         continue;
       auto own = cast<tensor::ExtractSliceOp>(builder.clone(*slice));
       own.getOffsetsMutable().assign(number);
@@ -128,7 +138,8 @@ static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value numb
   return map.lookup(weight.count);
 }
 
-LogicalResult fsdp::createTotalCount(const Program &program, LossWeight weight, int64_t microBatches, MeshOp mesh) {
+LogicalResult fsdp::createTotalCount(const Program &program, LossWeight weight,
+                                     int64_t microBatches, MeshOp mesh) {
   func::FuncOp func = program.func;
   OpBuilder builder(&func.getBody().front(), func.getBody().front().begin());
   Location loc = weight.count.getLoc();
@@ -136,9 +147,12 @@ LogicalResult fsdp::createTotalCount(const Program &program, LossWeight weight, 
   if (microBatches == 1) {
     total = cloneCount(builder, weight, Value());
   } else {
-    auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
     Value zero = createZeros(builder, loc, weight.count.getType());
-    auto loop = scf::ForOp::create(builder, loc, constant(0), constant(microBatches), constant(1), zero);
+    auto loop =
+        scf::ForOp::create(builder, loc, constant(0), constant(microBatches), constant(1), zero);
     OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
     Value count = cloneCount(inside, weight, loop.getInductionVar());
     auto add = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {

@@ -49,11 +49,9 @@ public:
   }
   bool hasDecay() const override { return o.weightDecay != 0; }
   unsigned getNumFactors() const override { return 3; }
-  SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr,
-                                  Value step) const override;
-  SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad,
-                                  ValueRange old, ValueRange factors,
-                                  DecayFn decay) const override;
+  SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const override;
+  SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
+                                  ValueRange factors, DecayFn decay) const override;
 
 private:
   OptimizerOptions o;
@@ -70,13 +68,11 @@ public:
   }
   bool hasDecay() const override { return o.weightDecay != 0; }
   unsigned getNumFactors() const override { return 1; }
-  SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr,
-                                  Value step) const override {
+  SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const override {
     return {lr};
   }
-  SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad,
-                                  ValueRange old, ValueRange factors,
-                                  DecayFn decay) const override;
+  SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
+                                  ValueRange factors, DecayFn decay) const override;
 
 private:
   OptimizerOptions o;
@@ -93,8 +89,7 @@ static Value buildCorrection(Arithmetic a, double base, Value step) {
   return a.sub(one, math::ExpOp::create(a.b, exponent));
 }
 
-SmallVector<Value> AdamW::buildFactors(ImplicitLocOpBuilder &b, Value lr,
-                                       Value step) const {
+SmallVector<Value> AdamW::buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const {
   Arithmetic a{b, b.getF64Type()};
   Value one = a.constant(1.0);
   Value correction1 = buildCorrection(a, o.beta1, step);
@@ -105,9 +100,8 @@ SmallVector<Value> AdamW::buildFactors(ImplicitLocOpBuilder &b, Value lr,
   return {rate, scale, kept};
 }
 
-SmallVector<Value> AdamW::buildElement(ImplicitLocOpBuilder &b, Value grad,
-                                       ValueRange old, ValueRange factors,
-                                       DecayFn decay) const {
+SmallVector<Value> AdamW::buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
+                                       ValueRange factors, DecayFn decay) const {
   Arithmetic a{b, grad.getType()};
   Value p = old[0], rate = factors[0], scale = factors[1], kept = factors[2];
   if (hasDecay())
@@ -120,9 +114,8 @@ SmallVector<Value> AdamW::buildElement(ImplicitLocOpBuilder &b, Value grad,
   return {p, m, v};
 }
 
-SmallVector<Value> Sgd::buildElement(ImplicitLocOpBuilder &b, Value grad,
-                                     ValueRange old, ValueRange factors,
-                                     DecayFn decay) const {
+SmallVector<Value> Sgd::buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
+                                     ValueRange factors, DecayFn decay) const {
   Arithmetic a{b, grad.getType()};
   Value p = old[0], step = grad;
   if (hasDecay())
@@ -136,15 +129,12 @@ SmallVector<Value> Sgd::buildElement(ImplicitLocOpBuilder &b, Value grad,
   return state;
 }
 
-std::unique_ptr<Optimizer>
-fsdp::createOptimizer(const OptimizerOptions &options,
-                      function_ref<InFlightDiagnostic()> emitError) {
-  auto isIn = [&](StringRef name, double value, double low, double high,
-                  StringRef range) {
+std::unique_ptr<Optimizer> fsdp::createOptimizer(const OptimizerOptions &options,
+                                                 function_ref<InFlightDiagnostic()> emitError) {
+  auto isIn = [&](StringRef name, double value, double low, double high, StringRef range) {
     bool inside = value >= low && value < high;
     if (!inside)
-      emitError() << name << ": expected a number in " << range << ", found "
-                  << value;
+      emitError() << name << ": expected a number in " << range << ", found " << value;
     return inside;
   };
   double infinity = std::numeric_limits<double>::infinity();
@@ -159,7 +149,6 @@ fsdp::createOptimizer(const OptimizerOptions &options,
     return std::make_unique<AdamW>(options);
   if (options.name == "sgd")
     return std::make_unique<Sgd>(options);
-  emitError() << "optimizer: expected 'adamw' or 'sgd', found '" << options.name
-              << "'";
+  emitError() << "optimizer: expected 'adamw' or 'sgd', found '" << options.name << "'";
   return nullptr;
 }

@@ -31,14 +31,12 @@ public:
   /// What `buildElement` needs of a step, computed once: from the learning rate
   /// and the number of this step (from 1), f64 all.
   virtual unsigned getNumFactors() const = 0;
-  virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr,
-                                          Value step) const = 0;
+  virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 
   /// The new parameter and state. `old` are the parameter and the state; all
   /// values are of one type.
-  virtual SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad,
-                                          ValueRange old, ValueRange factors,
-                                          DecayFn decay) const = 0;
+  virtual SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
+                                          ValueRange factors, DecayFn decay) const = 0;
 };
 
 struct OptimizerOptions {
@@ -48,9 +46,8 @@ struct OptimizerOptions {
 
 /// The optimizer called so; null when an option is wrong, which is said through
 /// `emitError`.
-std::unique_ptr<Optimizer>
-createOptimizer(const OptimizerOptions &options,
-                function_ref<InFlightDiagnostic()> emitError);
+std::unique_ptr<Optimizer> createOptimizer(const OptimizerOptions &options,
+                                           function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp
 } // namespace mlir

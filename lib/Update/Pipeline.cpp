@@ -13,8 +13,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void fsdp::buildUpdatePipeline(OpPassManager &pm,
-                               const UpdateOptions &options) {
+void fsdp::buildUpdatePipeline(OpPassManager &pm, const UpdateOptions &options) {
   pm.addPass(createAccumulateGradientsPass());
   pm.addPass(createExchangeRowsPass());
   AddStepBlockPassOptions block;
@@ -36,7 +35,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
   apply.stateDtype = options.stateDtype;
   apply.stateRounding = options.stateRounding;
   pm.addPass(createApplyOptimizerPass(apply));
-  pm.addPass(createCSEPass()); // constants and scalars of many units
+  pm.addPass(createCSEPass());     // constants and scalars of many units
   pm.addPass(createFormFmaPass()); // before anything computes a body twice
   pm.addPass(createVerifyUpdatedPass());
   pm.addPass(createVerifyDtypesPass({options.reduceDtype, options.stateDtype}));
@@ -45,20 +44,15 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm,
 namespace {
 /// UpdateOptions as options of a textual pipeline.
 struct UpdatePipelineOptions : PassPipelineOptions<UpdatePipelineOptions> {
-  Option<std::string> optimizer{*this, "optimizer",
-                                llvm::cl::desc("adamw or sgd"),
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw or sgd"),
                                 llvm::cl::init(UpdateOptions().optimizer)};
-  Option<double> beta1{*this, "beta1",
-                       llvm::cl::desc("Decay rate of the first moment"),
+  Option<double> beta1{*this, "beta1", llvm::cl::desc("Decay rate of the first moment"),
                        llvm::cl::init(UpdateOptions().beta1)};
-  Option<double> beta2{*this, "beta2",
-                       llvm::cl::desc("Decay rate of the second moment"),
+  Option<double> beta2{*this, "beta2", llvm::cl::desc("Decay rate of the second moment"),
                        llvm::cl::init(UpdateOptions().beta2)};
-  Option<double> eps{*this, "eps",
-                     llvm::cl::desc("Added to the root of the second moment"),
+  Option<double> eps{*this, "eps", llvm::cl::desc("Added to the root of the second moment"),
                      llvm::cl::init(UpdateOptions().eps)};
-  Option<double> weightDecay{*this, "weight-decay",
-                             llvm::cl::desc("Weight decay"),
+  Option<double> weightDecay{*this, "weight-decay", llvm::cl::desc("Weight decay"),
                              llvm::cl::init(UpdateOptions().weightDecay)};
   Option<double> momentum{*this, "momentum", llvm::cl::desc("Momentum of sgd"),
                           llvm::cl::init(UpdateOptions().momentum)};

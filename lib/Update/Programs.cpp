@@ -31,26 +31,21 @@ static bool isTrainable(UnitOp unit) {
 }
 
 /// The units among the arguments of the program.
-static LogicalResult readUnits(Program &program, SymbolTable &symbols,
-                               MeshOp mesh) {
+static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp mesh) {
   func::FuncOp func = program.func;
   for (BlockArgument arg : func.getArguments()) {
-    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(),
-                                                         FSDPDialect::unitAttr);
+    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(), FSDPDialect::unitAttr);
     if (!name)
       continue;
     auto unit = symbols.lookup<UnitOp>(name.getValue());
     if (!unit)
-      return mlir::emitError(arg.getLoc())
-             << "expected " << name << " to be an 'fsdp.unit'";
-    int64_t size = program.isSharded()
-                       ? unit.getPieceSize(unit.getParameterAxes(), mesh)
-                       : unit.getFlatSize();
+      return mlir::emitError(arg.getLoc()) << "expected " << name << " to be an 'fsdp.unit'";
+    int64_t size =
+        program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
     if (arg.getType() != type)
-      return mlir::emitError(arg.getLoc())
-             << "expected unit '" << unit.getSymName() << "' as " << type
-             << ", found " << arg.getType();
+      return mlir::emitError(arg.getLoc()) << "expected unit '" << unit.getSymName() << "' as "
+                                           << type << ", found " << arg.getType();
     program.units.push_back({unit, arg.getArgNumber(), isTrainable(unit)});
   }
   if (program.getTrainable().empty())
@@ -60,48 +55,49 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols,
 }
 
 /// One leading result, then one gradient per trainable unit (none in eval).
-static LogicalResult checkResults(const Program &program, MeshOp mesh,
-                                  StringRef leading, GradientForm form) {
+static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef leading,
+                                  GradientForm form) {
   func::FuncOp func = program.func;
-  auto units = program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>()
-                                                 : program.getTrainable();
+  auto units =
+      program.kind == ProgramKind::Eval ? SmallVector<UnitArgument>() : program.getTrainable();
   unsigned others = program.numLookups + program.rowOwners.size();
   if (func.getNumResults() != units.size() + others + 1)
     return mlir::emitError(func.getLoc(), "expected ")
            << units.size() + 1 << " results, " << leading
-           << " and one gradient per trainable unit, found "
-           << func.getNumResults();
+           << " and one gradient per trainable unit, found " << func.getNumResults();
   for (auto [unit, type] :
        llvm::zip_equal(units, func.getResultTypes().drop_front().drop_back(others))) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     UnitOp op = unit.unit;
-    int64_t size =
-        !program.isSharded() ? op.getFlatSize()
-        : form == GradientForm::Adjoint
-            ? op.getPieceSize(op.getParameterAxes(), mesh)
-            : op.getPieceSize(op.getOptimizerAxes(), mesh);
+    int64_t size = !program.isSharded()            ? op.getFlatSize()
+                   : form == GradientForm::Adjoint ? op.getPieceSize(op.getParameterAxes(), mesh)
+                                                   : op.getPieceSize(op.getOptimizerAxes(), mesh);
     if (!tensor || tensor.getShape() != ArrayRef<int64_t>(size) ||
         !isa<FloatType>(tensor.getElementType()))
       return mlir::emitError(func.getLoc(), "expected the gradient of unit '")
-             << unit.unit.getSymName() << "' as a float tensor of " << size
-             << " elements, found " << type;
+             << unit.unit.getSymName() << "' as a float tensor of " << size << " elements, found "
+             << type;
   }
   return success();
 }
 
-/// Finds what looked-up rows add to the gradients of which units; results of their types, behind the gradients.
+/// Finds what looked-up rows add to the gradients of which units; results of their types, behind
+/// the gradients.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
   for (unsigned i = units.size() + 1 + program.numLookups; i < func.getNumResults(); ++i) {
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::rowsAttr);
-    auto owner = llvm::find_if(units, [&](UnitArgument unit) { return name && unit.unit.getSymName() == name.getValue(); });
+    auto owner = llvm::find_if(units, [&](UnitArgument unit) {
+      return name && unit.unit.getSymName() == name.getValue();
+    });
     if (!name)
       return success(); // checkResults() says how many there are
     unsigned result = owner - units.begin() + 1;
     if (owner == units.end() || func.getResultTypes()[result] != func.getResultTypes()[i])
       return mlir::emitError(func.getLoc(), "expected result ")
-             << i << " to be of the type of the gradient of " << name << ", found " << func.getResultTypes()[i];
+             << i << " to be of the type of the gradient of " << name << ", found "
+             << func.getResultTypes()[i];
     program.rowOwners.push_back(result);
   }
   return success();
@@ -113,28 +109,27 @@ static LogicalResult readLookups(Program &program) {
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
   auto scalar = RankedTensorType::get({}, IntegerType::get(func.getContext(), 64));
   for (unsigned i = first; i < func.getNumResults() && func.getResultAttr(i, lookupAttr); ++i) {
-    if (func.getResultTypes()[i] != scalar || !isa<DictionaryAttr>(func.getResultAttr(i, lookupAttr)))
+    if (func.getResultTypes()[i] != scalar ||
+        !isa<DictionaryAttr>(func.getResultAttr(i, lookupAttr)))
       return mlir::emitError(func.getLoc(), "expected result ")
-             << i << " with '" << lookupAttr << "' to be " << scalar << " and to have a dictionary, found "
-             << func.getResultTypes()[i];
+             << i << " with '" << lookupAttr << "' to be " << scalar
+             << " and to have a dictionary, found " << func.getResultTypes()[i];
     ++program.numLookups;
   }
   return success();
 }
 
-static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name,
-                                      SymbolTable &symbols, MeshOp mesh,
-                                      StringRef leading, GradientForm form) {
+static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, SymbolTable &symbols,
+                                      MeshOp mesh, StringRef leading, GradientForm form) {
   std::optional<ProgramKind> kind = parseKind(name);
   if (!kind)
-    return mlir::emitError(
-               func.getLoc(),
-               "expected program 'step', 'eval' or 'reference', found ")
+    return mlir::emitError(func.getLoc(), "expected program 'step', 'eval' or 'reference', found ")
            << name;
   if (!func.getBody().hasOneBlock())
     return mlir::emitError(func.getLoc(), "expected a body of one block");
   Program program{func, *kind, {}, {}};
-  if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) || (*kind != ProgramKind::Eval && failed(readRows(program))) ||
+  if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) ||
+      (*kind != ProgramKind::Eval && failed(readRows(program))) ||
       failed(checkResults(program, mesh, leading, form)))
     return failure();
   return program;
@@ -166,8 +161,7 @@ static LogicalResult readLevels(Programs &programs) {
     if (found != expected && program.kind != ProgramKind::Eval)
       return mlir::emitError(func::FuncOp(program.func).getLoc(), "expected '")
              << FSDPDialect::microBatchesAttr << "' of " << expected
-             << ", the micro-batches of the step times its ranks, found "
-             << found;
+             << ", the micro-batches of the step times its ranks, found " << found;
   }
   return success();
 }
@@ -187,13 +181,11 @@ int64_t fsdp::countSamples(func::FuncOp func) {
   return std::max<int64_t>(samples, 1);
 }
 
-Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value,
-                            MeshOp mesh, StringRef axis, ReductionKind kind) {
+Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshOp mesh,
+                            StringRef axis, ReductionKind kind) {
   return AllReduceOp::create(
-      builder, loc, value.getType(), value,
-      FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
-      builder.getStrArrayAttr({axis}),
-      ReductionKindAttr::get(builder.getContext(), kind));
+      builder, loc, value.getType(), value, FlatSymbolRefAttr::get(mesh.getSymNameAttr()),
+      builder.getStrArrayAttr({axis}), ReductionKindAttr::get(builder.getContext(), kind));
 }
 
 /// The mesh of the one step.
@@ -204,8 +196,7 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
     if (!name || parseKind(name) != ProgramKind::Step)
       continue;
     if (found)
-      return mlir::emitError(func.getLoc(),
-                             "expected one program 'step', found another");
+      return mlir::emitError(func.getLoc(), "expected one program 'step', found another");
     auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
@@ -213,14 +204,12 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
              << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
   }
   if (!found)
-    return mlir::emitError(module.getLoc(),
-                           "expected a function of program 'step'; run Shard "
-                           "and Differentiate first");
+    return mlir::emitError(module.getLoc(), "expected a function of program 'step'; run Shard "
+                                            "and Differentiate first");
   return found;
 }
 
-FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading,
-                                       GradientForm form) {
+FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading, GradientForm form) {
   Programs programs;
   SymbolTable symbols(module);
   FailureOr<MeshOp> mesh = readMesh(module, symbols);
@@ -231,8 +220,7 @@ FailureOr<Programs> fsdp::readPrograms(ModuleOp module, StringRef leading,
     auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!name)
       continue;
-    FailureOr<Program> program =
-        readProgram(func, name, symbols, *mesh, leading, form);
+    FailureOr<Program> program = readProgram(func, name, symbols, *mesh, leading, form);
     if (failed(program))
       return failure();
     programs.list.push_back(std::move(*program));

@@ -27,10 +27,11 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// Results behind the gradients, which are added to them behind the mean over the axis shard: what rows that were
-  /// looked up add. Of each the number of the result that it belongs to.
+  /// Results behind the gradients, which are added to them behind the mean over the axis shard:
+  /// what rows that were looked up add. Of each the number of the result that it belongs to.
   SmallVector<unsigned> rowOwners;
-  /// Results behind the gradients (in eval: behind the loss), in front of those of rows: `fsdp.lookup`.
+  /// Results behind the gradients (in eval: behind the loss), in front of those of rows:
+  /// `fsdp.lookup`.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
@@ -40,8 +41,8 @@ struct Program {
   /// Runs on the mesh, among other ranks.
   bool isSharded() const { return kind != ProgramKind::Reference; }
   SmallVector<UnitArgument> getTrainable() const {
-    return llvm::to_vector(llvm::make_filter_range(
-        units, [](const UnitArgument &unit) { return unit.trainable; }));
+    return llvm::to_vector(
+        llvm::make_filter_range(units, [](const UnitArgument &unit) { return unit.trainable; }));
   }
 };
 
@@ -65,18 +66,17 @@ struct Programs {
   BatchLevels levels;
 };
 
-/// Samples of a micro-batch, before it gets its leading dimension: rows of the argument `tokens`, else of the first
-/// batch argument; 1 without any.
+/// Samples of a micro-batch, before it gets its leading dimension: rows of the argument `tokens`,
+/// else of the first batch argument; 1 without any.
 int64_t countSamples(func::FuncOp func);
 
 /// The reduction of a value over the ranks of one axis.
-Value createAllReduce(OpBuilder &builder, Location loc, Value value,
-                      MeshOp mesh, StringRef axis, ReductionKind kind);
+Value createAllReduce(OpBuilder &builder, Location loc, Value value, MeshOp mesh, StringRef axis,
+                      ReductionKind kind);
 
 /// Reads and checks what every pass of Update relies on: programs, units, and
 /// that a step returns `leading`, then one gradient per trainable unit, then checks of lookups.
-FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading,
-                                 GradientForm form);
+FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading, GradientForm form);
 
 } // namespace fsdp
 } // namespace mlir

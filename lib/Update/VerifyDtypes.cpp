@@ -38,7 +38,8 @@ namespace {
 class DtypeChecker {
 public:
   DtypeChecker(func::FuncOp program, FloatType asked, FloatType askedState)
-      : program(program), asked(asked), askedState(askedState), f32(Float32Type::get(program.getContext())), parts(program) {}
+      : program(program), asked(asked), askedState(askedState),
+        f32(Float32Type::get(program.getContext())), parts(program) {}
 
   LogicalResult run();
   int64_t numChecked = 0;
@@ -66,7 +67,8 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
 /// An error (`warns`: a warning) unless `found` is no float or holds all of `least`.
-void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what, bool warns) {
+void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
+                           bool warns) {
   auto type = dyn_cast<FloatType>(found);
   if (!type)
     return;
@@ -75,9 +77,10 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
     return;
   if (!warns && numFailed++ >= maxErrors)
     return;
-  InFlightDiagnostic diag = (warns ? mlir::emitWarning(op->getLoc()) : mlir::emitError(op->getLoc()))
-                            << what << ": expected " << least << " or wider, found " << type << " in '"
-                            << op->getName() << "' of '@" << program.getSymName() << "'";
+  InFlightDiagnostic diag =
+      (warns ? mlir::emitWarning(op->getLoc()) : mlir::emitError(op->getLoc()))
+      << what << ": expected " << least << " or wider, found " << type << " in '" << op->getName()
+      << "' of '@" << program.getSymName() << "'";
   if (FlatSymbolRefAttr unit = parts.getUnit(op))
     if (auto def = SymbolTable::lookupNearestSymbolFrom<UnitOp>(program, unit))
       diag.attachNote(def.getLoc()) << "for unit '" << def.getSymName() << "'";
@@ -106,13 +109,16 @@ void DtypeChecker::checkState() {
       });
       if (isState) {
         ++numFailed;
-        mlir::emitError(arg.getLoc()) << "optimizer state '" << role.getValue() << "' of unit '" << unit.getValue()
-                                      << "': expected " << least << " or wider, found " << type;
+        mlir::emitError(arg.getLoc())
+            << "optimizer state '" << role.getValue() << "' of unit '" << unit.getValue()
+            << "': expected " << least << " or wider, found " << type;
       } else if (trained && !mastered.contains(unit)) {
         mlir::emitWarning(arg.getLoc())
             << "unit '" << unit.getValue() << "': parameters are updated in " << type
-            << " without f32 masters: steps smaller than their last digit are lost, and weight decay with them; "
-               "keep masters (--param-storage=master or both), or export the model in f32 and give --param-dtype";
+            << " without f32 masters: steps smaller than their last digit are lost, and weight "
+               "decay with them; "
+               "keep masters (--param-storage=master or both), or export the model in f32 and give "
+               "--param-dtype";
       }
     }
 }
@@ -122,8 +128,8 @@ void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
   std::string what = (stringifyStepPart(part) + " arithmetic").str();
   bool warns = part == StepPart::loss; // the model's own
   for (Operation &inner : op.getBlock()->without_terminator()) {
-    if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner.getDialect()) || inner.getNumResults() != 1 ||
-        isa<arith::ExtFOp, arith::ConstantOp>(inner))
+    if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
+        inner.getNumResults() != 1 || isa<arith::ExtFOp, arith::ConstantOp>(inner))
       continue;
     auto type = inner.getResult(0).getType();
     if (isa<arith::TruncFOp>(inner)) {
@@ -158,7 +164,8 @@ void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
                  (isa<linalg::GenericOp>(def) && parts[def] == StepPart::gradient)))
     def = def->getOperand(0).getDefiningOp();
   auto structured = dyn_cast_or_null<linalg::LinalgOp>(def);
-  if (isa_and_nonnull<ScatterAddRowsOp>(def) || (structured && structured.getNumReductionLoops() != 0))
+  if (isa_and_nonnull<ScatterAddRowsOp>(def) ||
+      (structured && structured.getNumReductionLoops() != 0))
     require(def, elementType(def->getResult(0)), f32, "gradient accumulation");
 }
 
@@ -171,14 +178,16 @@ void DtypeChecker::checkOp(Operation *op) {
   }
   // Rows of a table cross ranks as numbers of the model do, and their gradients in a gather.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
-  if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) || gathersRows)
+  if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
+      gathersRows)
     return checkCollective(op, part);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     for (Value sum : loop.getRegionIterArgs())
       require(op, elementType(sum), f32, "accumulation over micro-batches");
     return;
   }
-  bool roundsForReduction = op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
+  bool roundsForReduction =
+      op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
   if (part == StepPart::model || (part == StepPart::gradient && roundsForReduction))
     return; // what is reduced is judged where it is
   if (auto entropy = dyn_cast<CrossEntropyOp>(op))
@@ -194,7 +203,8 @@ LogicalResult DtypeChecker::run() {
       checkOp(op);
   });
   if (numFailed > maxErrors)
-    mlir::emitError(program.getLoc()) << numFailed - maxErrors << " more places are narrower than asked";
+    mlir::emitError(program.getLoc())
+        << numFailed - maxErrors << " more places are narrower than asked";
   return success(numFailed == 0);
 }
 
@@ -206,7 +216,8 @@ void VerifyDtypesPass::runOnOperation() {
                    .Case("f16", Float16Type::get(&getContext()))
                    .Default({});
   if (!asked) {
-    getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '") << reduceDtype << "'";
+    getOperation().emitError("reduce-dtype: expected f32, f64, bf16 or f16, found '")
+        << reduceDtype << "'";
     return signalPassFailure();
   }
   auto askedState = llvm::StringSwitch<FloatType>(stateDtype)

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Arguments, in order: per unit the parameter, then its state; the step
-//  block;
+//  1. Arguments, in order: per unit the parameter, then its state; the step block;
 //     the rank block; the batch. The same roles in every program.
 //  2. Results: each updates one argument of its type, none twice; all state of
 //     trained units in step and reference, the block in all.
@@ -28,8 +27,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-struct VerifyUpdatedPass
-    : fsdp::impl::VerifyUpdatedPassBase<VerifyUpdatedPass> {
+struct VerifyUpdatedPass : fsdp::impl::VerifyUpdatedPassBase<VerifyUpdatedPass> {
   using VerifyUpdatedPassBase::VerifyUpdatedPassBase;
   void runOnOperation() override;
 
@@ -75,17 +73,13 @@ SmallVector<Attribute> VerifyUpdatedPass::checkArguments(func::FuncOp func) {
     ++numChecked;
     roles.push_back(getRole(func, index));
     if (!roles.back())
-      fail(arg.getLoc()) << "argument " << index << " of '@"
-                         << func.getSymName()
+      fail(arg.getLoc()) << "argument " << index << " of '@" << func.getSymName()
                          << "' to be state of a unit, the step block, the "
                             "rank block or a batch argument";
-    if (func.getArgAttr(index, FSDPDialect::blockAttr) &&
-        arg.getType() != block)
-      fail(arg.getLoc()) << "the step block as " << block << ", found "
-                         << arg.getType();
+    if (func.getArgAttr(index, FSDPDialect::blockAttr) && arg.getType() != block)
+      fail(arg.getLoc()) << "the step block as " << block << ", found " << arg.getType();
     if (func.getArgAttr(index, FSDPDialect::rankAttr) && arg.getType() != rank)
-      fail(arg.getLoc()) << "the rank block as " << rank << ", found "
-                         << arg.getType();
+      fail(arg.getLoc()) << "the rank block as " << rank << ", found " << arg.getType();
   }
   return roles;
 }
@@ -93,32 +87,27 @@ SmallVector<Attribute> VerifyUpdatedPass::checkArguments(func::FuncOp func) {
 void VerifyUpdatedPass::checkResults(func::FuncOp func, bool isEval) {
   llvm::SmallDenseSet<int64_t> updated;
   for (unsigned i = 0, e = func.getNumResults(); i < e; ++i) {
-    auto index =
-        func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr);
-    bool valid =
-        index && index.getInt() >= 0 &&
-        index.getInt() < func.getNumArguments() &&
-        updated.insert(index.getInt()).second &&
-        func.getArgumentTypes()[index.getInt()] == func.getResultTypes()[i];
+    auto index = func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr);
+    bool valid = index && index.getInt() >= 0 && index.getInt() < func.getNumArguments() &&
+                 updated.insert(index.getInt()).second &&
+                 func.getArgumentTypes()[index.getInt()] == func.getResultTypes()[i];
     if (!valid)
       fail(func.getLoc()) << "result " << i << " of '@" << func.getSymName()
-                          << "' to update one argument of its type ('"
-                          << FSDPDialect::updatesAttr << "')";
+                          << "' to update one argument of its type ('" << FSDPDialect::updatesAttr
+                          << "')";
   }
   SymbolTable symbols(getOperation());
   for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i) {
     bool mustUpdate = !!func.getArgAttr(i, FSDPDialect::blockAttr);
-    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(
-            i, FSDPDialect::unitAttr)) {
+    if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(i, FSDPDialect::unitAttr)) {
       auto unit = symbols.lookup<UnitOp>(name.getValue());
       mustUpdate = unit && !isEval &&
                    llvm::any_of(unit.getParams().getAsRange<ParamAttr>(),
                                 [](ParamAttr p) { return p.getTrainable(); });
     }
     if (mustUpdate != updated.contains(i))
-      fail(func.getArgument(i).getLoc())
-          << "argument " << i << " of '@" << func.getSymName() << "' to be "
-          << (mustUpdate ? "updated" : "left alone");
+      fail(func.getArgument(i).getLoc()) << "argument " << i << " of '@" << func.getSymName()
+                                         << "' to be " << (mustUpdate ? "updated" : "left alone");
   }
 }
 
@@ -128,8 +117,8 @@ void VerifyUpdatedPass::checkProgram(func::FuncOp func, StringRef program) {
     first = func;
     expected = roles;
   } else if (roles != expected) {
-    fail(func.getLoc()) << "the kinds of arguments of '@" << first.getSymName()
-                        << "' in '@" << func.getSymName() << "'";
+    fail(func.getLoc()) << "the kinds of arguments of '@" << first.getSymName() << "' in '@"
+                        << func.getSymName() << "'";
   }
   checkResults(func, program == "eval");
 }
@@ -144,8 +133,7 @@ void VerifyUpdatedPass::runOnOperation() {
       return name && name.getValue() == program && !func.isExternal();
     };
     if (llvm::count_if(functions, isProgram) != 1) {
-      fail(getOperation().getLoc())
-          << "one function of program '" << program << "'";
+      fail(getOperation().getLoc()) << "one function of program '" << program << "'";
       continue;
     }
     checkProgram(*llvm::find_if(functions, isProgram), program);

@@ -37,7 +37,8 @@ static std::vector<std::byte> packWhole() {
   return pack(manifest);
 }
 
-/// How far apart the places are that an exhaustive test looks at: sanitizers make each of them slow.
+/// How far apart the places are that an exhaustive test looks at: sanitizers make each of them
+/// slow.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -60,7 +61,8 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(hex(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 // The same source without the processor's instructions for it.
@@ -108,7 +110,8 @@ TEST(Artifact, CutAtEveryLength) {
     if (size < sizeof(fsdprt_artifact_header))
       continue;
     uint64_t shorter = size;
-    std::memcpy(file.data() + offsetof(fsdprt_artifact_header, file_size), &shorter, sizeof shorter);
+    std::memcpy(file.data() + offsetof(fsdprt_artifact_header, file_size), &shorter,
+                sizeof shorter);
     ASSERT_NE(refusal(file), "") << size;
     seal(file);
     refusal(file); // whatever it says, it comes back
@@ -140,7 +143,9 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
 TEST(Artifact, RandomDamageUnderANewHash) { // words as they come: offsets, lengths, kinds
   auto whole = packWhole();
   std::mt19937_64 random(1);
-  const uint64_t words[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, ~uint64_t(0), uint64_t(1) << 63, 64, 4096};
+  const uint64_t words[] = {
+      0,  1,   0x7f, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, ~uint64_t(0), uint64_t(1) << 63,
+      64, 4096};
   int rounds = std::getenv("FSDP_TEST_ALL") ? 200000 : 2000;
   for (int round = 0; round < rounds; ++round) {
     auto file = whole;
@@ -178,22 +183,28 @@ TEST(Artifact, OldVersionsAndValues) {
     return refusal(file);
   };
   EXPECT_EQ(broken([](auto &) {}), "");
-  for (auto change : {+[](fsdprt_artifact_header &h) { h.version = 2; }, // whose readers would miss the values
-                      +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
-                      +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
-                      +[](fsdprt_artifact_header &h) { h.values_size += 1; },
-                      +[](fsdprt_artifact_header &h) { h.values_size = ~uint64_t(0); },
-                      +[](fsdprt_artifact_header &h) { h.values_size = 0; }})
-    EXPECT_NE(broken(change).find("are not an aligned part of the file's"), std::string::npos) << broken(change);
-  EXPECT_NE(broken([](auto &h) { h.values_size -= 64; }).find("parameter 'b': expected its values"), std::string::npos);
+  for (auto change :
+       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // whose readers would miss the values
+        +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
+        +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
+        +[](fsdprt_artifact_header &h) { h.values_size += 1; },
+        +[](fsdprt_artifact_header &h) { h.values_size = ~uint64_t(0); },
+        +[](fsdprt_artifact_header &h) { h.values_size = 0; }})
+    EXPECT_NE(broken(change).find("are not an aligned part of the file's"), std::string::npos)
+        << broken(change);
+  EXPECT_NE(broken([](auto &h) { h.values_size -= 64; }).find("parameter 'b': expected its values"),
+            std::string::npos);
 }
 
 //===- Images -------------------------------------------------------------===//
 
 TEST(Image, RefusesWhatKernelsDoNotNeed) {
   auto manifest = toyManifest({});
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED))).find("symbol 'missing_function' is undefined"),
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED)))
+                .find("symbol 'missing_function' is undefined"),
             std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"), std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"), std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"),
+            std::string::npos);
+  EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"),
+            std::string::npos);
 }

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                               \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: " #condition ": %s\n", __FILE__, __LINE__, error.message);                               \
-      return 1;                                                                                                        \
-    }                                                                                                                  \
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: " #condition ": %s\n", __FILE__, __LINE__, error.message);           \
+      return 1;                                                                                    \
+    }                                                                                              \
   } while (0)
 
 static int32_t countBytes(void *user, const char *text, size_t size) {
@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
   fsdprt_error error = {sizeof error, FSDPRT_OK, ""};
   fsdprt_artifact *artifact = NULL;
   if (argc != 2 || argv[1][0] == '-') {
-    puts("fsdprt-c-test TOY.fsdp: uses the C interface on a toy model for 2 ranks, which fsdprt-toy writes");
+    puts("fsdprt-c-test TOY.fsdp: uses the C interface on a toy model for 2 ranks, which "
+         "fsdprt-toy writes");
     return argc == 2 ? 0 : 2;
   }
   CHECK(fsdprt_abi_version() >> 16 == FSDPRT_ABI_MAJOR);
@@ -80,11 +81,13 @@ int main(int argc, char **argv) {
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(artifact, &info);
   CHECK(info.ranks == 2 && info.params == 2 && info.parameter_elements == 102 && info.lr == 0.1);
-  CHECK(fsdprt_artifact_has_program(artifact, "step") && !fsdprt_artifact_has_program(artifact, "stop"));
+  CHECK(fsdprt_artifact_has_program(artifact, "step") &&
+        !fsdprt_artifact_has_program(artifact, "stop"));
   fsdprt_param_info param = {0};
   param.struct_size = sizeof param;
   CHECK(fsdprt_artifact_get_param(artifact, 0, &param) == FSDPRT_OK);
-  CHECK(strcmp(param.name, "w") == 0 && param.rank == 2 && param.shape[1] == 7 && param.elements == 91);
+  CHECK(strcmp(param.name, "w") == 0 && param.rank == 2 && param.shape[1] == 7 &&
+        param.elements == 91);
   CHECK(fsdprt_artifact_get_param(artifact, 2, &param) == FSDPRT_BAD_INPUT);
   size_t dumped = 0;
   CHECK(fsdprt_artifact_dump(artifact, countBytes, &dumped, &error) == FSDPRT_OK && dumped > 1000);
@@ -102,7 +105,8 @@ int main(int argc, char **argv) {
   CHECK(old.ranks == 2 && old.canary == 42);
   int result = train(session);
   uint64_t runs = 0, total = 0;
-  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) == FSDPRT_BAD_INPUT);
+  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) ==
+        FSDPRT_BAD_INPUT);
   fsdprt_session_destroy(session);
   options.profile = 1;
   CHECK(fsdprt_session_create(artifact, &options, &session, &error) == FSDPRT_OK);
@@ -110,7 +114,8 @@ int main(int argc, char **argv) {
   CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, &total, &error) == FSDPRT_OK);
   CHECK(runs == 5 * 10 && total > 0); /* 5 kernels and 5 collectives in each step */
   CHECK(fsdprt_session_clear_profile(session, &error) == FSDPRT_OK);
-  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, NULL, &error) == FSDPRT_OK && runs == 50);
+  CHECK(fsdprt_session_visit_profile(session, countRuns, &runs, NULL, &error) == FSDPRT_OK &&
+        runs == 50);
   fsdprt_session_destroy(session);
   fsdprt_artifact_close(artifact);
   return result;

@@ -85,7 +85,8 @@ TEST(Watch, RecordsTheLastCollectivesInOrder) {
 
 TEST(Reduce, NegativeZerosMakePlusZero) {
   float zero = -0.0f, sum = 1;
-  const std::byte *sources[] = {reinterpret_cast<std::byte *>(&zero), reinterpret_cast<std::byte *>(&zero)};
+  const std::byte *sources[] = {reinterpret_cast<std::byte *>(&zero),
+                                reinterpret_cast<std::byte *>(&zero)};
   reduceInOrder(DType::f32, false, sources, 2, 0, 1, reinterpret_cast<std::byte *>(&sum));
   EXPECT_FALSE(std::signbit(sum));
 }

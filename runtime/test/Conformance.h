@@ -9,8 +9,9 @@
 //
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
-// meet() calls the body for each rank that this process has, each on a thread of its own; so one that needs a process
-// per rank, started by another program, calls it once, and skips meshes of another size.
+// meet() calls the body for each rank that this process has, each on a thread of its own; so one
+// that needs a process per rank, started by another program, calls it once, and skips meshes of
+// another size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,8 @@ struct Meeting {
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< behind add(), in every process; may be empty
+  std::function<void(Communicator &)> prepare =
+      {}; ///< behind add(), in every process; may be empty
 };
 
 /// A rank of a meeting, connected.
@@ -57,7 +59,9 @@ public:
 std::vector<std::unique_ptr<Backend>> &backends();
 
 struct RegisterBackend {
-  explicit RegisterBackend(std::unique_ptr<Backend> backend) { backends().push_back(std::move(backend)); }
+  explicit RegisterBackend(std::unique_ptr<Backend> backend) {
+    backends().push_back(std::move(backend));
+  }
 };
 
 } // namespace fsdprt::test

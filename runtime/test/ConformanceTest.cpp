@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rules (R1) to (R8) of Communicator.h, on every registered backend: bits, not tolerances. Sources follow from
-// rank and collective, so that each rank knows by itself what it has to receive. And what
-// happens when a rank does not come.
+// Rules (R1) to (R8) of Communicator.h, on every registered backend: bits, not tolerances. Sources
+// follow from rank and collective, so that each rank knows by itself what it has to receive. And
+// what happens when a rank does not come.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,9 @@ Mesh meshOf(std::vector<uint64_t> sizes, std::vector<Mesh::Neighbours> neighbour
   return Mesh(axes, std::move(neighbours));
 }
 
-CollectiveKey keyOf(CollectiveKind kind, uint64_t count, DType type = DType::f32, Reduction reduction = Reduction::sum,
-                    std::vector<uint32_t> axes = {0}, uint32_t root = 0) {
+CollectiveKey keyOf(CollectiveKind kind, uint64_t count, DType type = DType::f32,
+                    Reduction reduction = Reduction::sum, std::vector<uint32_t> axes = {0},
+                    uint32_t root = 0) {
   return {kind, reduction, type, count, root, std::move(axes), 42, "test", "h.0"};
 }
 
@@ -63,7 +64,8 @@ Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t
 }
 
 /// (R5), one element at a time.
-void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources, std::byte *to) {
+void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources,
+                 std::byte *to) {
   auto inOrder = [&](auto zero) {
     auto sum = zero;
     for (const std::byte *source : sources)
@@ -81,7 +83,8 @@ public:
   Exchange(Attendee &at, uint32_t collective, uint64_t offset, bool inPlace = false)
       : at(at), collective(collective), key(at.communicator.getKey(collective)), inPlace(inPlace) {
     members = at.communicator.getMesh().group(at.rank, key.axes);
-    own = static_cast<uint64_t>(std::find(members.begin(), members.end(), at.rank) - members.begin());
+    own =
+        static_cast<uint64_t>(std::find(members.begin(), members.end(), at.rank) - members.begin());
     sent = key.count * (key.kind == CollectiveKind::reduce_scatter ? members.size() : 1);
     received = key.count * (key.kind == CollectiveKind::all_gather ? members.size() : 1);
     uint64_t size = sizeOf(key.dtype);
@@ -115,12 +118,15 @@ public:
 private:
   /// Of sums in any order, rounded in each addition: sources are of the size of one.
   bool isNear(const Bytes &expected) const {
-    double epsilon = key.dtype == DType::f64 ? 0x1p-52 : key.dtype == DType::f32 ? 0x1p-23
-                     : key.dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
+    double epsilon = key.dtype == DType::f64   ? 0x1p-52
+                     : key.dtype == DType::f32 ? 0x1p-23
+                     : key.dtype == DType::f16 ? 0x1p-10
+                                               : 0x1p-7;
     if (key.kind == CollectiveKind::all_gather || key.kind == CollectiveKind::broadcast)
       return false;
     for (size_t i = 0; i < expected.size(); i += sizeOf(key.dtype)) {
-      double found = loadElement(key.dtype, target + i), wanted = loadElement(key.dtype, expected.data() + i);
+      double found = loadElement(key.dtype, target + i),
+             wanted = loadElement(key.dtype, expected.data() + i);
       if (!(std::abs(found - wanted) <= 8 * epsilon * static_cast<double>(members.size())))
         return false;
     }
@@ -194,7 +200,8 @@ protected:
             exchange.start(round);
             exchange.wait();
             EXPECT_TRUE(exchange.isRight(round))
-                << "rank " << at.rank << ", " << nameOf(meeting.keys[c]) << (inPlace ? ", in place" : "");
+                << "rank " << at.rank << ", " << nameOf(meeting.keys[c])
+                << (inPlace ? ", in place" : "");
           }
     });
   }
@@ -210,7 +217,8 @@ TEST_P(Conformance, KindsTypesAndSizes) { // (R3) to (R6)
       for (uint64_t count : {0, 1, 15, 64, 2049})
         for (CollectiveKind kind : allKinds)
           for (Reduction reduction : {Reduction::sum, Reduction::avg})
-            meeting.keys.push_back(keyOf(kind, count, type, reduction, {0}, static_cast<uint32_t>(ranks - 1)));
+            meeting.keys.push_back(
+                keyOf(kind, count, type, reduction, {0}, static_cast<uint32_t>(ranks - 1)));
     checkEach(meeting);
   }
 }
@@ -264,12 +272,14 @@ TEST_P(Conformance, ManyInFlight) { // (R6): started in one order, waited for in
       for (size_t i = 0; i < all.size(); ++i)
         all[(i * 5 + 3) % all.size()]->wait();
       for (uint32_t c = 0; c < all.size(); ++c)
-        EXPECT_TRUE(all[c]->isRight(round)) << "rank " << at.rank << ", " << nameOf(meeting.keys[c]);
+        EXPECT_TRUE(all[c]->isRight(round))
+            << "rank " << at.rank << ", " << nameOf(meeting.keys[c]);
     }
   });
 }
 
-TEST_P(Conformance, SourceIsFreeBehindTheWait) { // (R2); and a fast rank must not overtake a slow one
+TEST_P(Conformance,
+       SourceIsFreeBehindTheWait) { // (R2); and a fast rank must not overtake a slow one
   Meeting meeting{meshOf({3}), {}};
   for (CollectiveKind kind : allKinds)
     meeting.keys.push_back(keyOf(kind, 50));
@@ -288,7 +298,8 @@ TEST_P(Conformance, SourceIsFreeBehindTheWait) { // (R2); and a fast rank must n
 }
 
 TEST_P(Conformance, CountsBytes) {
-  Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::all_gather, 100), keyOf(CollectiveKind::all_reduce, 10)}};
+  Meeting meeting{meshOf({2}),
+                  {keyOf(CollectiveKind::all_gather, 100), keyOf(CollectiveKind::all_reduce, 10)}};
   meet(meeting, [&](Attendee &at) {
     for (uint32_t c = 0; c < 2; ++c) {
       Exchange exchange(at, c, 0);
@@ -297,8 +308,10 @@ TEST_P(Conformance, CountsBytes) {
     }
     if (at.rank != at.communicator.firstRank())
       return;
-    EXPECT_EQ(at.communicator.exchangedBytes()[static_cast<size_t>(CollectiveKind::all_gather)], 800u);
-    EXPECT_EQ(at.communicator.exchangedBytes()[static_cast<size_t>(CollectiveKind::all_reduce)], 40u);
+    EXPECT_EQ(at.communicator.exchangedBytes()[static_cast<size_t>(CollectiveKind::all_gather)],
+              800u);
+    EXPECT_EQ(at.communicator.exchangedBytes()[static_cast<size_t>(CollectiveKind::all_reduce)],
+              40u);
   });
 }
 
@@ -327,7 +340,8 @@ TEST_P(Conformance, ExchangesBetweenPrograms) {
       std::vector<uint32_t> all(3 * processes);
       at.communicator.exchange(mine, sizeof mine, all.data());
       for (uint32_t p = 0; p < processes; ++p)
-        EXPECT_EQ(std::vector<uint32_t>(&all[3 * p], &all[3 * p] + 3), (std::vector<uint32_t>{p * each, round, 77}));
+        EXPECT_EQ(std::vector<uint32_t>(&all[3 * p], &all[3 * p] + 3),
+                  (std::vector<uint32_t>{p * each, round, 77}));
       at.communicator.barrier();
     }
   });
@@ -342,7 +356,8 @@ TEST_P(Conformance, CollectsAtRankZero) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);
         if (bytes)
           data[bytes - 1] = std::byte{99};
-        at.communicator.collect(rank, at.communicator.isLocal(rank) ? data.data() : nullptr, bytes, into.data());
+        at.communicator.collect(rank, at.communicator.isLocal(rank) ? data.data() : nullptr, bytes,
+                                into.data());
         if (at.communicator.isRoot())
           EXPECT_EQ(into, data);
       }
@@ -353,7 +368,8 @@ TEST_P(Conformance, CollectsAtRankZero) {
 //===- Failure ------------------------------------------------------------===//
 
 TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
-  Meeting meeting{meshOf({3}), {keyOf(CollectiveKind::all_reduce, 1)}, 1 << 20, /*timeoutSeconds=*/1};
+  Meeting meeting{
+      meshOf({3}), {keyOf(CollectiveKind::all_reduce, 1)}, 1 << 20, /*timeoutSeconds=*/1};
   std::atomic<int> done{0};
   meet(meeting, [&](Attendee &at) {
     bool waits = at.rank == 0 || (at.rank == 1 && backend().isOneProcess());
@@ -362,7 +378,8 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
       at.communicator.getWatch().beat(at.rank, 12, "h.0 mlp");
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatch().hasFailed() && monotonicSeconds() < limit)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the process lives, the rank does not come
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(20)); // the process lives, the rank does not come
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
@@ -375,8 +392,11 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
     } catch (const Error &error) {
       message = error.message;
       EXPECT_EQ(error.status, FSDPRT_HUNG);
-      EXPECT_NE(message.find("collective 42 (all_reduce 'test', unit 'h.0')"), std::string::npos) << message;
-      EXPECT_NE(message.find("rank 2 (last seen in step 7 at command 12, 'h.0 mlp')"), std::string::npos) << message;
+      EXPECT_NE(message.find("collective 42 (all_reduce 'test', unit 'h.0')"), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("rank 2 (last seen in step 7 at command 12, 'h.0 mlp')"),
+                std::string::npos)
+          << message;
       ++done;
     }
     EXPECT_FALSE(message.empty());
@@ -387,7 +407,8 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
 }
 
 TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
-  Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
+  Meeting meeting{
+      meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
   meet(meeting, [&](Attendee &at) {
     for (int i = 0; at.rank == 1 && i < 70; ++i) { // longer than the limit in all, never in one go
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -401,7 +422,8 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
 }
 
 TEST_P(Conformance, AbortEndsWaits) {
-  Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/120};
+  Meeting meeting{
+      meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/120};
   meet(meeting, [&](Attendee &at) {
     if (at.rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -415,4 +437,6 @@ TEST_P(Conformance, AbortEndsWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::Range<size_t>(0, backends().size()),
-                         [](const auto &info) { return std::string(backends()[info.param]->name()); });
+                         [](const auto &info) {
+                           return std::string(backends()[info.param]->name());
+                         });

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "collectives/Local.h"
 #include "execute/Courier.h"
+#include "collectives/Local.h"
 #include "execute/Profile.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -22,17 +22,28 @@ struct Meeting {
   Meeting(uint32_t ranks, uint32_t collectives, double timeoutSeconds, double bytesPerSecond = 0)
       : communicator(Mesh({{"a", ranks}}, {}), timeoutSeconds, 0), memory(ranks) {
     for (uint32_t i = 0; i < collectives; ++i)
-      communicator.add({fb::CollectiveKind::all_gather, fb::Reduction::sum, DType::f32, count, 0, {0}, i, "gather", "u"});
+      communicator.add({fb::CollectiveKind::all_gather,
+                        fb::Reduction::sum,
+                        DType::f32,
+                        count,
+                        0,
+                        {0},
+                        i,
+                        "gather",
+                        "u"});
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       memory[rank].resize(collectives * count * (ranks + 1));
-      communicator.registerArena(rank, {bytes(memory[rank].data()), memory[rank].size() * sizeof(float)});
+      communicator.registerArena(rank,
+                                 {bytes(memory[rank].data()), memory[rank].size() * sizeof(float)});
     }
     communicator.connect();
     for (uint32_t rank = 0; rank < ranks; ++rank)
       couriers.push_back(std::make_unique<Courier>(communicator, rank, bytesPerSecond));
   }
   static std::byte *bytes(float *at) { return reinterpret_cast<std::byte *>(at); }
-  float *target(uint32_t rank, uint32_t i) { return memory[rank].data() + i * count * (memory.size() + 1); }
+  float *target(uint32_t rank, uint32_t i) {
+    return memory[rank].data() + i * count * (memory.size() + 1);
+  }
   float *source(uint32_t rank, uint32_t i) { return target(rank, i) + count * memory.size(); }
 
   void start(uint32_t rank, uint32_t i, float value) {
@@ -118,7 +129,9 @@ TEST(Courier, FailsWhereItsRankWaits) {
       FAIL() << "expected an error";
     } catch (const Error &error) {
       EXPECT_EQ(error.status, FSDPRT_HUNG);
-      EXPECT_NE(std::string(error.what()).find("collective 0 (all_gather 'gather', unit 'u')"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("collective 0 (all_gather 'gather', unit 'u')"),
+                std::string::npos)
+          << error.what();
       EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
     }
 }

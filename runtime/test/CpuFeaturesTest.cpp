@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processors as what CPUID and XGETBV say of them; and fsdp-run on a machine that hides some of its features.
+// Processors as what CPUID and XGETBV say of them; and fsdp-run on a machine that hides some of its
+// features.
 //
 //===----------------------------------------------------------------------===//
 
-#include "RunFixture.h"
 #include "artifact/CpuFeatures.h"
+#include "RunFixture.h"
 #include "fsdprt/fsdprt.h"
 
 using namespace fsdprt;
@@ -30,13 +31,14 @@ constexpr uint32_t bits(std::initializer_list<int> list) {
 }
 
 constexpr int osxsave = 27;
-constexpr uint32_t level2 = bits({0, 9, 13, 19, 20, 23}); // sse3, ssse3, cx16, sse4.1, sse4.2, popcnt
-constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29});    // fma, movbe, avx, f16c
-constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});      // with avx2
+constexpr uint32_t level2 =
+    bits({0, 9, 13, 19, 20, 23}); // sse3, ssse3, cx16, sse4.1, sse4.2, popcnt
+constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29}); // fma, movbe, avx, f16c
+constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});   // with avx2
 
 /// A processor with leaves 1, and 7 of two subleaves when there are any.
 Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t saved) {
-  return {[=](uint32_t leaf, uint32_t subleaf, uint32_t(&r)[4]) {
+  return {[=](uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
             Registers found = {{0, 0, 0, 0}};
             if (leaf == 1)
               found = {{0, 0, leaf1, bits({25, 26})}};
@@ -58,7 +60,8 @@ TEST(CpuFeatures, GenericLevel2) { // x86-64-v2: no AVX, no leaf 7
   Processor generic = processor(level2, 0, 0, 0);
   for (const char *has : {"sse2", "pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16"})
     EXPECT_EQ(cpuFeature(has, generic), Feature::present) << has;
-  for (const char *lacks : {"avx", "avx2", "fma", "f16c", "movbe", "bmi1", "avx512f", "avx512_bf16", "amx_bf16", "abm"})
+  for (const char *lacks :
+       {"avx", "avx2", "fma", "f16c", "movbe", "bmi1", "avx512f", "avx512_bf16", "amx_bf16", "abm"})
     EXPECT_EQ(cpuFeature(lacks, generic), Feature::absent) << lacks;
   EXPECT_EQ(cpuFeature("avx3", generic), Feature::unknown);
 }
@@ -77,7 +80,8 @@ TEST(CpuFeatures, TheSystemHasToSaveTheRegisters) {
   EXPECT_EQ(cpuFeature("avx512f", onlyAvx), Feature::absent);
   EXPECT_EQ(cpuFeature("avx512_bf16", onlyAvx), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(leaf1, avx512, 0, 0x3)), Feature::absent);
-  EXPECT_EQ(cpuFeature("avx2", processor(level3, avx512, 0, 0x7)), Feature::absent); // and never asks XGETBV
+  EXPECT_EQ(cpuFeature("avx2", processor(level3, avx512, 0, 0x7)),
+            Feature::absent); // and never asks XGETBV
   EXPECT_EQ(cpuFeature("sse4_2", processor(level3, avx512, 0, 0)), Feature::present);
 }
 
@@ -88,16 +92,19 @@ TEST_F(Run, RefusesAnArtifactForANewerProcessor) { // F16
   manifest.isa = {"sse2"};
   auto file = pack(manifest);
   writeFile(at("toyisa.fsdp"), file.data(), file.size());
-  std::string lacks = "toyisa.fsdp: manifest: the kernels need processor features that this machine lacks: sse2; compile the model for "
+  std::string lacks = "toyisa.fsdp: manifest: the kernels need processor features that this "
+                      "machine lacks: sse2; compile the model for "
                       "this machine";
   for (std::string how : {"", " --processes"}) {
-    Result shown = run("toyisa.fsdp --steps=2" + how), hidden = run("toyisa.fsdp --steps=2" + how, "FSDPRT_HIDE_FEATURES=avx2,sse2"),
+    Result shown = run("toyisa.fsdp --steps=2" + how),
+           hidden = run("toyisa.fsdp --steps=2" + how, "FSDPRT_HIDE_FEATURES=avx2,sse2"),
            misspelt = run("toyisa.fsdp --steps=2" + how, "FSDPRT_HIDE_FEATURES=sse9000");
     EXPECT_EQ(shown.code, 0) << shown.output;
     EXPECT_EQ(hidden.code, FSDPRT_BAD_INPUT) << hidden.output;
     EXPECT_NE(hidden.output.find(lacks), std::string::npos) << hidden.output;
     EXPECT_EQ(misspelt.code, FSDPRT_BAD_INPUT) << misspelt.output;
-    EXPECT_NE(misspelt.output.find("FSDPRT_HIDE_FEATURES: expected names of processor features"), std::string::npos)
+    EXPECT_NE(misspelt.output.find("FSDPRT_HIDE_FEATURES: expected names of processor features"),
+              std::string::npos)
         << misspelt.output;
   }
 }

@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions that the runtime uses, over whichever driver FSDPRT_CUDA_LIBRARY names: products are kernels of PTX, one element a thread, which go to
-// the caller's stream. What the library's documentation asks for is looked at: descriptors, leading dimensions, types that go together, the alignment that was
-// promised when an algorithm was asked for, and that an algorithm is used for the call that it was given for.
+// The functions that the runtime uses, over whichever driver FSDPRT_CUDA_LIBRARY names: products
+// are kernels of PTX, one element a thread, which go to the caller's stream. What the library's
+// documentation asks for is looked at: descriptors, leading dimensions, types that go together, the
+// alignment that was promised when an algorithm was asked for, and that an algorithm is used for
+// the call that it was given for.
 //
 //   FSDPRT_CUBLASLT_STUB_VERSION   what it says that it is (130000)
 //   FSDPRT_CUBLASLT_STUB_REFUSES   1: it cannot be begun with
@@ -47,7 +49,10 @@ struct Preference {
   uint32_t reductions = 7, alignments[4] = {256, 256, 256, 256};
 };
 
-template <typename T, typename Handle> T &from(Handle handle) { return *reinterpret_cast<T *>(handle); }
+template <typename T, typename Handle>
+T &from(Handle handle) {
+  return *reinterpret_cast<T *>(handle);
+}
 
 /// What is wrong goes to standard error, since a status says little.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
@@ -55,7 +60,8 @@ LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
   return status;
 }
 
-template <typename T> bool copyTo(T &into, const void *value, size_t size) {
+template <typename T>
+bool copyTo(T &into, const void *value, size_t size) {
   if (size != sizeof into || !value)
     return false;
   std::memcpy(&into, value, size);
@@ -82,15 +88,19 @@ uint64_t Call::hash() const {
   uint64_t value = magic;
   auto mix = [&](uint64_t number) { value = (value ^ number) * 0x100000001b3; };
   for (const Matrix *matrix : {&a, &b, &c, &d})
-    for (auto number : {uint64_t(matrix->type), matrix->rows, matrix->cols, uint64_t(matrix->leading), uint64_t(matrix->batchStride), uint64_t(matrix->batches)})
+    for (auto number :
+         {uint64_t(matrix->type), matrix->rows, matrix->cols, uint64_t(matrix->leading),
+          uint64_t(matrix->batchStride), uint64_t(matrix->batches)})
       mix(number);
-  for (int64_t number : {int64_t(product.transposeA), int64_t(product.transposeB), int64_t(product.epilogue), product.auxLeading})
+  for (int64_t number : {int64_t(product.transposeA), int64_t(product.transposeB),
+                         int64_t(product.epilogue), product.auxLeading})
     mix(static_cast<uint64_t>(number));
   return value;
 }
 
 std::string Call::problem() const {
-  uint64_t aRows = product.transposeA == ltAsIs ? a.rows : a.cols, bRows = product.transposeB == ltAsIs ? b.rows : b.cols;
+  uint64_t aRows = product.transposeA == ltAsIs ? a.rows : a.cols,
+           bRows = product.transposeB == ltAsIs ? b.rows : b.cols;
   uint64_t bCols = product.transposeB == ltAsIs ? b.cols : b.rows;
   if (aRows != m() || bRows != k() || bCols != n() || c.rows != m() || c.cols != n())
     return "sizes that do not go together";
@@ -99,23 +109,27 @@ std::string Call::problem() const {
       return "a leading dimension below the rows, or another number of batches";
   if (a.type != b.type || c.type != d.type || (d.type != a.type && d.type != ltF32))
     return "types that do not go together";
-  constexpr int aux = ltAux, gelu = ltGelu, gradient = ltGeluGradient, bias = ltBias, plain = ltPlain;
+  constexpr int aux = ltAux, gelu = ltGelu, gradient = ltGeluGradient, bias = ltBias,
+                plain = ltPlain;
   int known[] = {plain, bias, gelu, gelu | bias, gelu | aux, gelu | aux | bias, gradient};
   bool isKnown = false;
   for (int each : known)
     isKnown |= each == product.epilogue;
   if (!isKnown)
     return "an epilogue that there is not: " + std::to_string(product.epilogue);
-  bool hasBias = product.epilogue == bias || product.epilogue == (gelu | bias) || product.epilogue == (gelu | aux | bias);
+  bool hasBias = product.epilogue == bias || product.epilogue == (gelu | bias) ||
+                 product.epilogue == (gelu | aux | bias);
   bool hasAux = (product.epilogue & aux) != 0;
   if (hasBias != (product.bias != nullptr) || hasAux != (product.aux != nullptr))
     return "an epilogue and pointers that do not go together";
-  if (hasAux && (product.auxLeading % 8 != 0 || product.auxLeading < static_cast<int64_t>(m()) || alignmentOf(product.aux) < 16))
+  if (hasAux && (product.auxLeading % 8 != 0 || product.auxLeading < static_cast<int64_t>(m()) ||
+                 alignmentOf(product.aux) < 16))
     return "an auxiliary matrix whose rows are not a multiple of 8 apart, or not aligned";
   return "";
 }
 
-/// What an algorithm of the stand-in says of itself: [magic, hash of the call, workspace, alignments].
+/// What an algorithm of the stand-in says of itself: [magic, hash of the call, workspace,
+/// alignments].
 LtAlgorithm algorithmFor(const Call &call, const Preference &preference) {
   LtAlgorithm algorithm = {{magic, call.hash(), preference.workspace / 2}};
   for (int i = 0; i < 4; ++i)
@@ -133,8 +147,10 @@ void log(const Call &call) {
   std::FILE *file = path ? std::fopen(path, "a") : nullptr;
   if (!file)
     return;
-  std::fprintf(file, "%llu x %llu x %llu, %d times, types %d %d, epilogue %d, call %llx\n", (unsigned long long)call.m(), (unsigned long long)call.n(),
-               (unsigned long long)call.k(), call.d.batches, call.a.type, call.d.type, call.product.epilogue, (unsigned long long)call.hash());
+  std::fprintf(file, "%llu x %llu x %llu, %d times, types %d %d, epilogue %d, call %llx\n",
+               (unsigned long long)call.m(), (unsigned long long)call.n(),
+               (unsigned long long)call.k(), call.d.batches, call.a.type, call.d.type,
+               call.product.epilogue, (unsigned long long)call.hash());
   std::fclose(file);
 }
 } // namespace
@@ -144,7 +160,9 @@ void log(const Call &call) {
 extern "C" {
 size_t cublasLtGetVersion() { return numberIn("FSDPRT_CUBLASLT_STUB_VERSION", 130000); }
 
-const char *cublasLtGetStatusString(LtStatus status) { return status == ltNotSupported ? "not supported" : status == ltOk ? "success" : "invalid value"; }
+const char *cublasLtGetStatusString(LtStatus status) {
+  return status == ltNotSupported ? "not supported" : status == ltOk ? "success" : "invalid value";
+}
 
 LtStatus cublasLtCreate(LtHandle *handle) {
   if (numberIn("FSDPRT_CUBLASLT_STUB_REFUSES", 0))
@@ -172,21 +190,37 @@ LtStatus cublasLtMatmulDescDestroy(LtProduct product) {
   return ltOk;
 }
 
-LtStatus cublasLtMatmulDescSetAttribute(LtProduct handle, LtProductAttribute attribute, const void *value, size_t size) {
+LtStatus cublasLtMatmulDescSetAttribute(LtProduct handle, LtProductAttribute attribute,
+                                        const void *value, size_t size) {
   Product &product = from<Product>(handle);
   bool isSet = false;
   switch (attribute) {
-  case ltTransposeA: isSet = copyTo(product.transposeA, value, size); break;
-  case ltTransposeB: isSet = copyTo(product.transposeB, value, size); break;
-  case ltEpilogue: isSet = copyTo(product.epilogue, value, size); break;
-  case ltBiasPointer: isSet = copyTo(product.bias, value, size); break;
-  case ltAuxPointer: isSet = copyTo(product.aux, value, size); break;
-  case ltAuxLeading: isSet = copyTo(product.auxLeading, value, size); break;
+  case ltTransposeA:
+    isSet = copyTo(product.transposeA, value, size);
+    break;
+  case ltTransposeB:
+    isSet = copyTo(product.transposeB, value, size);
+    break;
+  case ltEpilogue:
+    isSet = copyTo(product.epilogue, value, size);
+    break;
+  case ltBiasPointer:
+    isSet = copyTo(product.bias, value, size);
+    break;
+  case ltAuxPointer:
+    isSet = copyTo(product.aux, value, size);
+    break;
+  case ltAuxLeading:
+    isSet = copyTo(product.auxLeading, value, size);
+    break;
   }
-  return isSet ? ltOk : refuse("attribute " + std::to_string(attribute) + " of a product, of " + std::to_string(size) + " bytes");
+  return isSet ? ltOk
+               : refuse("attribute " + std::to_string(attribute) + " of a product, of " +
+                        std::to_string(size) + " bytes");
 }
 
-LtStatus cublasLtMatrixLayoutCreate(LtMatrix *matrix, LtType type, uint64_t rows, uint64_t cols, int64_t leading) {
+LtStatus cublasLtMatrixLayoutCreate(LtMatrix *matrix, LtType type, uint64_t rows, uint64_t cols,
+                                    int64_t leading) {
   if (type != ltF32 && type != ltF16 && type != ltBF16)
     return refuse("a matrix of type " + std::to_string(type));
   *matrix = reinterpret_cast<LtMatrix>(new Matrix{type, rows, cols, leading});
@@ -198,7 +232,8 @@ LtStatus cublasLtMatrixLayoutDestroy(LtMatrix matrix) {
   return ltOk;
 }
 
-LtStatus cublasLtMatrixLayoutSetAttribute(LtMatrix handle, LtMatrixAttribute attribute, const void *value, size_t size) {
+LtStatus cublasLtMatrixLayoutSetAttribute(LtMatrix handle, LtMatrixAttribute attribute,
+                                          const void *value, size_t size) {
   Matrix &matrix = from<Matrix>(handle);
   bool isSet = attribute == ltBatchCount    ? copyTo(matrix.batches, value, size)
                : attribute == ltBatchStride ? copyTo(matrix.batchStride, value, size)
@@ -216,10 +251,11 @@ LtStatus cublasLtMatmulPreferenceDestroy(LtPreference preference) {
   return ltOk;
 }
 
-LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute, const void *value, size_t size) {
+LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute, const void *value,
+                                              size_t size) {
   Preference &preference = from<Preference>(handle);
-  bool isSet = attribute == ltMaxWorkspace     ? copyTo(preference.workspace, value, size)
-               : attribute == ltReductionMask  ? copyTo(preference.reductions, value, size)
+  bool isSet = attribute == ltMaxWorkspace    ? copyTo(preference.workspace, value, size)
+               : attribute == ltReductionMask ? copyTo(preference.reductions, value, size)
                : attribute >= ltMinAlignmentA && attribute < ltMinAlignmentA + 4
                    ? copyTo(preference.alignments[attribute - ltMinAlignmentA], value, size)
                    : false;
@@ -228,10 +264,12 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute
 
 //===- Products -----------------------------------------------------------===//
 
-LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b, LtMatrix c, LtMatrix d, LtPreference handle, int wanted,
+LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b,
+                                        LtMatrix c, LtMatrix d, LtPreference handle, int wanted,
                                         LtHeuristic *results, int *count) {
   const Preference &preference = from<Preference>(handle);
-  Call call{from<Product>(product), from<Matrix>(a), from<Matrix>(b), from<Matrix>(c), from<Matrix>(d)};
+  Call call{from<Product>(product), from<Matrix>(a), from<Matrix>(b), from<Matrix>(c),
+            from<Matrix>(d)};
   *count = 0;
   if (wanted < 1)
     return refuse("no algorithm is asked for");
@@ -249,10 +287,13 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a,
   return ltOk;
 }
 
-LtStatus cublasLtMatmul(LtHandle handle, LtProduct product, const void *alpha, const void *a, LtMatrix aMatrix, const void *b, LtMatrix bMatrix, const void *beta,
-                        const void *c, LtMatrix cMatrix, void *d, LtMatrix dMatrix, const LtAlgorithm *algorithm, void *workspace, size_t workspaceBytes,
+LtStatus cublasLtMatmul(LtHandle handle, LtProduct product, const void *alpha, const void *a,
+                        LtMatrix aMatrix, const void *b, LtMatrix bMatrix, const void *beta,
+                        const void *c, LtMatrix cMatrix, void *d, LtMatrix dMatrix,
+                        const LtAlgorithm *algorithm, void *workspace, size_t workspaceBytes,
                         CudaStream stream) {
-  Call call{from<Product>(product), from<Matrix>(aMatrix), from<Matrix>(bMatrix), from<Matrix>(cMatrix), from<Matrix>(dMatrix)};
+  Call call{from<Product>(product), from<Matrix>(aMatrix), from<Matrix>(bMatrix),
+            from<Matrix>(cMatrix), from<Matrix>(dMatrix)};
   if (std::string problem = call.problem(); !problem.empty())
     return refuse(problem);
   if (!algorithm || algorithm->data[0] != magic || algorithm->data[1] != call.hash())
@@ -271,7 +312,8 @@ LtStatus cublasLtMatmul(LtHandle handle, LtProduct product, const void *alpha, c
   stub.m = call.m(), stub.n = call.n(), stub.k = call.k();
   stub.batches = static_cast<uint64_t>(call.d.batches);
   auto strides = [](const Matrix &matrix, bool isTransposed) {
-    auto leading = static_cast<uint64_t>(matrix.leading), batch = static_cast<uint64_t>(matrix.batchStride);
+    auto leading = static_cast<uint64_t>(matrix.leading),
+         batch = static_cast<uint64_t>(matrix.batchStride);
     return isTransposed ? StubStrides{leading, 1, batch} : StubStrides{1, leading, batch};
   };
   stub.a = strides(call.a, call.product.transposeA == ltTransposed);
@@ -279,9 +321,12 @@ LtStatus cublasLtMatmul(LtHandle handle, LtProduct product, const void *alpha, c
   stub.c = strides(call.c, false);
   stub.d = strides(call.d, false);
   stub.auxLeading = static_cast<uint64_t>(call.product.auxLeading);
-  bool isGradient = call.product.epilogue == ltGeluGradient, isGelu = (call.product.epilogue & ltGelu) != 0;
-  stub.flags = (addend != 0 ? StubProduct::adds : 0) | (call.product.bias ? StubProduct::hasBias : 0) | (isGelu ? StubProduct::isGelu : 0) |
-               (isGelu && call.product.aux ? StubProduct::storesArgument : 0) | (isGradient ? StubProduct::isGradient : 0);
+  bool isGradient = call.product.epilogue == ltGeluGradient,
+       isGelu = (call.product.epilogue & ltGelu) != 0;
+  stub.flags = (addend != 0 ? StubProduct::adds : 0) |
+               (call.product.bias ? StubProduct::hasBias : 0) | (isGelu ? StubProduct::isGelu : 0) |
+               (isGelu && call.product.aux ? StubProduct::storesArgument : 0) |
+               (isGradient ? StubProduct::isGradient : 0);
   std::string problem = from<StubKernels>(handle).launch(stub, call.a.type, call.d.type, stream);
   return problem.empty() ? ltOk : refuse(problem, ltExecutionFailed);
 }

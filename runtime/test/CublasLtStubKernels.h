@@ -38,7 +38,8 @@ public:
 
 private:
   CudaModule module = nullptr;
-  CudaResult (*launchKernel)(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CudaStream, void **, void **) = nullptr;
+  CudaResult (*launchKernel)(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, unsigned, CudaStream, void **, void **) = nullptr;
   CudaResult (*getFunction)(CudaFunction *, CudaModule, const char *) = nullptr;
 };
 

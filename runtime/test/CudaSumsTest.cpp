@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every type against the sums of a CPU, to the bit: numbers of sources, lengths with tails, sources and targets that are not aligned,
-// averages, sources that are left out, in place. On the emulator, with its checks.
+// Every type against the sums of a CPU, to the bit: numbers of sources, lengths with tails, sources
+// and targets that are not aligned, averages, sources that are left out, in place. On the emulator,
+// with its checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,16 +31,22 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// `gap`: bytes between the sources, and behind the last the target; `dropped`: a source that there is not.
-  void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage, uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
-    SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements << ", gaps of " << gap << ", average " << isAverage
+  /// `gap`: bytes between the sources, and behind the last the target; `dropped`: a source that
+  /// there is not.
+  void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
+             uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
+    SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements
+                                    << ", gaps of " << gap << ", average " << isAverage
                                     << ", without " << dropped << ", in place " << isInPlace);
     uint64_t each = sizeOf(type), span = elements * each + gap;
     ASSERT_LE(span * (sources + 1), room);
     std::normal_distribution<double> normal(0, 3);
     std::memset(device, 0x55, room);
     for (uint64_t i = 0; i < sources * elements; ++i)
-      storeElement(type, i % 17 == 0 ? 0.0 : i % 19 == 0 ? 1e-42 : std::ldexp(normal(random), static_cast<int>(random() % 20) - 10),
+      storeElement(type,
+                   i % 17 == 0   ? 0.0
+                   : i % 19 == 0 ? 1e-42
+                                 : std::ldexp(normal(random), static_cast<int>(random() % 20) - 10),
                    device + i / elements * span + i % elements * each);
     std::memcpy(expected.data(), device, room);
     uint64_t target = isInPlace ? 0 : sources * span;
@@ -49,11 +56,14 @@ protected:
       from.add(i == dropped ? 0 : reinterpret_cast<CudaPointer>(device + i * span));
       held.push_back(i == dropped ? nullptr : expected.data() + i * span);
     }
-    gpu.sums->launch(queue.stream(CudaQueue::reduce), type, isAverage, from, elements, reinterpret_cast<CudaPointer>(device + target));
+    gpu.sums->launch(queue.stream(CudaQueue::reduce), type, isAverage, from, elements,
+                     reinterpret_cast<CudaPointer>(device + target));
     queue.finish([] {});
     reduceInOrder(type, isAverage, held.data(), sources, 0, elements, expected.data() + target);
     for (uint64_t i = 0; i < room; ++i)
-      ASSERT_EQ(device[i], expected[i]) << "byte " << i << ", of element " << (static_cast<int64_t>(i) - static_cast<int64_t>(target)) / static_cast<int64_t>(each);
+      ASSERT_EQ(device[i], expected[i])
+          << "byte " << i << ", of element "
+          << (static_cast<int64_t>(i) - static_cast<int64_t>(target)) / static_cast<int64_t>(each);
   }
 
   EmulatedGpuContext gpu;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The driver's functions from libfsdp-emulated-cuda.so, and a GPU of it with a context, which is current.
+// The driver's functions from libfsdp-emulated-cuda.so, and a GPU of it with a context, which is
+// current.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What it finds in the use of streams, events, memory and graphs, and that it finds nothing in a right one.
+// What it finds in the use of streams, events, memory and graphs, and that it finds nothing in a
+// right one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,9 @@ uint64_t nanosecondsNow() {
 }
 
 constexpr uint64_t bytes = 4096;
-constexpr CudaResult unsupportedInCapture = CudaResult(900), unjoined = CudaResult(904), spoilt = CudaResult(901),
-                     invalidHandle = CudaResult(400), failedForGood = CudaResult(719);
+constexpr CudaResult unsupportedInCapture = CudaResult(900), unjoined = CudaResult(904),
+                     spoilt = CudaResult(901), invalidHandle = CudaResult(400),
+                     failedForGood = CudaResult(719);
 
 class EmulatedCuda : public testing::Test {
 protected:
@@ -45,8 +47,12 @@ protected:
   }
   CudaStream first() const { return queue.stream(CudaQueue::compute); }
   CudaStream second() const { return queue.stream(CudaQueue::gather); }
-  CudaResult fill(CudaPointer to, unsigned char value, CudaStream stream) const { return cuda.memsetAsync(to, value, bytes, stream); }
-  CudaResult copy(CudaPointer to, CudaPointer from, CudaStream stream) const { return cuda.memcpyAsync(to, from, bytes, stream); }
+  CudaResult fill(CudaPointer to, unsigned char value, CudaStream stream) const {
+    return cuda.memsetAsync(to, value, bytes, stream);
+  }
+  CudaResult copy(CudaPointer to, CudaPointer from, CudaStream stream) const {
+    return cuda.memcpyAsync(to, from, bytes, stream);
+  }
   CudaPointer host() const { return reinterpret_cast<CudaPointer>(pinned); }
   CudaResult await(CudaStream stream) const {
     CudaResult result;
@@ -55,7 +61,8 @@ protected:
     return result;
   }
   /// What it says meanwhile.
-  template <typename Body> std::string said(Body body) {
+  template <typename Body>
+  std::string said(Body body) {
     testing::internal::CaptureStderr();
     body();
     return testing::internal::GetCapturedStderr();
@@ -198,19 +205,23 @@ TEST_F(EmulatedCuda, ThePulseIsFeltWithinAGraph) {
 TEST_F(EmulatedCuda, WhatIsNoPtxIsToldWithItsLine) {
   said([&] {
     try {
-      cuda.translate(".version 7.0\n.target sm_80\n.address_size 64\n.vizible .entry e()\n{\n}\n", "a module");
+      cuda.translate(".version 7.0\n.target sm_80\n.address_size 64\n.vizible .entry e()\n{\n}\n",
+                     "a module");
       ADD_FAILURE() << "was taken";
     } catch (const CudaFailure &failure) {
       EXPECT_EQ(failure.result, cudaInvalidPtx);
-      EXPECT_NE(failure.message.find("cannot load a module: CUDA reports error 218"), std::string::npos) << failure.message;
+      EXPECT_NE(failure.message.find("cannot load a module: CUDA reports error 218"),
+                std::string::npos)
+          << failure.message;
       EXPECT_NE(failure.message.find(": module.ptx:4:"), std::string::npos) << failure.message;
     }
   });
 }
 
 TEST_F(EmulatedCuda, AVariableWithAnotherValueIsRefused) {
-  for (const char *text : {"DEVICES=abc", "DEVICES=-1", "DEVICES=65", "BYTES=1G", "CAPABILITY=9.0", "ORDER=x", "NO_PEERS=yes", "FAULT=foo", "FAULT=fail", "FAULT=hang:0",
-                           "FAULT=unordered:3"}) {
+  for (const char *text :
+       {"DEVICES=abc", "DEVICES=-1", "DEVICES=65", "BYTES=1G", "CAPABILITY=9.0", "ORDER=x",
+        "NO_PEERS=yes", "FAULT=foo", "FAULT=fail", "FAULT=hang:0", "FAULT=unordered:3"}) {
     std::string pair = text, name = "FSDPRT_EMULATED_CUDA_" + pair.substr(0, pair.find('='));
     setenv(name.c_str(), pair.substr(pair.find('=') + 1).c_str(), 1);
     std::string words = said([&] { EXPECT_EQ(cuda.init(0), cudaInvalidValue) << text; });
@@ -223,17 +234,29 @@ TEST_F(EmulatedCuda, AVariableWithAnotherValueIsRefused) {
 TEST_F(EmulatedCuda, MisuseIsRefused) {
   CudaEvent event = nullptr;
   ASSERT_EQ(cuda.eventCreate(&event, cudaEventNoTiming), cudaOk);
-  EXPECT_NE(said([&] { EXPECT_EQ(cuda.streamWaitEvent(first(), event, 0), cudaInvalidValue); }).find("never recorded"), std::string::npos);
+  EXPECT_NE(said([&] {
+              EXPECT_EQ(cuda.streamWaitEvent(first(), event, 0), cudaInvalidValue);
+            }).find("never recorded"),
+            std::string::npos);
   cuda.eventDestroy(event);
-  EXPECT_NE(said([&] { EXPECT_EQ(cuda.eventRecord(event, first()), invalidHandle); }).find("an event that there is not"), std::string::npos);
+  EXPECT_NE(said([&] {
+              EXPECT_EQ(cuda.eventRecord(event, first()), invalidHandle);
+            }).find("an event that there is not"),
+            std::string::npos);
   CudaPointer freed = gpu.allocate(bytes);
   ASSERT_EQ(cuda.memFree(freed), cudaOk);
-  EXPECT_NE(said([&] { EXPECT_EQ(copy(freed, a, first()), cudaInvalidValue); }).find("not in one allocation"), std::string::npos);
-  EXPECT_NE(said([&] { EXPECT_EQ(cuda.memFree(freed), cudaInvalidValue); }).find("no such allocation"), std::string::npos);
+  EXPECT_NE(said([&] {
+              EXPECT_EQ(copy(freed, a, first()), cudaInvalidValue);
+            }).find("not in one allocation"),
+            std::string::npos);
+  EXPECT_NE(
+      said([&] { EXPECT_EQ(cuda.memFree(freed), cudaInvalidValue); }).find("no such allocation"),
+      std::string::npos);
   std::byte pageable[bytes];
   EXPECT_EQ(copy(a, reinterpret_cast<CudaPointer>(pageable), first()), cudaInvalidValue);
   cuda.contextSetCurrent(nullptr);
-  EXPECT_NE(said([&] { EXPECT_NE(fill(a, 0, first()), cudaOk); }).find("no current context"), std::string::npos);
+  EXPECT_NE(said([&] { EXPECT_NE(fill(a, 0, first()), cudaOk); }).find("no current context"),
+            std::string::npos);
   cuda.contextSetCurrent(gpu.context);
 }
 
@@ -278,7 +301,11 @@ TEST_F(EmulatedCuda, ACaptureHasToBeClosed) {
   mark.record(CudaQueue::compute);
   mark.hold(queue, CudaQueue::gather);
   ASSERT_EQ(fill(a, 1, second()), cudaOk);
-  EXPECT_NE(said([&] { EXPECT_EQ(cuda.streamEndCapture(first(), &graph), unjoined); }).find("a fill of 4096 bytes"), std::string::npos);
-  EXPECT_THROW(mark.hold(queue, CudaQueue::gather), std::exception) << "an event of a capture that is over";
+  EXPECT_NE(said([&] {
+              EXPECT_EQ(cuda.streamEndCapture(first(), &graph), unjoined);
+            }).find("a fill of 4096 bytes"),
+            std::string::npos);
+  EXPECT_THROW(mark.hold(queue, CudaQueue::gather), std::exception)
+      << "an event of a capture that is over";
 }
 } // namespace

@@ -53,8 +53,9 @@ HandMade::HandMade(uint64_t shards, uint64_t replicas) {
   layout->workspace = std::make_unique<fb::Slice>(0, 0, 0, 0, 0);
   layout->workers = 1;
   layout->arena_bytes = firstFree;
-  for (auto [name, begin, bytes] : {std::tuple("u parameter", 0, 256), std::tuple("ids", 256, 64),
-                                    std::tuple("step block", 320, 64), std::tuple("rank block", 384, 64)}) {
+  for (auto [name, begin, bytes] :
+       {std::tuple("u parameter", 0, 256), std::tuple("ids", 256, 64),
+        std::tuple("step block", 320, 64), std::tuple("rank block", 384, 64)}) {
     auto buffer = std::make_unique<fb::BufferT>();
     buffer->name = name;
     buffer->offset = begin;
@@ -87,8 +88,8 @@ fb::Slice HandMade::buffer(const char *name, uint64_t bytes, uint32_t first, uin
   return slice;
 }
 
-uint32_t HandMade::launch(Block &to, const char *label, std::vector<fb::Slice> reads, std::vector<fb::Slice> writes,
-                          std::vector<fb::Slice> updates) {
+uint32_t HandMade::launch(Block &to, const char *label, std::vector<fb::Slice> reads,
+                          std::vector<fb::Slice> writes, std::vector<fb::Slice> updates) {
   auto kernel = std::make_unique<fb::KernelT>();
   kernel->name = label;
   auto phase = std::make_unique<fb::PhaseT>();
@@ -113,8 +114,9 @@ uint32_t HandMade::launch(Block &to, const char *label, std::vector<fb::Slice> r
   return static_cast<uint32_t>(to.size() - 1);
 }
 
-void HandMade::collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::Slice source, fb::Slice target,
-                          uint64_t count, uint32_t channel, std::vector<uint32_t> axes) {
+void HandMade::collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::Slice source,
+                          fb::Slice target, uint64_t count, uint32_t channel,
+                          std::vector<uint32_t> axes) {
   fb::CollectiveT body;
   body.kind = kind;
   body.source = std::make_unique<fb::Slice>(source);
@@ -127,7 +129,8 @@ void HandMade::collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::S
   add(to, std::move(body), "u");
 }
 
-void HandMade::gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel) {
+void HandMade::gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target,
+                      uint32_t channel) {
   collective(to, fb::CollectiveKind::all_gather, id, source, target, source.bytes() / 4, channel);
 }
 

@@ -34,17 +34,20 @@ struct HandMade {
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
   /// To `to`: each returns its number.
-  uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads, std::vector<fb::Slice> writes,
-                  std::vector<fb::Slice> updates = {});
+  uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
+                  std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
-  void collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::Slice source, fb::Slice target, uint64_t count,
-                  uint32_t channel, std::vector<uint32_t> axes = {1});
+  void collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::Slice source,
+                  fb::Slice target, uint64_t count, uint32_t channel,
+                  std::vector<uint32_t> axes = {1});
   void copy(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 0);
   void wait(Block &to, uint32_t id);
   void fill(Block &to, fb::Slice target);
 
   std::shared_ptr<const Artifact> artifact() const;
-  NullResult walk(const NullOptions &options = NullOptions()) const { return walkPrograms(*artifact(), options); }
+  NullResult walk(const NullOptions &options = NullOptions()) const {
+    return walkPrograms(*artifact(), options);
+  }
   /// All findings, a line each.
   std::string findings() const;
 
@@ -54,19 +57,21 @@ private:
   uint64_t end = firstFree;
 };
 
-/// A step of two ranks: gather, forward, reduction, update, each with its wait, or with fills of nothing in their
-/// places.
+/// A step of two ranks: gather, forward, reduction, update, each with its wait, or with fills of
+/// nothing in their places.
 HandMade soundStep(uint32_t channel = 1);
 
-inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
 
 } // namespace fsdprt::test
 
 /// With a message that shows what was found.
-#define EXPECT_FOUND(hand, part)                                                                                       \
-  {                                                                                                                    \
-    std::string text = (hand).findings();                                                                              \
-    EXPECT_TRUE(contains(text, part)) << text;                                                                         \
+#define EXPECT_FOUND(hand, part)                                                                   \
+  {                                                                                                \
+    std::string text = (hand).findings();                                                          \
+    EXPECT_TRUE(contains(text, part)) << text;                                                     \
   }
 
 #endif // FSDPRT_TEST_HANDMADE_H

@@ -12,8 +12,8 @@
 #include "core/Error.h"
 #include "io/Batches.h"
 #include "io/EventFile.h"
-#include "io/LearningRate.h"
 #include "io/InputFile.h"
+#include "io/LearningRate.h"
 #include "io/OutputClaim.h"
 #include "io/OutputFile.h"
 #include "io/Safetensors.h"
@@ -37,7 +37,8 @@ namespace {
 /// A file of this test in the build folder, removed at the end.
 struct Scratch {
   std::string path;
-  Scratch() : path(FSDPRT_SCRATCH "/io." + std::to_string(getpid()) + "." + std::to_string(counter++)) {}
+  Scratch()
+      : path(FSDPRT_SCRATCH "/io." + std::to_string(getpid()) + "." + std::to_string(counter++)) {}
   Scratch(const void *data, size_t size) : Scratch() { writeFile(path, data, size); }
   explicit Scratch(const std::string &text) : Scratch(text.data(), text.size()) {}
   ~Scratch() { unlink(path.c_str()); }
@@ -91,30 +92,38 @@ TEST(TokenFile, Formats) {
 }
 
 TEST(TokenFile, Refusals) {
-  auto refuse = [](const std::string &content, TokenType type = TokenType::automatic, uint64_t limit = 50257) {
+  auto refuse = [](const std::string &content, TokenType type = TokenType::automatic,
+                   uint64_t limit = 50257) {
     Scratch file(content);
     return refusal([&] { TokenFile(file.path, type, limit); });
   };
   uint16_t ids[] = {1, 2, 50257};
   std::string text(reinterpret_cast<char *>(ids), sizeof ids);
-  EXPECT_NE(refuse(text).find("token 2 (byte offset 4): expected an id in [0, 50257), found 50257"), std::string::npos);
-  EXPECT_NE(refuse(llmc(20240520, 1, 3, text)).find("token 2 (byte offset 1028)"), std::string::npos);
+  EXPECT_NE(refuse(text).find("token 2 (byte offset 4): expected an id in [0, 50257), found 50257"),
+            std::string::npos);
+  EXPECT_NE(refuse(llmc(20240520, 1, 3, text)).find("token 2 (byte offset 1028)"),
+            std::string::npos);
   EXPECT_NE(refuse("abc").find("expected a multiple of 2 bytes"), std::string::npos);
   EXPECT_NE(refuse("").find("found an empty file"), std::string::npos);
   EXPECT_NE(refuse(llmc(20240520, 2, 3, text)).find("expected version 1"), std::string::npos);
-  EXPECT_NE(refuse(llmc(20240520, 1, 4, text)).find("which makes 1032 bytes, found 1030"), std::string::npos);
+  EXPECT_NE(refuse(llmc(20240520, 1, 4, text)).find("which makes 1032 bytes, found 1030"),
+            std::string::npos);
   EXPECT_NE(refuse(llmc(20240520, 1, -3, text)).find("its header says -3"), std::string::npos);
   EXPECT_NE(refuse(llmc(20240801, 7, 3, text)), "");
-  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("leave the option out"), std::string::npos);
-  EXPECT_NE(refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"),
+  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("leave the option out"),
             std::string::npos);
-  EXPECT_NE(refusal([] { TokenFile("/", TokenType::automatic, 0); }).find("not a file"), std::string::npos);
+  EXPECT_NE(
+      refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"),
+      std::string::npos);
+  EXPECT_NE(refusal([] { TokenFile("/", TokenType::automatic, 0); }).find("not a file"),
+            std::string::npos);
 }
 
 //===- Batches ------------------------------------------------------------===//
 
 static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_dtype dtype,
-                               const std::vector<uint64_t> &shape, uint32_t microBatches = 1, uint64_t limit = 256) {
+                               const std::vector<uint64_t> &shape, uint32_t microBatches = 1,
+                               uint64_t limit = 256) {
   fsdprt_input_info info = {};
   info.struct_size = sizeof info;
   info.name = name;
@@ -130,11 +139,11 @@ static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_
   return info;
 }
 
-static std::vector<int64_t> copy(Batches &batches, uint64_t step, uint64_t rank, uint32_t microBatch, size_t i,
-                                 bool validation = false) {
+static std::vector<int64_t> copy(Batches &batches, uint64_t step, uint64_t rank,
+                                 uint32_t microBatch, size_t i, bool validation = false) {
   std::vector<int64_t> result(batches.bytes(i) / 8);
-  const void *data =
-      validation ? batches.validation(step, rank, microBatch, i) : batches.train(step, rank, microBatch, i);
+  const void *data = validation ? batches.validation(step, rank, microBatch, i)
+                                : batches.train(step, rank, microBatch, i);
   std::memcpy(result.data(), data, batches.bytes(i));
   return result;
 }
@@ -146,12 +155,17 @@ TEST(Batches, TheSameForAnyNumberOfRanks) {
   Scratch file(text);
   TokenFile tokens(file.path, TokenType::u8, 256);
   std::vector<uint64_t> one = {6, 8}, three = {2, 8}, micro = {3, 2, 8};
-  for (const TokenFile *from : {static_cast<const TokenFile *>(&tokens), static_cast<const TokenFile *>(nullptr)}) {
-    Batches a({input("t", FSDPRT_TOKENS, FSDPRT_I64, one), input("y", FSDPRT_TARGETS, FSDPRT_I64, one)}, from, 1, {});
-    Batches b({input("t", FSDPRT_TOKENS, FSDPRT_I64, three), input("y", FSDPRT_TARGETS, FSDPRT_I64, three)}, from, 3,
-              {});
-    Batches c({input("t", FSDPRT_TOKENS, FSDPRT_I64, micro, 3), input("y", FSDPRT_TARGETS, FSDPRT_I64, micro, 3)}, from,
-              1, {});
+  for (const TokenFile *from :
+       {static_cast<const TokenFile *>(&tokens), static_cast<const TokenFile *>(nullptr)}) {
+    Batches a(
+        {input("t", FSDPRT_TOKENS, FSDPRT_I64, one), input("y", FSDPRT_TARGETS, FSDPRT_I64, one)},
+        from, 1, {});
+    Batches b({input("t", FSDPRT_TOKENS, FSDPRT_I64, three),
+               input("y", FSDPRT_TARGETS, FSDPRT_I64, three)},
+              from, 3, {});
+    Batches c({input("t", FSDPRT_TOKENS, FSDPRT_I64, micro, 3),
+               input("y", FSDPRT_TARGETS, FSDPRT_I64, micro, 3)},
+              from, 1, {});
     std::set<std::vector<int64_t>> different;
     for (uint64_t step = 0; step < 4; ++step)
       for (size_t i : {0u, 1u}) {
@@ -178,8 +192,9 @@ TEST(Batches, TargetsAreShiftedByOne) {
   std::vector<uint64_t> shape = {4, 8}, flat = {32};
   BatchOptions options;
   options.validationFraction = 0.25;
-  Batches batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)}, &tokens,
-                  1, options);
+  Batches batches(
+      {input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)},
+      &tokens, 1, options);
   EXPECT_EQ(batches.trainTokens(), 150u);
   EXPECT_EQ(batches.validationBatches(), 2u); // 6 windows, 4 in a batch
   for (uint64_t step = 0; step < 50; ++step) {
@@ -206,7 +221,8 @@ TEST(Batches, OverfitsOneBatchBelowTheLimit) {
   EXPECT_EQ(copy(batches, 0, 1, 0, 0), copy(batches, 5, 1, 0, 0));
   EXPECT_NE(copy(batches, 0, 0, 0, 0), copy(batches, 0, 1, 0, 0));
   auto x = copy(batches, 0, 0, 0, 0), y = copy(batches, 0, 0, 0, 1);
-  EXPECT_EQ(std::vector<int64_t>(x.begin() + 1, x.begin() + 8), std::vector<int64_t>(y.begin(), y.begin() + 7));
+  EXPECT_EQ(std::vector<int64_t>(x.begin() + 1, x.begin() + 8),
+            std::vector<int64_t>(y.begin(), y.begin() + 7));
   for (int64_t id : x)
     EXPECT_TRUE(id >= 0 && id < 10);
   const float *values = static_cast<const float *>(batches.train(0, 0, 0, 2));
@@ -221,20 +237,23 @@ TEST(Batches, Refusals) {
               Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, shape)}, &tokens, 1, {});
             }).find("expected at least 10 tokens"),
             std::string::npos);
-  EXPECT_NE(
-      refusal([&] { Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {}); }).find("takes no tokens"),
-      std::string::npos);
   EXPECT_NE(refusal([&] {
-              Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other), input("y", FSDPRT_TARGETS, FSDPRT_I64, shape)},
+              Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {});
+            }).find("takes no tokens"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other),
+                       input("y", FSDPRT_TARGETS, FSDPRT_I64, shape)},
                       &tokens, 1, {});
             }).find("another shape than the tokens"),
             std::string::npos);
   for (double fraction : {std::nan(""), -0.5, 1.0, HUGE_VAL}) {
     BatchOptions options;
     options.validationFraction = fraction;
-    EXPECT_NE(
-        refusal([&] { Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other)}, &tokens, 1, options); }).find("at least 0 and below 1"),
-        std::string::npos);
+    EXPECT_NE(refusal([&] {
+                Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other)}, &tokens, 1, options);
+              }).find("at least 0 and below 1"),
+              std::string::npos);
   }
 }
 
@@ -285,35 +304,48 @@ TEST(Safetensors, NegativeCorpus) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[-8,0]}})", 0, "non-negative"},
       {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8, "non-negative"},
       {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8, "expected an integer"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "8 bytes apart, found [0, 4]"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, "8 bytes apart, found [8, 0]"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4,
+       "8 bytes apart, found [0, 4]"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8,
+       "8 bytes apart, found [8, 0]"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,16]}})", 8, "8 bytes apart"},
-      {R"({"a":{"dtype":"F32","shape":[4194305,4194305,211106198978564],"data_offsets":[0,16]}})", 16, "overflows"},
-      {R"({"a":{"dtype":"F32","shape":[99999999999999999999999],"data_offsets":[0,16]}})", 16, "expected an integer"},
+      {R"({"a":{"dtype":"F32","shape":[4194305,4194305,211106198978564],"data_offsets":[0,16]}})",
+       16, "overflows"},
+      {R"({"a":{"dtype":"F32","shape":[99999999999999999999999],"data_offsets":[0,16]}})", 16,
+       "expected an integer"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
        16, "each name once"},
-      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "expected 'dtype' once"},
+      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8,
+       "expected 'dtype' once"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
        12, "holes or overlaps"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})",
        24, "holes or overlaps"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12, "overlaps: 'a' begins at 4, where 0 was due"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12,
+       "overlaps: 'a' begins at 4, where 0 was due"},
       {good, 7, "cut short"},
       {good, 9, "cut short"},
       {R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8, "'F31' is not known"},
       {R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8, "expected dtype, shape and data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":"1"}})", 8, "found 'extra'"},
-      {R"({"a":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", 8, "expected a whole number in shape, found an array"},
-      {R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})", 8, "expected a text for dtype, found an array"},
-      {R"({"a":{"dtype":{"b":"F32"},"shape":[2],"data_offsets":[0,8]}})", 8, "expected a text for dtype, found an object"},
-      {R"({"a":"F32"})", 0, "expected an object with dtype, shape and data_offsets, found the text 'F32'"},
+      {R"({"a":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", 8,
+       "expected a whole number in shape, found an array"},
+      {R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})", 8,
+       "expected a text for dtype, found an array"},
+      {R"({"a":{"dtype":{"b":"F32"},"shape":[2],"data_offsets":[0,8]}})", 8,
+       "expected a text for dtype, found an object"},
+      {R"({"a":"F32"})", 0,
+       "expected an object with dtype, shape and data_offsets, found the text 'F32'"},
       {R"({"a":7})", 0, "data_offsets, found the number 7"},
       {R"({"a":null})", 0, "data_offsets, found null"},
       {R"({"__metadata__":{"format":7}})", 0, "expected a text for 'format', found the number 7"},
       {R"({"a":)", 0, "header: not JSON at byte 6: unexpected end of input"},
-      {R"({"a":{"dtype":"F32","shape":true}})", 0, "'a': expected an array of whole numbers for shape, found true"},
-      {R"({"a":{"dtype":"F32","shape":"2"}})", 0, "expected an array of whole numbers for shape, found the text '2'"},
-      {R"({"a":{"dtype":"F32","shape":["2"]}})", 0, "expected a whole number in shape, found the text '2'"},
+      {R"({"a":{"dtype":"F32","shape":true}})", 0,
+       "'a': expected an array of whole numbers for shape, found true"},
+      {R"({"a":{"dtype":"F32","shape":"2"}})", 0,
+       "expected an array of whole numbers for shape, found the text '2'"},
+      {R"({"a":{"dtype":"F32","shape":["2"]}})", 0,
+       "expected a whole number in shape, found the text '2'"},
       {good + good, 8, "not JSON"},
       {"{\"a\xff\":{}}", 0, "not JSON"},
       {"{" + std::string(100000, '['), 0, "not JSON"},
@@ -322,11 +354,13 @@ TEST(Safetensors, NegativeCorpus) {
   for (const auto &c : cases) {
     Scratch file(safetensors(c.header, c.data));
     std::string message = refusal([&] { SafetensorsFile read(file.path); });
-    EXPECT_NE(message.find(c.words), std::string::npos) << c.header.substr(0, 200) << "\n" << message;
+    EXPECT_NE(message.find(c.words), std::string::npos) << c.header.substr(0, 200) << "\n"
+                                                        << message;
   }
   Scratch fine(safetensors(good, 8)),
-      metadata(
-          safetensors(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4));
+      metadata(safetensors(
+          R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+          4));
   EXPECT_EQ(refusal([&] { SafetensorsFile read(fine.path); }), "");
   EXPECT_EQ(refusal([&] { SafetensorsFile read(metadata.path); }), "");
   std::string longHeader = safetensors(good, 8);
@@ -360,8 +394,8 @@ TEST(Safetensors, Index) {
   auto files = readSafetensorsIndex(index.path);
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0], FSDPRT_SCRATCH "/x-00001.safetensors");
-  for (const char *bad :
-       {"[]", "{", R"({"weight_map":7})", R"({"weight_map":{"a":"../x"}})", R"({"weight_map":{"a":7}})"}) {
+  for (const char *bad : {"[]", "{", R"({"weight_map":7})", R"({"weight_map":{"a":"../x"}})",
+                          R"({"weight_map":{"a":7}})"}) {
     Scratch file{std::string(bad)};
     EXPECT_NE(refusal([&] { readSafetensorsIndex(file.path); }), "") << bad;
   }
@@ -387,12 +421,15 @@ TEST(OutputFile, KnowsBeforehand) {
   Scratch folder, file(std::string("kept")), fresh;
   for (bool atomic : {false, true}) {
     for (const char *bad : {"/no/such/folder/file", "/proc/x", ".", "/", "/dev/full/x"})
-      EXPECT_NE(refusal([&] { OutputFile::expectWritable(bad, atomic); }).find(": cannot write: "), std::string::npos)
+      EXPECT_NE(refusal([&] { OutputFile::expectWritable(bad, atomic); }).find(": cannot write: "),
+                std::string::npos)
           << bad;
-    EXPECT_NE(refusal([&] { OutputFile::expectWritable(FSDPRT_SCRATCH "/" + std::string(300, 'a'), atomic); })
-                  .find("File name too long"),
+    EXPECT_NE(refusal([&] {
+                OutputFile::expectWritable(FSDPRT_SCRATCH "/" + std::string(300, 'a'), atomic);
+              }).find("File name too long"),
               std::string::npos);
-    for (const std::string &good : {std::string("/dev/null"), std::string("/dev/full"), file.path, fresh.path})
+    for (const std::string &good :
+         {std::string("/dev/null"), std::string("/dev/full"), file.path, fresh.path})
       EXPECT_EQ(refusal([&] { OutputFile::expectWritable(good, atomic); }), "");
   }
   EXPECT_NE(access(fresh.path.c_str(), F_OK), 0);
@@ -404,7 +441,8 @@ TEST(OutputFile, KnowsBeforehand) {
 TEST(OutputFile, FullDiskAndMissingFolder) {
   OutputFile full("/dev/full", true);
   EXPECT_NE(refusal([&] { full.write("x", 1); }).find("No space left"), std::string::npos);
-  EXPECT_NE(refusal([] { OutputFile("/no/such/folder/file", true); }).find("No such file"), std::string::npos);
+  EXPECT_NE(refusal([] { OutputFile("/no/such/folder/file", true); }).find("No such file"),
+            std::string::npos);
   Scratch file;
   {
     OutputFile abandoned(file.path, true);
@@ -437,7 +475,8 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
-  EXPECT_NE(refusal([&] { OutputFile().openNew(file.path); }).find("File exists"), std::string::npos);
+  EXPECT_NE(refusal([&] { OutputFile().openNew(file.path); }).find("File exists"),
+            std::string::npos);
 }
 
 TEST(OutputFile, RemovesWhatADeadProcessHasLeft) {
@@ -460,12 +499,15 @@ TEST(OutputClaim, IsOfOneAtATime) {
   Scratch file, other;
   auto claim = std::make_unique<OutputClaim>(file.path, "--export");
   std::string told = refusal([&] { OutputClaim(file.path, "--export"); });
-  EXPECT_NE(told.find("another run (process " + std::to_string(getpid()) + ") writes this file"), std::string::npos) << told;
+  EXPECT_NE(told.find("another run (process " + std::to_string(getpid()) + ") writes this file"),
+            std::string::npos)
+      << told;
   size_t slash = file.path.rfind('/');
   std::string detour = file.path.substr(0, slash) + "/./" + file.path.substr(slash + 1);
   EXPECT_NE(refusal([&] { OutputClaim(detour, "--export"); }), "");
   EXPECT_EQ(refusal([&] { OutputClaim(other.path, "--export"); }), "");
-  EXPECT_EQ(refusal([&] { OutputClaim a("/dev/null", "--export"), b("/dev/null", "--export"); }), "");
+  EXPECT_EQ(refusal([&] { OutputClaim a("/dev/null", "--export"), b("/dev/null", "--export"); }),
+            "");
   claim.reset();
   EXPECT_EQ(refusal([&] { OutputClaim(file.path, "--export"); }), "");
 }
@@ -476,7 +518,9 @@ TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
   Scratch pipe;
   ASSERT_EQ(mkfifo(pipe.path.c_str(), 0600), 0);
   for (const std::string &bad : {pipe.path, std::string("/dev/zero"), std::string("/")})
-    EXPECT_NE(refusal([&] { InputFile(bad, "the tokens"); }).find("expected the tokens, found something that is not a file"),
+    EXPECT_NE(refusal([&] {
+                InputFile(bad, "the tokens");
+              }).find("expected the tokens, found something that is not a file"),
               std::string::npos)
         << bad;
 }
@@ -487,9 +531,11 @@ TEST(InputFile, NoticesChanges) {
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
   usleep(20000); // times of files are as coarse as the system's clock ticks
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
-  EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"), std::string::npos);
+  EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
+            std::string::npos);
   char byte;
-  EXPECT_NE(refusal([&] { a.read(9000, &byte, 1); }).find("expected 10000 bytes, found 100"), std::string::npos);
+  EXPECT_NE(refusal([&] { a.read(9000, &byte, 1); }).find("expected 10000 bytes, found 100"),
+            std::string::npos);
   std::string other(10000, 'b');
   writeFile(written.path, other.data(), other.size());
   EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("it was written to"), std::string::npos);
@@ -520,11 +566,13 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   writeFile(file.path, text.data(), text.size());
   timespec times[2] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(utimensat(AT_FDCWD, file.path.c_str(), times, 0), 0);
-  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("it was written to"), std::string::npos);
+  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("it was written to"),
+            std::string::npos);
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// A file with holes: a byte at the end, and one in the middle of the sampled blocks, make another comparison.
+// A file with holes: a byte at the end, and one in the middle of the sampled blocks, make another
+// comparison.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;
@@ -532,7 +580,9 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   InputFile before(file.path, "x");
   EXPECT_FALSE(before.isCompared());
   std::string first = before.comparison();
-  EXPECT_NE(first.find(std::to_string(size) + " bytes with SHA-256 of a sample "), std::string::npos) << first;
+  EXPECT_NE(first.find(std::to_string(size) + " bytes with SHA-256 of a sample "),
+            std::string::npos)
+      << first;
   auto poke = [&](uint64_t at) {
     int fd = open(file.path.c_str(), O_WRONLY);
     EXPECT_EQ(pwrite(fd, "y", 1, static_cast<off_t>(at)), 1);
@@ -557,9 +607,11 @@ TEST(EventFile, RefusesTooManyScalars) {
   std::string folder = FSDPRT_SCRATCH "/events." + std::to_string(getpid());
   file.open(folder, 1);
   file.begin(1);
-  EXPECT_THROW({
-    for (int i = 0; i < 1000; ++i)
-      file.add("a/scalar", 1.0f);
-  }, Error);
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 1000; ++i)
+          file.add("a/scalar", 1.0f);
+      },
+      Error);
   ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0);
 }

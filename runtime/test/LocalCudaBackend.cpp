@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Over the emulator's driver, in memory that the host sees, too; so that the rules of a communicator can be checked as they are: a wait
-// is followed by one for the rank's streams.
+// Over the emulator's driver, in memory that the host sees, too; so that the rules of a
+// communicator can be checked as they are: a wait is followed by one for the rank's streams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,8 @@ public:
     Waiting communicator(meeting.mesh, meeting.timeoutSeconds, /*spins=*/100);
     auto makeArena = [&](uint32_t rank) {
       auto arena = std::make_unique<Arena>(ArenaParts{meeting.arenaBytes, 0, 0}, memory);
-      communicator.registerArena(rank, {arena->at(0), arena->mappedBytes(), -1, queues[rank].get()});
+      communicator.registerArena(rank,
+                                 {arena->at(0), arena->mappedBytes(), -1, queues[rank].get()});
       return arena;
     };
     attendTogether(communicator, meeting, /*sumsInOrder=*/true, body, makeArena);

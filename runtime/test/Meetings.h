@@ -28,10 +28,11 @@ inline void addCollectives(Communicator &communicator, const Meeting &meeting) {
 }
 
 /// `body` for one rank that has the communicator for itself.
-inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint32_t rank, bool sumsInOrder,
-                        const std::function<void(Attendee &)> &body) {
+inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint32_t rank,
+                        bool sumsInOrder, const std::function<void(Attendee &)> &body) {
   addCollectives(communicator, meeting);
-  Arena arena(meeting.arenaBytes, communicator.needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own);
+  Arena arena(meeting.arenaBytes,
+              communicator.needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own);
   communicator.registerArena(rank, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
   communicator.connect();
   WorkerPool pool(meeting.workers, 0);
@@ -40,7 +41,8 @@ inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint
   communicator.releaseArenas();
 }
 
-/// `body` on a thread for each rank, which share the communicator; `makeArena` makes and registers that of a rank.
+/// `body` on a thread for each rank, which share the communicator; `makeArena` makes and registers
+/// that of a rank.
 inline void attendTogether(Communicator &communicator, const Meeting &meeting, bool sumsInOrder,
                            const std::function<void(Attendee &)> &body,
                            const std::function<std::unique_ptr<Arena>(uint32_t)> &makeArena) {
@@ -70,7 +72,8 @@ inline void attendTogether(Communicator &communicator, const Meeting &meeting, b
   });
 }
 
-/// `attend` with the rank and its end of a channel, on a thread for each, while the host of processes serves them.
+/// `attend` with the rank and its end of a channel, on a thread for each, while the host of
+/// processes serves them.
 inline void meetAtHost(const Meeting &meeting, const std::function<void(uint32_t, int)> &attend) {
   uint32_t ranks = static_cast<uint32_t>(meeting.mesh.ranks());
   ShmHost host(ranks, static_cast<uint32_t>(meeting.keys.size()));

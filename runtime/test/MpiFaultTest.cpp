@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun is the one that sees a process end; all have to be gone soon behind that, with a code that is not 0.
+// mpirun is the one that sees a process end; all have to be gone soon behind that, with a code that
+// is not 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +19,22 @@ namespace {
 class MpiFaults : public MpiRun {
 protected:
   /// A run without an end that has a fault, and 60 s.
-  Result lose(const std::string &fault, const std::string &options = "", const std::string &mpiOptions = "") {
+  Result lose(const std::string &fault, const std::string &options = "",
+              const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
                         "timeout 60 " + mpi(3, mpiOptions));
     EXPECT_NE(result.code, 124) << fault << ": it did not end\n" << result.output;
     EXPECT_NE(bash("pgrep -f ' toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + "'"), 0)
-        << fault << ": a process is left\n" << result.output;
+        << fault << ": a process is left\n"
+        << result.output;
     return result;
   }
 };
 } // namespace
 
 TEST_F(MpiFaults, AKilledRankEndsAll) { // F1: by mpirun, which mostly names it, in words of its own
-  for (std::string fault : {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
+  for (std::string fault :
+       {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
     Result result = lose(fault);
     EXPECT_EQ(result.code, 128 + 9) << fault << "\n" << result.output;
   }
@@ -58,7 +62,10 @@ TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // F16, of all ranks an
   auto file = pack(manifest);
   writeFile(at("toyisa.fsdp"), file.data(), file.size());
   script("one", "[ $OMPI_COMM_WORLD_RANK = 1 ] && export FSDPRT_HIDE_FEATURES=sse2; exec \"$@\"");
-  expectMpi(2, FSDPRT_BAD_INPUT, "processor features that this machine lacks: sse2", "toyisa.fsdp --steps=2", "env FSDPRT_HIDE_FEATURES=sse2");
-  expectMpi(2, FSDPRT_BAD_INPUT, "rank 1: toyisa.fsdp: manifest: the kernels need processor features", "toyisa.fsdp --steps=2", "sh ./one");
+  expectMpi(2, FSDPRT_BAD_INPUT, "processor features that this machine lacks: sse2",
+            "toyisa.fsdp --steps=2", "env FSDPRT_HIDE_FEATURES=sse2");
+  expectMpi(2, FSDPRT_BAD_INPUT,
+            "rank 1: toyisa.fsdp: manifest: the kernels need processor features",
+            "toyisa.fsdp --steps=2", "sh ./one");
   expectMpi(2, 0, "step 2/2", "toyisa.fsdp --steps=2");
 }

@@ -36,8 +36,10 @@ protected:
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
     // What Open MPI keeps until the end is not looked for, nor the order of its locks.
-    std::string mpiexec = isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
-    return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " + std::to_string(ranks) + " " + wrapper;
+    std::string mpiexec =
+        isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
+    return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +
+           std::to_string(ranks) + " " + wrapper;
 #else
     return wrapper;
 #endif
@@ -48,7 +50,9 @@ protected:
     EXPECT_EQ(result.code, code) << arguments << "\n" << result.output;
     EXPECT_NE(result.output.find(words), std::string::npos) << arguments << "\n" << result.output;
   }
-  void script(const std::string &name, const std::string &lines) { writeFile(at(name), lines.data(), lines.size()); }
+  void script(const std::string &name, const std::string &lines) {
+    writeFile(at(name), lines.data(), lines.size());
+  }
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_EQ(bash("diff -r " + a + " " + b), 0) << a << " and " << b;
   }

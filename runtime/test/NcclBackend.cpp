@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Twice: with one communicator for all ranks, and with one for each, over the control of processes of a machine. They
-// meet over the stand-in (NcclStub.h).
+// Twice: with one communicator for all ranks, and with one for each, over the control of processes
+// of a machine. They meet over the stand-in (NcclStub.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,9 @@ using namespace fsdprt::test;
 
 #ifdef FSDPRT_NCCL_STUB_LIBRARY
 static constexpr bool isStub = true;
-[[maybe_unused]] static const int paths = setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1) |
-                                          setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
+[[maybe_unused]] static const int paths =
+    setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1) |
+    setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
 #else
 static constexpr bool isStub = false;
 #endif
@@ -31,7 +32,10 @@ class NcclBackend : public Backend {
 public:
   bool canMeet(uint32_t ranks) const override {
     const char *shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    return isStub || ranks <= static_cast<uint32_t>(CudaDriver("backend 'nccl'", CudaDriver::Use::transfers).devices()) || (shared && *shared == '1');
+    return isStub ||
+           ranks <= static_cast<uint32_t>(
+                        CudaDriver("backend 'nccl'", CudaDriver::Use::transfers).devices()) ||
+           (shared && *shared == '1');
   }
 };
 
@@ -40,7 +44,8 @@ public:
   const char *name() const override { return "nccl"; }
   void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
     NcclCommunicator communicator(
-        std::make_unique<LocalCommunicator>(meeting.mesh, meeting.timeoutSeconds, /*spins=*/100), /*spins=*/100);
+        std::make_unique<LocalCommunicator>(meeting.mesh, meeting.timeoutSeconds, /*spins=*/100),
+        /*spins=*/100);
     attendTogether(communicator, meeting, /*sumsInOrder=*/isStub, body);
   }
 };
@@ -51,9 +56,10 @@ public:
   const char *name() const override { return "nccl_over_shm"; }
   void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
     meetAtHost(meeting, [&](uint32_t rank, int channel) {
-      NcclCommunicator communicator(std::make_unique<ShmCommunicator>(meeting.mesh, rank, channel, /*agreement=*/"",
-                                                                      meeting.timeoutSeconds, /*spins=*/100),
-                                    /*spins=*/100);
+      NcclCommunicator communicator(
+          std::make_unique<ShmCommunicator>(meeting.mesh, rank, channel, /*agreement=*/"",
+                                            meeting.timeoutSeconds, /*spins=*/100),
+          /*spins=*/100);
       attendAlone(communicator, meeting, rank, /*sumsInOrder=*/isStub, body);
     });
   }

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Communicators: how they come to be and end, and what is checked of calls on them. Streams, memory and the moving of
-// data are in NcclStubDevice.cpp. One lock is around everything of a process, and inside of it briefly the one of what is
-// shared; no call waits for anything else, and nothing happens but in calls.
+// Communicators: how they come to be and end, and what is checked of calls on them. Streams, memory
+// and the moving of data are in NcclStubDevice.cpp. One lock is around everything of a process, and
+// inside of it briefly the one of what is shared; no call waits for anything else, and nothing
+// happens but in calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ State &stub::state() {
 void State::setFromText(const char *text) {
   char name[64];
   long value;
-  for (int length = 0; std::sscanf(text, "%63[^=]=%ld%n", name, &value, &length) == 2; text += *text == ',') {
+  for (int length = 0; std::sscanf(text, "%63[^=]=%ld%n", name, &value, &length) == 2;
+       text += *text == ',') {
     switches[name] = value;
     text += length;
   }
@@ -100,11 +102,13 @@ thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
 thread_local uint64_t groupNumber = 0; // calls of one group may be on one communicator
 
-/// A call on a communicator: that nobody else is inside of, that lives, and that has no call under way unless `anyTime`.
+/// A call on a communicator: that nobody else is inside of, that lives, and that has no call under
+/// way unless `anyTime`.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)
-      : comm(reinterpret_cast<Comm *>(handle)), isAlone(!comm || !comm->inside.exchange(true)), guard(function) {
+      : comm(reinterpret_cast<Comm *>(handle)), isAlone(!comm || !comm->inside.exchange(true)),
+        guard(function) {
     State &all = state();
     if (!comm)
       result = all.wrong(format("%s: there is no communicator", function));
@@ -131,7 +135,6 @@ private:
   Guard guard;
 };
 
-
 /// The caller has the world's lock.
 NcclResult began(Comm *comm) {
   comm->self().underWay = true;
@@ -151,7 +154,8 @@ NcclResult standsStill() {
   return ncclSystemError;
 }
 
-Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank, CudaContext context) {
+Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
+               CudaContext context) {
   static auto &every = *new std::vector<Comm *>; // never freed, so that a late call on one is seen
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);
@@ -195,8 +199,9 @@ bool isGood(const NcclConfig *config) {
   return config && config->size >= 24 && config->magic == 0xcafebeef && config->version >= 21400 &&
          config->blocking == 0 &&
          (config->size < sizeof(NcclConfig) ||
-          (config->cgaClusterSize == unset && config->minCTAs == unset && config->maxCTAs == unset &&
-           !config->netName && config->splitShare == unset && config->padding == unset));
+          (config->cgaClusterSize == unset && config->minCTAs == unset &&
+           config->maxCTAs == unset && !config->netName && config->splitShare == unset &&
+           config->padding == unset));
 }
 } // namespace
 
@@ -209,9 +214,14 @@ NcclResult ncclGetVersion(int *version) {
 }
 
 const char *ncclGetErrorString(NcclResult result) {
-  static const char *const words[] = {"no error",         "unhandled cuda error", "unhandled system error",
-                                      "internal error",   "invalid argument",     "invalid usage",
-                                      "remote process exited or there was a network error", "in progress"};
+  static const char *const words[] = {"no error",
+                                      "unhandled cuda error",
+                                      "unhandled system error",
+                                      "internal error",
+                                      "invalid argument",
+                                      "invalid usage",
+                                      "remote process exited or there was a network error",
+                                      "in progress"};
   return result >= ncclOk && result <= ncclInProgress ? words[result] : "unknown result";
 }
 
@@ -232,11 +242,13 @@ NcclResult ncclGetUniqueId(NcclId *id) {
   return ncclOk;
 }
 
-NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank, NcclConfig *config) {
+NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank,
+                                  NcclConfig *config) {
   Guard guard("ncclCommInitRankConfig");
   State &all = state();
   if (!isGood(config))
-    return all.wrong("ncclCommInitRankConfig: expected a config that says what it is, and does not block");
+    return all.wrong(
+        "ncclCommInitRankConfig: expected a config that says what it is, and does not block");
   if (!currentContext())
     return all.wrong("ncclCommInitRankConfig: no device is current");
   if (all.value("init_error", 0) && all.value("init_error_rank", 0) == rank) {
@@ -258,7 +270,8 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
     return all.wrong("ncclCommInitRankConfig: too many ranks");
   Clique &clique = (*world)->clique[0];
   if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
-    return all.wrong("ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
+    return all.wrong(
+        "ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
   Comm *made = makeComm(world, 0, place, place, currentContext());
   *comm = handleOf(made);
   NcclResult result = began(made);
@@ -267,12 +280,14 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   return result;
 }
 
-NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm, NcclConfig *config) {
+NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
+                         NcclConfig *config) {
   CommCall call("ncclCommSplit", handle, false);
   if (call.result != ncclOk)
     return call.result;
   if (config && !isGood(config))
-    return state().wrong("ncclCommSplit: expected a config that says what it is, and does not block");
+    return state().wrong(
+        "ncclCommSplit: expected a config that says what it is, and does not block");
   WorldLock lock(*call.comm->world);
   if (!lock)
     return standsStill();
@@ -292,7 +307,8 @@ static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;
   const Member &self = comm->self();
-  *comm->splitTo = handleOf(makeComm(comm->world, self.child, self.childPlace, comm->worldRank, comm->context));
+  *comm->splitTo =
+      handleOf(makeComm(comm->world, self.child, self.childPlace, comm->worldRank, comm->context));
   comm->splitTo = nullptr;
   comm->self().underWay = false;
 }
@@ -397,7 +413,8 @@ NcclResult ncclGroupEnd() {
 
 //===- Collectives ----------------------------------------------------------===//
 
-static NcclResult collective(Call what, const void *source, void *target, NcclComm handle, CudaStream stream) {
+static NcclResult collective(Call what, const void *source, void *target, NcclComm handle,
+                             CudaStream stream) {
   CommCall call(what.function, handle, false);
   if (call.result != ncclOk)
     return call.result;
@@ -431,28 +448,29 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
   return lock ? began(comm) : standsStill();
 }
 
-NcclResult ncclAllGather(const void *source, void *target, size_t count, NcclType type, NcclComm comm,
-                         CudaStream stream) {
-  return collective({fb::CollectiveKind::all_gather, type, ncclSum, count, 0, "ncclAllGather"}, source, target, comm,
-                    stream);
-}
-
-NcclResult ncclReduceScatter(const void *source, void *target, size_t count, NcclType type, NcclOperation operation,
-                             NcclComm comm, CudaStream stream) {
-  return collective({fb::CollectiveKind::reduce_scatter, type, operation, count, 0, "ncclReduceScatter"}, source, target,
-                    comm, stream);
-}
-
-NcclResult ncclAllReduce(const void *source, void *target, size_t count, NcclType type, NcclOperation operation,
+NcclResult ncclAllGather(const void *source, void *target, size_t count, NcclType type,
                          NcclComm comm, CudaStream stream) {
-  return collective({fb::CollectiveKind::all_reduce, type, operation, count, 0, "ncclAllReduce"}, source, target, comm,
-                    stream);
+  return collective({fb::CollectiveKind::all_gather, type, ncclSum, count, 0, "ncclAllGather"},
+                    source, target, comm, stream);
 }
 
-NcclResult ncclBroadcast(const void *source, void *target, size_t count, NcclType type, int root, NcclComm comm,
-                         CudaStream stream) {
-  return collective({fb::CollectiveKind::broadcast, type, ncclSum, count, root, "ncclBroadcast"}, source, target, comm,
-                    stream);
+NcclResult ncclReduceScatter(const void *source, void *target, size_t count, NcclType type,
+                             NcclOperation operation, NcclComm comm, CudaStream stream) {
+  return collective(
+      {fb::CollectiveKind::reduce_scatter, type, operation, count, 0, "ncclReduceScatter"}, source,
+      target, comm, stream);
+}
+
+NcclResult ncclAllReduce(const void *source, void *target, size_t count, NcclType type,
+                         NcclOperation operation, NcclComm comm, CudaStream stream) {
+  return collective({fb::CollectiveKind::all_reduce, type, operation, count, 0, "ncclAllReduce"},
+                    source, target, comm, stream);
+}
+
+NcclResult ncclBroadcast(const void *source, void *target, size_t count, NcclType type, int root,
+                         NcclComm comm, CudaStream stream) {
+  return collective({fb::CollectiveKind::broadcast, type, ncclSum, count, root, "ncclBroadcast"},
+                    source, target, comm, stream);
 }
 
 } // extern "C"

@@ -4,17 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libfsdprt_nccl_stub.so has the functions of NCCL and of CUDA's driver that the runtime uses, for ranks that are
-// threads of a process or processes of a machine: its devices are the host, its streams move on when somebody of their
-// process looks. It does move data, with sums in the order of ranks (NCCL's own order is another), and it is strict where NCCL
-// is undefined:
+// libfsdprt_nccl_stub.so has the functions of NCCL and of CUDA's driver that the runtime uses, for
+// ranks that are threads of a process or processes of a machine: its devices are the host, its
+// streams move on when somebody of their process looks. It does move data, with sums in the order
+// of ranks (NCCL's own order is another), and it is strict where NCCL is undefined:
 //
-//   - a call on a communicator that has one under way, that is gone, or that another thread is inside of;
-//   - members of a communicator whose n-th collectives are not the same in kind, type, count, operation or root;
+//   - a call on a communicator that has one under way, that is gone, or that another thread is
+//     inside of;
+//   - members of a communicator whose n-th collectives are not the same in kind, type, count,
+//     operation or root;
 //   - a communicator that blocks, a stream of another device, memory that the device cannot reach.
 //
-// Such a call fails, ncclGetLastError says why, and it is counted, per process: see violations(). Tests load the library as the runtime
-// does, and use what follows by dlsym. A switch may also stand in FSDPRT_NCCL_STUB: "version=20700,devices=1".
+// Such a call fails, ncclGetLastError says why, and it is counted, per process: see violations().
+// Tests load the library as the runtime does, and use what follows by dlsym. A switch may also
+// stand in FSDPRT_NCCL_STUB: "version=20700,devices=1".
 //
 //   version         what ncclGetVersion gives
 //   devices         how many there are
@@ -40,7 +43,8 @@ extern "C" {
 /// Turns a switch; forgets switches, counts and violations.
 void fsdprt_nccl_stub_set(const char *name, int64_t value);
 void fsdprt_nccl_stub_reset(void);
-/// How often a function was called, such as "ncclCommAbort"; how many communicators were made in all, and how many live.
+/// How often a function was called, such as "ncclCommAbort"; how many communicators were made in
+/// all, and how many live.
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);

@@ -25,7 +25,8 @@ CudaContext stub::contextOf(CudaStream stream) {
   return known ? known->context : nullptr;
 }
 
-bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target) {
+bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *source,
+                  void *target) {
   Command command;
   command.comm = comm;
   command.number = comm->submitted++;
@@ -89,10 +90,13 @@ static bool isWithin(const std::map<const char *, size_t> &ranges, const void *b
   return begin + bytes <= after->first + after->second;
 }
 
-bool stub::isOnDevice(const void *base, size_t bytes) { return isWithin(state().onDevice, base, bytes); }
+bool stub::isOnDevice(const void *base, size_t bytes) {
+  return isWithin(state().onDevice, base, bytes);
+}
 
 bool stub::canReach(const void *base, size_t bytes) {
-  return bytes == 0 || state().value("pageable", 0) || isOnDevice(base, bytes) || isWithin(state().pinned, base, bytes);
+  return bytes == 0 || state().value("pageable", 0) || isOnDevice(base, bytes) ||
+         isWithin(state().pinned, base, bytes);
 }
 
 extern "C" {
@@ -105,7 +109,9 @@ CudaResult cuDriverGetVersion(int *version) {
 }
 
 CudaResult cuGetErrorString(CudaResult result, const char **text) {
-  *text = result == cudaOutOfMemory ? "out of memory" : result == cudaInvalidValue ? "invalid argument" : "an error";
+  *text = result == cudaOutOfMemory    ? "out of memory"
+          : result == cudaInvalidValue ? "invalid argument"
+                                       : "an error";
   return cudaOk;
 }
 
@@ -128,7 +134,8 @@ CudaResult cuDeviceGetUuid_v2(void *uuid, int device) {
 
 CudaResult cuDeviceGetAttribute(int *value, int attribute, int) {
   Guard guard("cuDeviceGetAttribute");
-  *value = attribute == cudaPageableMemoryAccess ? static_cast<int>(state().value("pageable", 0)) : 0;
+  *value =
+      attribute == cudaPageableMemoryAccess ? static_cast<int>(state().value("pageable", 0)) : 0;
   return cudaOk;
 }
 
@@ -158,7 +165,9 @@ CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
   return cudaOk;
 }
 
-CudaResult cuStreamCreateWithPriority(CudaStream *stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
+CudaResult cuStreamCreateWithPriority(CudaStream *stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
 
 CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
   Guard guard("cuStreamWaitEvent");
@@ -247,7 +256,8 @@ CudaResult cuMemFree_v2(CudaPointer memory) {
   return cudaOk;
 }
 
-CudaResult cuMemsetD8Async(CudaPointer memory, unsigned char value, size_t bytes, CudaStream stream) {
+CudaResult cuMemsetD8Async(CudaPointer memory, unsigned char value, size_t bytes,
+                           CudaStream stream) {
   Guard guard("cuMemsetD8Async");
   Stream *on = state().stream(stream);
   if (!on || !isOnDevice(reinterpret_cast<void *>(memory), bytes))

@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Streams and memory are those of the emulator's driver, which FSDPRT_CUDA_LIBRARY has to name: what a member begins is work on its stream, in whose order it is
-// done, again with each replay of a graph that it was captured into, and which is found to race where nothing orders it. Whoever waits for that stream tries it.
-// A try has the driver's lock: where a call is in here, which may be about to ask for that one, it comes again.
+// Streams and memory are those of the emulator's driver, which FSDPRT_CUDA_LIBRARY has to name:
+// what a member begins is work on its stream, in whose order it is done, again with each replay of
+// a graph that it was captured into, and which is found to race where nothing orders it. Whoever
+// waits for that stream tries it. A try has the driver's lock: where a call is in here, which may
+// be about to ask for that one, it comes again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,8 @@ struct Begun : Move {
   bool isOver = false;
 };
 
-template <typename Function> Function *driver(const char *name) {
+template <typename Function>
+Function *driver(const char *name) {
   const char *path = std::getenv("FSDPRT_CUDA_LIBRARY");
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   void *found = library ? dlsym(library, name) : nullptr;
@@ -94,25 +97,38 @@ bool stub::isOnDevice(const void *base, size_t bytes) {
   static auto *get = driver<CudaResult(void *, int, CudaPointer)>("cuPointerGetAttribute");
   auto isThere = [&](size_t at) {
     uint32_t type = 0;
-    return get(&type, cudaPointerMemoryType, reinterpret_cast<CudaPointer>(base) + at) == cudaOk && type == cudaMemoryOnDevice;
+    return get(&type, cudaPointerMemoryType, reinterpret_cast<CudaPointer>(base) + at) == cudaOk &&
+           type == cudaMemoryOnDevice;
   };
   return isThere(0) && (bytes == 0 || isThere(bytes - 1));
 }
 
-bool stub::canReach(const void *base, size_t bytes) { return bytes == 0 || isOnDevice(base, bytes); }
+bool stub::canReach(const void *base, size_t bytes) {
+  return bytes == 0 || isOnDevice(base, bytes);
+}
 
-bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target) {
-  static auto *enqueue = driver<int(void *, const fsdp_emulated_cuda_work *)>("fsdp_emulated_cuda_enqueue");
+bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *source,
+                  void *target) {
+  static auto *enqueue =
+      driver<int(void *, const fsdp_emulated_cuda_work *)>("fsdp_emulated_cuda_enqueue");
   uint64_t members = comm->shared().size, bytes = call.count * sizeOf(call.type);
-  bool gathers = call.kind == fb::CollectiveKind::all_gather, scatters = call.kind == fb::CollectiveKind::reduce_scatter;
-  bool gives = call.kind != fb::CollectiveKind::broadcast || static_cast<uint32_t>(call.root) == comm->place;
+  bool gathers = call.kind == fb::CollectiveKind::all_gather,
+       scatters = call.kind == fb::CollectiveKind::reduce_scatter;
+  bool gives =
+      call.kind != fb::CollectiveKind::broadcast || static_cast<uint32_t>(call.root) == comm->place;
   Work *work;
   {
     std::lock_guard<std::mutex> guard(all().lock);
     work = &all().works.emplace_back(Work{comm, call, delayOf(*comm)});
   }
-  fsdp_emulated_cuda_work asked = {work->call.function, reinterpret_cast<uint64_t>(source), gives ? bytes * (scatters ? members : 1) : 0,
-                                   reinterpret_cast<uint64_t>(target), bytes * (gathers ? members : 1), work, begin, attempt};
+  fsdp_emulated_cuda_work asked = {work->call.function,
+                                   reinterpret_cast<uint64_t>(source),
+                                   gives ? bytes * (scatters ? members : 1) : 0,
+                                   reinterpret_cast<uint64_t>(target),
+                                   bytes * (gathers ? members : 1),
+                                   work,
+                                   begin,
+                                   attempt};
   return enqueue(stream, &asked) == cudaOk;
 }
 
@@ -121,7 +137,8 @@ void stub::advance() {}
 
 bool stub::hasWork(const Comm *comm) {
   std::lock_guard<std::mutex> guard(all().lock);
-  return std::any_of(all().begun.begin(), all().begun.end(), [&](const Begun &begun) { return begun.comm == comm && !begun.isOver; });
+  return std::any_of(all().begun.begin(), all().begun.end(),
+                     [&](const Begun &begun) { return begun.comm == comm && !begun.isOver; });
 }
 
 void stub::forget(const Comm *comm) {

@@ -16,7 +16,10 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 static DType dtypeOf(NcclType type) {
-  return type == ncclF64 ? DType::f64 : type == ncclF32 ? DType::f32 : type == ncclF16 ? DType::f16 : DType::bf16;
+  return type == ncclF64   ? DType::f64
+         : type == ncclF32 ? DType::f32
+         : type == ncclF16 ? DType::f16
+                           : DType::bf16;
 }
 
 /// What all have to say the same of.
@@ -31,8 +34,9 @@ static bool agree(Clique &clique, const Slot &slot) {
     std::string other = textOf(slot.calls[i]);
     if (other == first)
       continue;
-    std::string problem = format("collectives differ: rank %u has %s, rank %u %s", clique.members[0].worldRank,
-                                 first.c_str(), clique.members[i].worldRank, other.c_str());
+    std::string problem =
+        format("collectives differ: rank %u has %s, rank %u %s", clique.members[0].worldRank,
+               first.c_str(), clique.members[i].worldRank, other.c_str());
     state().wrong(problem);
     std::snprintf(clique.problem, sizeof clique.problem, "%s", problem.c_str());
     for (Member &member : clique.members)
@@ -74,7 +78,8 @@ static bool take(const Move &move, uint32_t slot) {
     parts.push_back(into);
   }
   if (sums)
-    reduceInOrder(dtypeOf(call.type), call.operation == ncclAvg, parts.data(), members, 0, call.count, target);
+    reduceInOrder(dtypeOf(call.type), call.operation == ncclAvg, parts.data(), members, 0,
+                  call.count, target);
   return isRight;
 }
 
@@ -104,7 +109,8 @@ bool stub::arrive(Move &move) {
   if (!come(move, slot, place) || slot.arrived < clique.size || clique.isBroken)
     return false;
   if (slot.verdict == Slot::open) {
-    bool hangs = static_cast<int64_t>(++(*comm.world)->executed) == state().value("hang_at", 0) || !agree(clique, slot);
+    bool hangs = static_cast<int64_t>(++(*comm.world)->executed) == state().value("hang_at", 0) ||
+                 !agree(clique, slot);
     slot.verdict = hangs ? Slot::hangs : Slot::agreed;
   }
   if (slot.verdict == Slot::hangs)

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is of one process: its communicators, its streams, and what is counted. What communicators have in common is in
-// NcclStubWorld.h. A collective is at the front of a member's stream or is not; when it is for all members it is done.
+// What is of one process: its communicators, its streams, and what is counted. What communicators
+// have in common is in NcclStubWorld.h. A collective is at the front of a member's stream or is
+// not; when it is for all members it is done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +34,9 @@ struct Comm {
   std::atomic<bool> inside{false};
   bool isGone = false;
   uint64_t group = 0; // that its call under way is in; 0: in none
-  int looks = 0; // until what is under way has ended
-  NcclComm *splitTo = nullptr; // written when the split that is under way is over: the one behind so many
+  int looks = 0;      // until what is under way has ended
+  NcclComm *splitTo =
+      nullptr; // written when the split that is under way is over: the one behind so many
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -111,7 +113,10 @@ private:
 };
 
 inline uint64_t sizeOf(NcclType type) {
-  return type == ncclU8 ? 1 : type == ncclF16 || type == ncclBF16 ? 2 : type == ncclI64 || type == ncclF64 ? 8 : 4;
+  return type == ncclU8                        ? 1
+         : type == ncclF16 || type == ncclBF16 ? 2
+         : type == ncclI64 || type == ncclF64  ? 8
+                                               : 4;
 }
 
 /// What follows is of one device or another: NcclStubDevice.cpp, NcclStubEmulated.cpp.

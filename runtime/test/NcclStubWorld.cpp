@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The id is "fsdprt stub PROCESS DESCRIPTOR INODE": others open the file by way of /proc. What members give lies at places
-// of its own for each clique, slot and member, far apart; pages are there only while something is in them.
+// The id is "fsdprt stub PROCESS DESCRIPTOR INODE": others open the file by way of /proc. What
+// members give lies at places of its own for each clique, slot and member, far apart; pages are
+// there only while something is in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +57,8 @@ std::shared_ptr<World> World::make() {
   std::shared_ptr<World> world(new World);
   struct stat about = {};
   int descriptor = memfd_create("fsdprt-nccl-stub", MFD_CLOEXEC);
-  if (descriptor < 0 || ftruncate(descriptor, sizeof(SharedWorld)) != 0 || !world->open(descriptor) ||
-      fstat(descriptor, &about) != 0)
+  if (descriptor < 0 || ftruncate(descriptor, sizeof(SharedWorld)) != 0 ||
+      !world->open(descriptor) || fstat(descriptor, &about) != 0)
     return nullptr;
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -65,8 +66,8 @@ std::shared_ptr<World> World::make() {
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&world->shared->lock, &attributes);
   pthread_mutexattr_destroy(&attributes);
-  std::snprintf(world->id.bytes, sizeof world->id.bytes, "fsdprt stub %d %d %llu", getpid(), descriptor,
-                static_cast<unsigned long long>(about.st_ino));
+  std::snprintf(world->id.bytes, sizeof world->id.bytes, "fsdprt stub %d %d %llu", getpid(),
+                descriptor, static_cast<unsigned long long>(about.st_ino));
   known()[world->id.bytes] = world;
   return world;
 }
@@ -83,7 +84,8 @@ std::shared_ptr<World> World::find(const NcclId &id) {
   std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
   std::shared_ptr<World> world(new World);
   world->id = id;
-  if (!world->open(::open(path.c_str(), O_RDWR | O_CLOEXEC)) || fstat(world->file, &about) != 0 || about.st_ino != inode)
+  if (!world->open(::open(path.c_str(), O_RDWR | O_CLOEXEC)) || fstat(world->file, &about) != 0 ||
+      about.st_ino != inode)
     return nullptr;
   here = world;
   return world;
@@ -115,17 +117,21 @@ static bool moveAll(Move move, int file, Byte *data, size_t bytes, uint64_t offs
   return true;
 }
 
-bool World::leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const {
-  return bytes <= roomFor && moveAll(pwrite, file, static_cast<const char *>(data), bytes, placeOf(clique, slot, member));
+bool World::leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data,
+                  size_t bytes) const {
+  return bytes <= roomFor && moveAll(pwrite, file, static_cast<const char *>(data), bytes,
+                                     placeOf(clique, slot, member));
 }
 
-bool World::take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data, size_t bytes) const {
-  return moveAll(pread, file, static_cast<char *>(data), bytes, placeOf(clique, slot, member) + from);
+bool World::take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
+                 size_t bytes) const {
+  return moveAll(pread, file, static_cast<char *>(data), bytes,
+                 placeOf(clique, slot, member) + from);
 }
 
 void World::forget(uint32_t clique, uint32_t slot, uint32_t member) const {
-  fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(placeOf(clique, slot, member)),
-            static_cast<off_t>(roomFor));
+  fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(placeOf(clique, slot, member)), static_cast<off_t>(roomFor));
 }
 
 //===- The lock -------------------------------------------------------------===//

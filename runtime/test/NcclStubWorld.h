@@ -4,15 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world is what comes of one id: the communicator of all ranks, and all that are split from it. It is a file in memory
-// without a name (memfd), which its ranks map, be they threads of a process or processes: the id says which process has it
-// open, and as what. So nothing is left behind, however ranks end.
+// A world is what comes of one id: the communicator of all ranks, and all that are split from it.
+// It is a file in memory without a name (memfd), which its ranks map, be they threads of a process
+// or processes: the id says which process has it open, and as what. So nothing is left behind,
+// however ranks end.
 //
-//     [ lock, counts, cliques with their collectives under way | room for what members give, a hole where there is nothing ]
+//     [ lock, counts, cliques with their collectives under way
+//     | room for what members give, a hole where there is nothing ]
 //
-// A clique is what the communicators of its members have in common: their n-th collectives are one. A member that arrives at
-// one leaves what it gives in the file; when all have arrived each takes what it gets. The lock is one that a process which
-// dies lets go of; the world is broken then. Nobody waits for it for ever.
+// A clique is what the communicators of its members have in common: their n-th collectives are one.
+// A member that arrives at one leaves what it gives in the file; when all have arrived each takes
+// what it gets. The lock is one that a process which dies lets go of; the world is broken then.
+// Nobody waits for it for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +42,8 @@ struct Call {
   char function[24] = "";
 };
 
-/// A collective under way: number n of its clique is in slot n % mostUnderWay, once those before it there are over.
+/// A collective under way: number n of its clique is in slot n % mostUnderWay, once those before it
+/// there are over.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
   uint64_t uses; // so far
@@ -59,7 +63,7 @@ struct Member {
 struct Clique {
   uint32_t size, joined, finalized, splits; // members that have come for each
   uint64_t splitRounds;
-  bool isBroken;      // a member has aborted
+  bool isBroken;     // a member has aborted
   char problem[256]; // that calls differ in
   Member members[mostMembers];
   Slot slots[mostUnderWay];
@@ -88,9 +92,11 @@ public:
   /// Its number; mostCliques when there is no room.
   uint32_t addClique(uint32_t size);
 
-  /// What a member gives to a collective, and how another one takes part of it. False: it cannot be moved.
+  /// What a member gives to a collective, and how another one takes part of it. False: it cannot be
+  /// moved.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
-  bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data, size_t bytes) const;
+  bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
+            size_t bytes) const;
   void forget(uint32_t clique, uint32_t slot, uint32_t member) const;
 
 private:

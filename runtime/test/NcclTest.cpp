@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Over the stand-in for NCCL, which injects what goes wrong and counts calls that are wrong; see NcclStub.h. What works is
-// in ConformanceTest.cpp.
+// Over the stand-in for NCCL, which injects what goes wrong and counts calls that are wrong; see
+// NcclStub.h. What works is in ConformanceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
+#include "collectives/Nccl.h"
 #include "NcclStub.h"
 #include "collectives/Local.h"
-#include "collectives/Nccl.h"
 #include "device/Arena.h"
 #include "device/CudaQueue.h"
 #include <cstdlib>
@@ -43,7 +43,8 @@ struct Stub {
   static uint64_t living() { return count("fsdprt_nccl_stub_living"); }
   static std::string firstViolation() {
     const char *first = nullptr;
-    uint64_t number = function<decltype(fsdprt_nccl_stub_violations)>("fsdprt_nccl_stub_violations")(&first);
+    uint64_t number =
+        function<decltype(fsdprt_nccl_stub_violations)>("fsdprt_nccl_stub_violations")(&first);
     return number ? first : "";
   }
 };
@@ -68,7 +69,8 @@ protected:
     std::string text;
   };
 
-  static void meet(NcclCommunicator &communicator, std::vector<Outcome> &outcomes, uint32_t rounds) {
+  static void meet(NcclCommunicator &communicator, std::vector<Outcome> &outcomes,
+                   uint32_t rounds) {
     uint32_t ranks = communicator.ranks();
     std::vector<std::unique_ptr<Arena>> arenas;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -101,11 +103,12 @@ protected:
   }
 
   /// What the ranks end with; an error of the set-up is that of all.
-  static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys, double timeoutSeconds = 60,
-                                  uint32_t rounds = 3) {
+  static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
+                                  double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
     try {
-      NcclCommunicator communicator(std::make_unique<LocalCommunicator>(mesh, timeoutSeconds, 100), 100);
+      NcclCommunicator communicator(std::make_unique<LocalCommunicator>(mesh, timeoutSeconds, 100),
+                                    100);
       for (const CollectiveKey &key : keys)
         communicator.add(key);
       meet(communicator, outcomes, rounds);
@@ -123,10 +126,12 @@ protected:
     return {};
   }
 
-  static void expectText(const Outcome &outcome, fsdprt_status status, std::initializer_list<const char *> parts) {
+  static void expectText(const Outcome &outcome, fsdprt_status status,
+                         std::initializer_list<const char *> parts) {
     EXPECT_EQ(outcome.status, status) << outcome.text;
     for (const char *part : parts)
-      EXPECT_NE(outcome.text.find(part), std::string::npos) << "expected '" << part << "', found: " << outcome.text;
+      EXPECT_NE(outcome.text.find(part), std::string::npos)
+          << "expected '" << part << "', found: " << outcome.text;
   }
 
   /// Of each communicator once, and no call that is wrong: nobody was inside of NCCL.
@@ -145,9 +150,10 @@ const std::vector<CollectiveKey> gatherAndReduce = {keyOf(CollectiveKind::all_ga
 
 TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
   Mesh mesh({{"replicate", 2}, {"shard", 2}});
-  std::vector<CollectiveKey> keys = {keyOf(CollectiveKind::all_gather, {1}), keyOf(CollectiveKind::reduce_scatter, {1}),
-                                     keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
-                                     keyOf(CollectiveKind::all_reduce, {0, 1})};
+  std::vector<CollectiveKey> keys = {
+      keyOf(CollectiveKind::all_gather, {1}), keyOf(CollectiveKind::reduce_scatter, {1}),
+      keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
+      keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
   EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // all ranks, and four lanes
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
@@ -158,11 +164,14 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
 
 TEST_F(Nccl, OneLaunchIsOneGroup) {
   constexpr uint32_t ranks = 2, gathers = 3, rounds = 5, count = 100;
-  NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0);
+  NcclCommunicator communicator(
+      std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0);
   std::vector<std::vector<float>> memory(ranks, std::vector<float>(gathers * count * (ranks + 1)));
   for (uint32_t i = 0; i < gathers; ++i)
     communicator.add(keyOf(CollectiveKind::all_gather, {0}, count));
-  auto at = [&](uint32_t rank, size_t element) { return reinterpret_cast<std::byte *>(memory[rank].data() + element); };
+  auto at = [&](uint32_t rank, size_t element) {
+    return reinterpret_cast<std::byte *>(memory[rank].data() + element);
+  };
   for (uint32_t rank = 0; rank < ranks; ++rank)
     communicator.registerArena(rank, {at(rank, 0), memory[rank].size() * sizeof(float)});
   communicator.connect();
@@ -182,7 +191,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
         for (uint32_t i = 0; i < gathers; ++i) {
           communicator.wait(i, rank, pool);
           for (uint32_t from = 0; from < ranks; ++from)
-            right += memory[rank][(gathers + i * ranks + from) * count + 7] == static_cast<float>(10 * round + from);
+            right += memory[rank][(gathers + i * ranks + from) * count + 7] ==
+                     static_cast<float>(10 * round + from);
         }
       }
     });
@@ -194,7 +204,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Of ranks whose arenas are on GPUs: behind what they compute, before what they compute then, and the host does not wait for it.
+/// Of ranks whose arenas are on GPUs: behind what they compute, before what they compute then, and
+/// the host does not wait for it.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);
@@ -203,7 +214,9 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   Stub::set("late_rank", 1);
   Stub::set("late_ms", 100);
   {
-    NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0, {}, /*isOnDevice=*/true);
+    NcclCommunicator communicator(
+        std::make_unique<LocalCommunicator>(Mesh({{"shard", ranks}}), 60, 0), 0, {},
+        /*isOnDevice=*/true);
     EXPECT_TRUE(communicator.isOnDevice());
     communicator.add(keyOf(CollectiveKind::all_gather));
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -211,7 +224,8 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
       ASSERT_EQ(cuda.primaryContextRetain(&context, static_cast<int>(rank)), cudaOk);
       queues.push_back(std::make_unique<CudaQueue>(cuda, rank, context, nullptr));
       ASSERT_EQ(cuda.memAlloc(&arenas[rank], 65536), cudaOk);
-      communicator.registerArena(rank, {reinterpret_cast<std::byte *>(arenas[rank]), 65536, -1, queues[rank].get()});
+      communicator.registerArena(
+          rank, {reinterpret_cast<std::byte *>(arenas[rank]), 65536, -1, queues[rank].get()});
     }
     communicator.connect();
     std::atomic<uint32_t> early{0};
@@ -221,7 +235,9 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
         WorkerPool pool(1, 0);
         auto *arena = reinterpret_cast<std::byte *>(arenas[rank]);
         CudaStream compute = queues[rank]->stream(CudaQueue::compute);
-        auto fill = [&](unsigned char value) { return cuda.memsetAsync(arenas[rank], value, bytes, compute); };
+        auto fill = [&](unsigned char value) {
+          return cuda.memsetAsync(arenas[rank], value, bytes, compute);
+        };
         for (uint32_t round = 0; round < 3; ++round) {
           queues[rank]->use();
           EXPECT_EQ(fill(static_cast<unsigned char>(10 * round + rank)), cudaOk);
@@ -247,7 +263,8 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
 }
 
 TEST_F(Nccl, RegistersMemoryOfTheDevice) {
-  NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", 1}}), 60, 0), 0);
+  NcclCommunicator communicator(std::make_unique<LocalCommunicator>(Mesh({{"shard", 1}}), 60, 0),
+                                0);
   communicator.add(keyOf(CollectiveKind::all_gather));
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);
   CudaPointer memory = 0;
@@ -269,8 +286,9 @@ TEST_F(Nccl, RegistersMemoryOfTheDevice) {
 
 TEST_F(Nccl, RefusesMemoryThatTheDeviceCannotReach) {
   Stub::set("pin", 0);
-  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-             {"expected arenas of device 'cpu' that it can", "out of memory", "use another --backend"});
+  expectText(
+      cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+      {"expected arenas of device 'cpu' that it can", "out of memory", "use another --backend"});
   expectAllAborted();
   Stub::reset();
   Stub::set("pin", 0);
@@ -287,33 +305,39 @@ TEST_F(Nccl, RefusesAnOldVersion) {
 TEST_F(Nccl, SaysThatALibraryIsMissing) {
   setenv("FSDPRT_NCCL_LIBRARY", "/none/libnccl.so.2", 1);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-             {"backend 'nccl' needs NCCL: expected '/none/libnccl.so.2', found none", "set FSDPRT_NCCL_LIBRARY"});
+             {"backend 'nccl' needs NCCL: expected '/none/libnccl.so.2', found none",
+              "set FSDPRT_NCCL_LIBRARY"});
   setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
   setenv("FSDPRT_CUDA_LIBRARY", "/none/libcuda.so.1", 1);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-             {"backend 'nccl' needs CUDA's driver: expected '/none/libcuda.so.1'", "set FSDPRT_CUDA_LIBRARY"});
+             {"backend 'nccl' needs CUDA's driver: expected '/none/libcuda.so.1'",
+              "set FSDPRT_CUDA_LIBRARY"});
   setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
 }
 
 TEST_F(Nccl, NeedsADeviceForEachRank) {
   Stub::set("devices", 1);
-  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-             {"expected a CUDA device for each of 2 ranks, found 1", "NCCL_MULTI_RANK_GPU_ENABLE=1"});
+  expectText(
+      cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+      {"expected a CUDA device for each of 2 ranks, found 1", "NCCL_MULTI_RANK_GPU_ENABLE=1"});
   Stub::set("version", 22907);
-  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT, {"NCCL 2.30 can"});
+  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+             {"NCCL 2.30 can"});
   Stub::set("version", 23000);
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   EXPECT_EQ(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)).text, "");
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
   Stub::set("devices", 0);
-  expectText(cause(run(Mesh({{"shard", 1}}), gatherAndReduce)), FSDPRT_BAD_INPUT, {"expected at least one, found none"});
+  expectText(cause(run(Mesh({{"shard", 1}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+             {"expected at least one, found none"});
 }
 
 TEST_F(Nccl, SaysThatRanksCannotMeet) {
   Stub::set("init_error", ncclSystemError);
   Stub::set("init_error_rank", 1);
   expectText(cause(run(Mesh({{"shard", 3}}), gatherAndReduce)), FSDPRT_FAILED,
-             {"ranks cannot meet over NCCL 2.30.7", "error 2, 'unhandled system error'", "no socket interface found"});
+             {"ranks cannot meet over NCCL 2.30.7", "error 2, 'unhandled system error'",
+              "no socket interface found"});
   expectAllAborted();
 }
 
@@ -333,7 +357,8 @@ TEST_F(Nccl, ReportsAnErrorThatComesLater) {
   std::vector<Outcome> outcomes = run(Mesh({{"shard", 3}}), gatherAndReduce);
   expectText(outcomes[1], FSDPRT_LOST,
              {"rank 1 at collective 42 (reduce_scatter 'h.0 gather', unit 'h.0')",
-              "error 6, 'remote process exited or there was a network error' (net: connection closed by peer)"});
+              "error 6, 'remote process exited or there was a network error' (net: connection "
+              "closed by peer)"});
   EXPECT_EQ(outcomes[0].status, FSDPRT_ABANDONED) << outcomes[0].text;
   EXPECT_EQ(outcomes[2].status, FSDPRT_ABANDONED) << outcomes[2].text;
   expectAllAborted();
@@ -391,7 +416,8 @@ TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   } catch (const NcclFailure &error) {
     text = error.what();
   }
-  EXPECT_NE(text.find("rank 0 has ncclAllGather(100, type 7, op 0, root 0), rank 1 ncclAllGather(99, "),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("rank 0 has ncclAllGather(100, type 7, op 0, root 0), rank 1 ncclAllGather(99, "),
+      std::string::npos)
       << text;
 }

@@ -17,7 +17,8 @@ using Kind = fb::CollectiveKind;
 //===- Order --------------------------------------------------------------===//
 
 /// Some ranks have another program.
-static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks, const HandMade &peer) {
+static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
+                                     const HandMade &peer) {
   NullOptions options;
   for (uint64_t rank : ranks)
     options.peers[rank] = peer.artifact();
@@ -32,7 +33,8 @@ static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
   for (uint32_t axis : swapped ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{1, 0})
-    hand.collective(hand.step(), Kind::all_gather, axis, hand.parameter(), axis ? a : b, 64, 0, {axis});
+    hand.collective(hand.step(), Kind::all_gather, axis, hand.parameter(), axis ? a : b, 64, 0,
+                    {axis});
   return hand;
 }
 
@@ -42,15 +44,17 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
   other.step()[0]->body.AsCollective()->id = 9;
   other.step()[1]->body.AsWait()->id = 9;
   std::string text = findingsWithPeers(soundStep(), {1}, other);
-  EXPECT_TRUE(contains(
-      text, "order: program 'step': rank 0 is at command 0 (all_gather 'u', collective 7 on channel 1, 64 elements of "
-            "f32, [0, +256) -> "
-            "[512, +512), 512 bytes), while rank 1 is at command 0 (all_gather 'u', collective 9 on channel 1"))
+  EXPECT_TRUE(contains(text, "order: program 'step': rank 0 is at command 0 (all_gather 'u', "
+                             "collective 7 on channel 1, 64 elements of "
+                             "f32, [0, +256) -> "
+                             "[512, +512), 512 bytes), while rank 1 is at command 0 (all_gather "
+                             "'u', collective 9 on channel 1"))
       << text;
   HandMade less = soundStep();
   less.step().resize(3);
   text = findingsWithPeers(soundStep(), {1}, less);
-  EXPECT_TRUE(contains(text, "rank 0 is at command 3 (reduce_scatter") && contains(text, "while rank 1 is at its end"))
+  EXPECT_TRUE(contains(text, "rank 0 is at command 3 (reduce_scatter") &&
+              contains(text, "while rank 1 is at its end"))
       << text;
 }
 
@@ -64,10 +68,12 @@ TEST(Null, MembersAgreeOnAllOfACollective) {
   const char *words = "expected the same collective, as of members of one group";
   EXPECT_EQ(text([](fb::CollectiveT &) {}), "");
   for (auto change : {+[](fb::CollectiveT &c) {
-                        c.reduction = c.reduction == fb::Reduction::avg ? fb::Reduction::sum : fb::Reduction::avg;
+                        c.reduction = c.reduction == fb::Reduction::avg ? fb::Reduction::sum
+                                                                        : fb::Reduction::avg;
                       },
                       +[](fb::CollectiveT &c) { c.root = 1; },
-                      +[](fb::CollectiveT &c) { c.unit = c.unit < 0 ? 0 : -1; }, +[](fb::CollectiveT &c) { c.id = 9; }})
+                      +[](fb::CollectiveT &c) { c.unit = c.unit < 0 ? 0 : -1; },
+                      +[](fb::CollectiveT &c) { c.id = 9; }})
     EXPECT_TRUE(contains(text(change), words)) << text(change);
 }
 
@@ -75,9 +81,12 @@ TEST(Null, GroupsThatWaitForEachOtherAreInACircle) {
   EXPECT_EQ(twoAxes(false).findings(), "");
   EXPECT_EQ(twoAxes(true).findings(), "");
   std::vector<uint64_t> three = {3};
-  EXPECT_EQ(findingsWithPeers(twoAxes(false), three, twoAxes(true)), ""); // 0 and 1 meet, then 1 and 3, and so on
+  EXPECT_EQ(findingsWithPeers(twoAxes(false), three, twoAxes(true)),
+            ""); // 0 and 1 meet, then 1 and 3, and so on
   std::string text = findingsWithPeers(twoAxes(false), {1, 2}, twoAxes(true));
-  EXPECT_TRUE(contains(text, "each would wait for ever: expected one order of collectives on all ranks")) << text;
+  EXPECT_TRUE(
+      contains(text, "each would wait for ever: expected one order of collectives on all ranks"))
+      << text;
 }
 
 TEST(Null, PeersHaveToFit) {
@@ -95,7 +104,8 @@ TEST(Null, RanksWithTheSameRangesAreAlike) {
     HandMade hand(shards, replicas);
     fb::Slice a = hand.buffer("a", 512, 0, 0);
     bool isPiece = split != fb::Split::whole;
-    hand.launch(hand.step(), "mine", {}, {fb::Slice(a.offset(), 64, 0, isPiece ? 64 : 0, uint64_t(split))});
+    hand.launch(hand.step(), "mine", {},
+                {fb::Slice(a.offset(), 64, 0, isPiece ? 64 : 0, uint64_t(split))});
     NullResult result = hand.walk();
     EXPECT_TRUE(result.findings.empty());
     EXPECT_EQ(result.kinds, static_cast<uint64_t>(kinds));
@@ -106,7 +116,8 @@ TEST(Null, RanksWithTheSameRangesAreAlike) {
 TEST(Null, OfManyKindsTheFirstAndTheLastAreWalked) {
   HandMade hand(1024);
   fb::Slice a = hand.buffer("a", 64 * 1023, 0, 0);
-  hand.launch(hand.step(), "mine", {}, {fb::Slice(a.offset(), 64, 0, 64, uint64_t(fb::Split::shard))});
+  hand.launch(hand.step(), "mine", {},
+              {fb::Slice(a.offset(), 64, 0, 64, uint64_t(fb::Split::shard))});
   NullResult result = hand.walk();
   EXPECT_EQ(result.kinds, 1024u);
   EXPECT_EQ(result.walked, 64u);
@@ -134,7 +145,8 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
         commands.insert(commands.begin(), std::move(command));
       }
       std::vector<std::byte> file = pack(manifest);
-      NullResult result = walkPrograms(*Artifact::fromMemory(file.data(), file.size(), "toy"), NullOptions());
+      NullResult result =
+          walkPrograms(*Artifact::fromMemory(file.data(), file.size(), "toy"), NullOptions());
       EXPECT_TRUE(result.findings.empty()) << result.findings[0].text;
     }
 }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime declares what it uses of CUDA's driver, NCCL and cuBLASLt itself, and what stands in for these in tests is written
-// against the same declarations: a wrong one would be seen by neither. Where NVIDIA's headers are installed, every function, number and
-// layout is compared with them: two functions are the same when their arguments and results are passed alike (pointers; integers
-// and enumerations of one size; structures of one size).
+// The runtime declares what it uses of CUDA's driver, NCCL and cuBLASLt itself, and what stands in
+// for these in tests is written against the same declarations: a wrong one would be seen by
+// neither. Where NVIDIA's headers are installed, every function, number and layout is compared with
+// them: two functions are the same when their arguments and results are passed alike (pointers;
+// integers and enumerations of one size; structures of one size).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,11 @@
 #undef cudaStreamNonBlocking // driver_types.h has a macro of that name
 
 namespace {
-template <typename T> constexpr bool isNumber = std::is_integral_v<T> || std::is_enum_v<T>;
+template <typename T>
+constexpr bool isNumber = std::is_integral_v<T> || std::is_enum_v<T>;
 
-template <typename A, typename B> constexpr bool isPassedAlike() {
+template <typename A, typename B>
+constexpr bool isPassedAlike() {
   if constexpr (std::is_void_v<A> || std::is_void_v<B>)
     return std::is_void_v<A> && std::is_void_v<B>;
   else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
@@ -38,11 +41,14 @@ template <typename A, typename B> constexpr bool isPassedAlike() {
   else if constexpr (isNumber<A> || isNumber<B>)
     return isNumber<A> && isNumber<B> && sizeof(A) == sizeof(B);
   else
-    return std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B) && alignof(A) == alignof(B);
+    return std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B) &&
+           alignof(A) == alignof(B);
 }
 
-template <typename Ours, typename Theirs> struct AreCalledAlike;
-template <typename R, typename... A, typename S, typename... B> struct AreCalledAlike<R (*)(A...), S (*)(B...)> {
+template <typename Ours, typename Theirs>
+struct AreCalledAlike;
+template <typename R, typename... A, typename S, typename... B>
+struct AreCalledAlike<R (*)(A...), S (*)(B...)> {
   static constexpr bool check() {
     if constexpr (sizeof...(A) != sizeof...(B))
       return false;
@@ -54,12 +60,15 @@ template <typename R, typename... A, typename S, typename... B> struct AreCalled
 [[maybe_unused]] constexpr bool isANumberAPointer = isPassedAlike<unsigned long long, void *>();
 static_assert(!isANumberAPointer, "a number and a pointer are told from each other");
 static_assert(!AreCalledAlike<int (*)(int), int (*)(int64_t)>::check(), "so are sizes");
-static_assert(!AreCalledAlike<int (*)(int), int (*)(int, int)>::check(), "and numbers of arguments");
+static_assert(!AreCalledAlike<int (*)(int), int (*)(int, int)>::check(),
+              "and numbers of arguments");
 } // namespace
 
-#define EXPECT_SAME_FUNCTION(NAME, member, ...)                                                                                                   \
-  EXPECT_TRUE((AreCalledAlike<std::common_type_t<__VA_ARGS__>, decltype(&::NAME)>::check())) << #NAME " is declared otherwise by NVIDIA";
-#define EXPECT_SAME_NUMBER(ours, theirs) EXPECT_EQ(static_cast<long long>(fsdprt::ours), static_cast<long long>(theirs)) << #ours
+#define EXPECT_SAME_FUNCTION(NAME, member, ...)                                                    \
+  EXPECT_TRUE((AreCalledAlike<std::common_type_t<__VA_ARGS__>, decltype(&::NAME)>::check()))       \
+      << #NAME " is declared otherwise by NVIDIA";
+#define EXPECT_SAME_NUMBER(ours, theirs)                                                           \
+  EXPECT_EQ(static_cast<long long>(fsdprt::ours), static_cast<long long>(theirs)) << #ours
 
 namespace fsdprt {
 TEST(NvidiaHeaders, Driver) {
@@ -83,7 +92,8 @@ TEST(NvidiaHeaders, Driver) {
   EXPECT_SAME_NUMBER(cudaPageableMemoryAccess, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
   EXPECT_SAME_NUMBER(cudaPointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
   EXPECT_SAME_NUMBER(cudaMemoryOnDevice, CU_MEMORYTYPE_DEVICE);
-  EXPECT_SAME_NUMBER(cudaPortableMapped, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  EXPECT_SAME_NUMBER(cudaPortableMapped,
+                     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   EXPECT_SAME_NUMBER(cudaPortableMapped, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
   EXPECT_SAME_NUMBER(cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_SAME_NUMBER(cudaEventNoTiming, CU_EVENT_DISABLE_TIMING);
@@ -165,7 +175,8 @@ TEST(NvidiaHeaders, CublasLt) {
   EXPECT_SAME_NUMBER(ltMaxWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
   EXPECT_SAME_NUMBER(ltReductionMask, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
   EXPECT_SAME_NUMBER(ltMinAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
-  EXPECT_EQ(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + 3);
+  EXPECT_EQ(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + 3);
   EXPECT_SAME_NUMBER(ltPlain, CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_SAME_NUMBER(ltBias, CUBLASLT_EPILOGUE_BIAS);
   EXPECT_EQ(ltGelu | ltBias, static_cast<int>(CUBLASLT_EPILOGUE_GELU_BIAS));
@@ -177,7 +188,8 @@ TEST(NvidiaHeaders, CublasLt) {
   EXPECT_EQ(sizeof(LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
   EXPECT_EQ(sizeof(LtHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
   EXPECT_EQ(offsetof(LtHeuristic, algorithm), offsetof(cublasLtMatmulHeuristicResult_t, algo));
-  EXPECT_EQ(offsetof(LtHeuristic, workspaceBytes), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+  EXPECT_EQ(offsetof(LtHeuristic, workspaceBytes),
+            offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
   EXPECT_EQ(offsetof(LtHeuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
   EXPECT_EQ(offsetof(LtHeuristic, waves), offsetof(cublasLtMatmulHeuristicResult_t, wavesCount));
 #else

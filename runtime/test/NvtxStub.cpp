@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For NVTX_INJECTION64_PATH: writes the ranges of all threads to FSDPRT_NVTX_STUB_LOG, a line "THREAD DEPTH NAME" for each that begins, and
-// "THREAD DEPTH" for one that ends. It is as careless as tools are: it fills slots of modules that it does not ask for by size. With
+// For NVTX_INJECTION64_PATH: writes the ranges of all threads to FSDPRT_NVTX_STUB_LOG, a line
+// "THREAD DEPTH NAME" for each that begins, and "THREAD DEPTH" for one that ends. It is as careless
+// as tools are: it fills slots of modules that it does not ask for by size. With
 // FSDPRT_NVTX_STUB_REFUSES it wants no ranges.
 //
 //===----------------------------------------------------------------------===//
@@ -56,7 +57,8 @@ extern "C" int InitializeInjectionNvtx2(const void *(*exportTable)(uint32_t)) {
   if (std::getenv("FSDPRT_NVTX_STUB_REFUSES"))
     return 0;
   auto *callbacks = static_cast<const Callbacks *>(exportTable(/*callbacks=*/1));
-  for (auto [module, last] : {std::pair(2u, 8u), std::pair(3u, 14u), std::pair(4u, 6u), std::pair(5u, 15u), std::pair(6u, 6u)}) {
+  for (auto [module, last] : {std::pair(2u, 8u), std::pair(3u, 14u), std::pair(4u, 6u),
+                              std::pair(5u, 15u), std::pair(6u, 6u)}) {
     Function **table = nullptr;
     callbacks->table(module, &table, nullptr);
     for (unsigned i = 1; i <= last; ++i)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Takes what the compiler has written apart, plants one fault in the program `step`, and puts it together again: as a
-// file for fsdp-run, or, with `every`, each fault of each kind at each place that has one, and counts which of them the
-// null device finds.
+// Takes what the compiler has written apart, plants one fault in the program `step`, and puts it
+// together again: as a file for fsdp-run, or, with `every`, each fault of each kind at each place
+// that has one, and counts which of them the null device finds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,8 @@ private:
 };
 
 /// Slices of a command that it reads or writes.
-std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest, fb::CommandT &command) {
+std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
+                                                   fb::CommandT &command) {
   std::vector<std::pair<fb::Slice *, bool>> slices; // and whether it writes
   if (fb::LaunchT *launch = command.body.AsLaunch())
     for (size_t i = 0; i < launch->bindings.size(); ++i)
@@ -93,7 +94,9 @@ std::optional<uint32_t> startedBy(const fb::CommandT &command) {
   return copy && copy->channel ? std::optional(copy->id) : std::nullopt;
 }
 
-void remove(const Place &place) { place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index)); }
+void remove(const Place &place) {
+  place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index));
+}
 
 /// A command that does nothing, so that the others keep their numbers.
 void blank(const Place &place) {
@@ -130,7 +133,9 @@ bool moveMap(Subject &subject, const Place &place) {
   for (auto &phase : kernel.phases)
     if (phase->grid && !phase->grid->maps.empty()) {
       fb::TensorMapT &map = *phase->grid->maps.front();
-      map.offset += (map.binding < kernel.binding_bytes.size() ? kernel.binding_bytes[map.binding] : kernel.shared_bytes) / 64 * 64;
+      map.offset += (map.binding < kernel.binding_bytes.size() ? kernel.binding_bytes[map.binding]
+                                                               : kernel.shared_bytes) /
+                    64 * 64;
       return true;
     }
   return false;
@@ -147,8 +152,8 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// The wait for what is started here goes behind the first command that needs it: one that touches the target, or
-/// writes the source.
+/// The wait for what is started here goes behind the first command that needs it: one that touches
+/// the target, or writes the source.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
   if (!id)
@@ -156,12 +161,14 @@ bool delayWait(Subject &subject, const Place &place) {
   auto moved = slicesOf(subject.manifest, place.command());
   Block &block = *place.block;
   size_t wait = place.index;
-  while (wait < block.size() && !(block[wait]->body.AsWait() && block[wait]->body.AsWait()->id == *id))
+  while (wait < block.size() &&
+         !(block[wait]->body.AsWait() && block[wait]->body.AsWait()->id == *id))
     ++wait;
   for (size_t i = wait + 1; i < block.size(); ++i)
     for (auto [slice, writes] : slicesOf(subject.manifest, *block[i]))
       if (meet(*slice, *moved[1].first) || (writes && meet(*slice, *moved[0].first))) {
-        std::rotate(block.begin() + static_cast<ptrdiff_t>(wait), block.begin() + static_cast<ptrdiff_t>(wait) + 1,
+        std::rotate(block.begin() + static_cast<ptrdiff_t>(wait),
+                    block.begin() + static_cast<ptrdiff_t>(wait) + 1,
                     block.begin() + static_cast<ptrdiff_t>(i) + 1);
         return true;
       }
@@ -170,16 +177,18 @@ bool delayWait(Subject &subject, const Place &place) {
 
 fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number) {
   for (auto &buffer : subject.layout().buffers) {
-    bool lives = buffer->program == UINT32_MAX ||
-                 (buffer->program == subject.stepNumber() && buffer->first <= number && number <= buffer->last);
-    if (lives && buffer->offset <= slice.offset() && slice.offset() < buffer->offset + buffer->bytes)
+    bool lives =
+        buffer->program == UINT32_MAX || (buffer->program == subject.stepNumber() &&
+                                          buffer->first <= number && number <= buffer->last);
+    if (lives && buffer->offset <= slice.offset() &&
+        slice.offset() < buffer->offset + buffer->bytes)
       return buffer.get();
   }
   return nullptr;
 }
 
-/// A range goes on until 64 bytes behind its buffer. (One that lies in another live buffer as a whole might be meant
-/// so.)
+/// A range goes on until 64 bytes behind its buffer. (One that lies in another live buffer as a
+/// whole might be meant so.)
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)
@@ -188,7 +197,8 @@ bool moveRange(Subject &subject, const Place &place, size_t which) {
   fb::BufferT *buffer = bufferOf(subject, slice, place.number);
   if (!buffer)
     return false;
-  uint64_t end = slice.offset() + slice.bytes(), over = buffer->offset + (buffer->bytes + 63) / 64 * 64 + 64 - end;
+  uint64_t end = slice.offset() + slice.bytes(),
+           over = buffer->offset + (buffer->bytes + 63) / 64 * 64 + 64 - end;
   uint64_t offset = slice.offset() + (over + 63) / 64 * 64;
   if (offset >= buffer->offset + buffer->bytes)
     return false;
@@ -208,8 +218,8 @@ bool misalign(Subject &, const Place &place, size_t which) {
 bool dropProducer(Subject &subject, const Place &place) {
   for (auto [slice, writes] : slicesOf(subject.manifest, place.command())) {
     fb::BufferT *buffer = writes ? bufferOf(subject, *slice, place.number) : nullptr;
-    bool isMade =
-        buffer && buffer->program != UINT32_MAX && buffer->first == place.number && buffer->last > place.number;
+    bool isMade = buffer && buffer->program != UINT32_MAX && buffer->first == place.number &&
+                  buffer->last > place.number;
     if (!isMade || startedBy(place.command()))
       continue;
     blank(place);
@@ -221,10 +231,12 @@ bool dropProducer(Subject &subject, const Place &place) {
 /// A buffer that begins here is put on another one that lives, with all that is in it.
 bool moveBuffer(Subject &subject, const Place &place) {
   for (auto &buffer : subject.layout().buffers) {
-    if (buffer->program != subject.stepNumber() || buffer->first != place.number || buffer->bytes == 0)
+    if (buffer->program != subject.stepNumber() || buffer->first != place.number ||
+        buffer->bytes == 0)
       continue;
     for (auto &other : subject.layout().buffers) {
-      bool meets = other->program == buffer->program && other->first < buffer->first && buffer->first <= other->last;
+      bool meets = other->program == buffer->program && other->first < buffer->first &&
+                   buffer->first <= other->last;
       if (!meets || other == buffer)
         continue;
       uint64_t from = buffer->offset, to = other->offset;
@@ -240,7 +252,8 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// This collective and the next one of the block change places, with all that is between left where it is.
+/// This collective and the next one of the block change places, with all that is between left where
+/// it is.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -257,7 +270,8 @@ bool swapCollectives(Subject &, const Place &place) {
 bool swapDependent(Subject &subject, const Place &place) {
   Block &block = *place.block;
   fb::CommandT &first = place.command();
-  if (!first.body.AsLaunch() || place.index + 1 >= block.size() || !block[place.index + 1]->body.AsLaunch())
+  if (!first.body.AsLaunch() || place.index + 1 >= block.size() ||
+      !block[place.index + 1]->body.AsLaunch())
     return false;
   for (auto [made, writes] : slicesOf(subject.manifest, first)) {
     fb::BufferT *buffer = writes ? bufferOf(subject, *made, place.number) : nullptr;
@@ -291,7 +305,8 @@ std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr
 }
 
 /// Returns how many were not found.
-size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant, bool onPeer = false) {
+size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant,
+                 bool onPeer = false) {
   size_t planted = 0, found = 0, places = Subject(artifact).places.size();
   std::string example;
   for (size_t i = 0; i < places; ++i) {
@@ -306,8 +321,8 @@ size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant,
     else if (example.empty())
       example = finding;
   }
-  std::printf("%s: %zu planted, %zu found%s%s\n", name, planted, found, example.empty() ? "" : ", such as ",
-              example.c_str());
+  std::printf("%s: %zu planted, %zu found%s%s\n", name, planted, found,
+              example.empty() ? "" : ", such as ", example.c_str());
   return planted - found;
 }
 
@@ -320,8 +335,8 @@ size_t shrink(const Artifact &artifact, const char *name, uint64_t fb::LayoutT::
   if (arena == &fb::LayoutT::arena_bytes && subject.layout().workspace)
     bytes = std::min(bytes, subject.layout().workspace->offset() - 64);
   std::string finding = firstFinding(subject);
-  std::printf("%s: 1 planted, %d found%s%s\n", name, !finding.empty(), finding.empty() ? "" : ", such as ",
-              finding.c_str());
+  std::printf("%s: 1 planted, %d found%s%s\n", name, !finding.empty(),
+              finding.empty() ? "" : ", such as ", finding.c_str());
   return finding.empty();
 }
 
@@ -335,8 +350,12 @@ size_t plantEvery(const Artifact &artifact) {
   missed += plantEach(artifact, "drop a producer", dropProducer);
   missed += plantEach(artifact, "move a buffer", moveBuffer);
   for (size_t which = 0; which < 3; ++which) {
-    auto move = [&](Subject &subject, const Place &place) { return moveRange(subject, place, which); };
-    auto tilt = [&](Subject &subject, const Place &place) { return misalign(subject, place, which); };
+    auto move = [&](Subject &subject, const Place &place) {
+      return moveRange(subject, place, which);
+    };
+    auto tilt = [&](Subject &subject, const Place &place) {
+      return misalign(subject, place, which);
+    };
     missed += plantEach(artifact, format("move range %zu", which).c_str(), move);
     missed += plantEach(artifact, format("misalign binding %zu", which).c_str(), tilt);
   }
@@ -377,8 +396,10 @@ int main(int argc, char **argv) {
       return plantEvery(*Artifact::open(argv[1], Rules::form)) ? 1 : 0;
     if (argc == 5 || argc == 6) {
       Subject subject(*Artifact::open(argv[1], Rules::form));
-      size_t first = std::strtoull(argv[4], nullptr, 10), last = argc == 6 ? first + 1 : subject.places.size();
-      for (size_t at = first; at < last; ++at) // the first place from there on that has such a thing
+      size_t first = std::strtoull(argv[4], nullptr, 10),
+             last = argc == 6 ? first + 1 : subject.places.size();
+      for (size_t at = first; at < last;
+           ++at) // the first place from there on that has such a thing
         if (plantOne(subject, argv[3], at)) {
           std::vector<std::byte> file = pack(subject.manifest, {});
           writeFile(argv[2], file.data(), file.size());
@@ -393,8 +414,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   std::fputs(
-      "fsdprt-plant IN.fsdp every: plants every fault that it knows, and counts what the null device finds\n"
-      "fsdprt-plant IN.fsdp OUT.fsdp wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]:\n"
+      "fsdprt-plant IN.fsdp every: plants every fault that it knows, and counts what the null "
+      "device finds\n"
+      "fsdprt-plant IN.fsdp OUT.fsdp "
+      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]:\n"
       "plants one at the first command from NUMBER on, or only there, that has such a thing\n",
       argc == 2 ? stdout : stderr);
   return argc == 2 ? 0 : 2;

@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a Product says is computed here, and by the stand-in for cuBLASLt on the emulator's driver, which checks how it is asked.
+// What a Product says is computed here, and by the stand-in for cuBLASLt on the emulator's driver,
+// which checks how it is asked.
 //
 //===----------------------------------------------------------------------===//
 
+#include "execute/Products.h"
 #include "ToyModel.h"
 #include "core/DType.h"
 #include "core/Error.h"
-#include "execute/Products.h"
 #include <cmath>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -22,13 +23,22 @@ using namespace fsdprt::test;
 
 namespace {
 /// Bindings of a product's kernel.
-enum Binding : uint32_t { lhsBinding, rhsBinding, resultBinding, addendBinding, biasBinding, auxBinding, numBindings };
+enum Binding : uint32_t {
+  lhsBinding,
+  rhsBinding,
+  resultBinding,
+  addendBinding,
+  biasBinding,
+  auxBinding,
+  numBindings
+};
 
 struct Case {
   const char *name = "";
   DType factors = DType::bf16, result = DType::bf16;
   uint64_t m = 13, n = 24, k = 9, batches = 1;
-  bool transposesLhs = false, transposesRhs = false, adds = false, addsInPlace = false, hasBias = false, hasAux = false;
+  bool transposesLhs = false, transposesRhs = false, adds = false, addsInPlace = false,
+       hasBias = false, hasAux = false;
   fb::Activation activation = fb::Activation::none;
 };
 
@@ -49,11 +59,13 @@ const Case cases[] = {
     with("wide", [](Case &c) { c.result = DType::f32, c.transposesRhs = c.adds = true; }),
     with("transposed", [](Case &c) { c.transposesLhs = c.transposesRhs = true; }),
     with("batches", [](Case &c) { c.m = 5, c.batches = 3, c.transposesRhs = c.adds = true; }),
-    with("accumulate", [](Case &c) { c.result = DType::f32, c.transposesLhs = c.addsInPlace = true; }),
+    with("accumulate",
+         [](Case &c) { c.result = DType::f32, c.transposesLhs = c.addsInPlace = true; }),
     with("bias", [](Case &c) { c.adds = c.hasBias = true; }),
     with("gelu", [](Case &c) { c.hasBias = true, c.activation = gelu; }),
     with("argument", [](Case &c) { c.hasBias = c.hasAux = true, c.activation = gelu; }),
-    with("gradient", [](Case &c) { c.transposesRhs = c.hasAux = true, c.activation = geluGradient; }),
+    with("gradient",
+         [](Case &c) { c.transposesRhs = c.hasAux = true, c.activation = geluGradient; }),
     with("row", [](Case &c) { c.m = 1, c.n = 8, c.hasBias = true; }),
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
@@ -65,16 +77,20 @@ struct Tensor {
   std::vector<float> values; // [batch][row][col]
   std::vector<std::byte> bytes;
 
-  float &at(uint64_t batch, uint64_t i, uint64_t j) { return values[(batch * rows + i) * cols + j]; }
+  float &at(uint64_t batch, uint64_t i, uint64_t j) {
+    return values[(batch * rows + i) * cols + j];
+  }
   std::byte *place(uint64_t batch, uint64_t i, uint64_t j) {
-    uint64_t element = batch * matrix.batch_stride + (matrix.transposed ? j * matrix.leading + i : i * matrix.leading + j);
+    uint64_t element = batch * matrix.batch_stride +
+                       (matrix.transposed ? j * matrix.leading + i : i * matrix.leading + j);
     return bytes.data() + matrix.offset + element * sizeOf(matrix.dtype);
   }
 };
 
 class ProductTest : public testing::TestWithParam<Case> {
 protected:
-  static Tensor make(uint32_t binding, DType dtype, uint64_t batches, uint64_t rows, uint64_t cols, bool isTransposed = false);
+  static Tensor make(uint32_t binding, DType dtype, uint64_t batches, uint64_t rows, uint64_t cols,
+                     bool isTransposed = false);
   void build();
   std::vector<std::byte> run();
   float expected(uint64_t batch, uint64_t i, uint64_t j, float *argument);
@@ -83,7 +99,8 @@ protected:
 };
 } // namespace
 
-Tensor ProductTest::make(uint32_t binding, DType dtype, uint64_t batches, uint64_t rows, uint64_t cols, bool isTransposed) {
+Tensor ProductTest::make(uint32_t binding, DType dtype, uint64_t batches, uint64_t rows,
+                         uint64_t cols, bool isTransposed) {
   Tensor tensor;
   tensor.rows = rows, tensor.cols = cols;
   tensor.matrix.binding = binding;
@@ -94,7 +111,8 @@ Tensor ProductTest::make(uint32_t binding, DType dtype, uint64_t batches, uint64
   uint64_t outer = isTransposed ? cols : rows;
   tensor.matrix.batch_stride = batches > 1 ? outer * tensor.matrix.leading : 0;
   tensor.values.resize(batches * rows * cols);
-  tensor.bytes.resize(tensor.matrix.offset + batches * outer * tensor.matrix.leading * sizeOf(dtype));
+  tensor.bytes.resize(tensor.matrix.offset +
+                      batches * outer * tensor.matrix.leading * sizeOf(dtype));
   std::mt19937 random(binding + 1);
   std::uniform_real_distribution<float> draw(-1, 1);
   for (uint64_t b = 0; b < batches; ++b)
@@ -126,12 +144,14 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
   if (c.hasBias)
     sum += tensors[biasBinding].at(0, 0, j);
   *argument = static_cast<float>(sum);
-  double x = c.activation == geluGradient ? tensors[auxBinding].at(batch, i, j) : sum, scale = std::sqrt(2 / M_PI);
+  double x = c.activation == geluGradient ? tensors[auxBinding].at(batch, i, j) : sum,
+         scale = std::sqrt(2 / M_PI);
   double t = std::tanh(scale * (x + 0.044715 * x * x * x));
   if (c.activation == gelu)
     return static_cast<float>(x / 2 * (1 + t));
   if (c.activation == geluGradient)
-    return static_cast<float>(sum * ((1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x)));
+    return static_cast<float>(
+        sum * ((1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x)));
   return static_cast<float>(sum);
 }
 
@@ -158,7 +178,8 @@ public:
     ASSERT_EQ(toDevice(address, data, bytes), cudaOk);
   }
   void read(size_t index, std::vector<std::byte> &into) const {
-    ASSERT_EQ(toHost(into.data(), reinterpret_cast<CudaPointer>(pointers[index]), into.size()), cudaOk);
+    ASSERT_EQ(toHost(into.data(), reinterpret_cast<CudaPointer>(pointers[index]), into.size()),
+              cudaOk);
   }
   void *const *bindings() const { return pointers.data(); }
 
@@ -172,7 +193,8 @@ private:
 } // namespace
 
 /// An artifact of two kernels that are the same product.
-static std::shared_ptr<const Artifact> artifactOf(const Case &c, std::array<Tensor, numBindings> &tensors) {
+static std::shared_ptr<const Artifact> artifactOf(const Case &c,
+                                                  std::array<Tensor, numBindings> &tensors) {
   fb::ManifestT manifest = toyManifest({});
   manifest.gpu = std::make_unique<fb::GpuT>();
   manifest.gpu->chip = "sm_80";
@@ -185,7 +207,9 @@ static std::shared_ptr<const Artifact> artifactOf(const Case &c, std::array<Tens
     fb::ProductT &product = *phase->product;
     product.m = c.m, product.n = c.n, product.k = c.k, product.batches = c.batches;
     product.activation = c.activation;
-    auto matrix = [&](uint32_t binding) { return std::make_unique<fb::MatrixT>(tensors[binding].matrix); };
+    auto matrix = [&](uint32_t binding) {
+      return std::make_unique<fb::MatrixT>(tensors[binding].matrix);
+    };
     product.lhs = matrix(lhsBinding);
     product.rhs = matrix(rhsBinding);
     product.result = matrix(resultBinding);
@@ -247,7 +271,12 @@ struct Device {
 } // namespace
 
 /// A difference of a value that was rounded to its type, and once before.
-static float allowed(DType dtype, float value) { return (dtype == DType::f32 ? 1e-5f : dtype == DType::f16 ? 2e-3f : 1e-2f) * (1 + std::fabs(value)); }
+static float allowed(DType dtype, float value) {
+  return (dtype == DType::f32   ? 1e-5f
+          : dtype == DType::f16 ? 2e-3f
+                                : 1e-2f) *
+         (1 + std::fabs(value));
+}
 
 TEST_P(ProductTest, IsWhatTheLibraryIsAskedFor) {
   build();
@@ -273,13 +302,17 @@ TEST_P(ProductTest, IsWhatTheLibraryIsAskedFor) {
     for (uint64_t i = 0; i < c.m; ++i)
       for (uint64_t j = 0; j < c.n; ++j) {
         float argument, wanted = expected(b, i, j, &argument);
-        EXPECT_NEAR(loadElement(c.result, result.place(b, i, j)), wanted, allowed(c.result, wanted)) << b << " " << i << " " << j;
+        EXPECT_NEAR(loadElement(c.result, result.place(b, i, j)), wanted, allowed(c.result, wanted))
+            << b << " " << i << " " << j;
         if (c.activation == gelu && c.hasAux)
-          EXPECT_NEAR(loadElement(c.result, aux.place(b, i, j)), argument, allowed(c.result, argument)) << i << " " << j;
+          EXPECT_NEAR(loadElement(c.result, aux.place(b, i, j)), argument,
+                      allowed(c.result, argument))
+              << i << " " << j;
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProductTest, testing::ValuesIn(cases), [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ProductTest, testing::ValuesIn(cases),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 //===- What goes wrong ----------------------------------------------------===//
 
@@ -299,16 +332,26 @@ TEST_P(ProductErrors, NameTheProduct) {
     return std::string();
   };
   setenv("FSDPRT_CUBLASLT_STUB_NONE", "24", 1);
-  EXPECT_EQ(refusal(), "product.fsdp: kernel 'first': expected an algorithm of cuBLASLt for 13 x 9 (bf16) by 9 x 24 (bf16), 1 time, to bf16, with 4.0 KiB "
-                       "(4,096 bytes) of workspace, found none (cuBLASLt reports error 15, 'not supported'); compile with --gemm=nvptx");
+  EXPECT_EQ(refusal(), "product.fsdp: kernel 'first': expected an algorithm of cuBLASLt for 13 x 9 "
+                       "(bf16) by 9 x 24 (bf16), 1 time, to bf16, with 4.0 KiB "
+                       "(4,096 bytes) of workspace, found none (cuBLASLt reports error 15, 'not "
+                       "supported'); compile with --gemm=nvptx");
   unsetenv("FSDPRT_CUBLASLT_STUB_NONE");
   setenv("FSDPRT_CUBLASLT_STUB_REFUSES", "1", 1);
-  EXPECT_NE(refusal().find("product.fsdp: cannot begin with cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY "': cuBLASLt reports error 1"), std::string::npos) << refusal();
+  EXPECT_NE(
+      refusal().find("product.fsdp: cannot begin with cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY
+                     "': cuBLASLt reports error 1"),
+      std::string::npos)
+      << refusal();
   unsetenv("FSDPRT_CUBLASLT_STUB_REFUSES");
   setenv("FSDPRT_CUBLASLT_STUB_VERSION", "110800", 1);
-  EXPECT_NE(refusal().find("expected cuBLASLt 12.0 or later, found 11.8 in '"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("expected cuBLASLt 12.0 or later, found 11.8 in '"), std::string::npos)
+      << refusal();
   setenv("FSDPRT_CUBLASLT_LIBRARY", "/none", 1);
-  EXPECT_NE(refusal().find("product.fsdp needs cuBLASLt: expected '/none', found none"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("product.fsdp needs cuBLASLt: expected '/none', found none"),
+            std::string::npos)
+      << refusal();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProductErrors, testing::Values(cases[0]), [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ProductErrors, testing::Values(cases[0]),
+                         [](const auto &info) { return std::string(info.param.name); });

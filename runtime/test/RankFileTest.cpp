@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes at every alignment, against a copy in memory; a file that nobody finds; disks without room. A limit
-// on the size of files makes writes short, and cutting a file behind its back makes reads short.
+// Reads and writes at every alignment, against a copy in memory; a file that nobody finds; disks
+// without room. A limit on the size of files makes writes short, and cutting a file behind its back
+// makes reads short.
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Error.h"
 #include "device/RankFile.h"
+#include "core/Error.h"
 #include <climits>
 #include <csignal>
 #include <cstdlib>
@@ -56,7 +57,8 @@ protected:
     }
     return "";
   }
-  template <typename Function> static Error refusal(Function function) {
+  template <typename Function>
+  static Error refusal(Function function) {
     try {
       function();
     } catch (const Error &error) {
@@ -96,14 +98,17 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
   constexpr uint64_t size = 3 * mebibyte;
   RankFile file(folder, 0, size);
   std::vector<std::byte> expected(size), source = noise(size + block, 1), back(size + block);
-  const uint64_t edges[] = {0, 1, 64, block - 1, block, block + 1, 2 * block, 9 * block + 77, mebibyte, mebibyte + block};
+  const uint64_t edges[] = {
+      0, 1, 64, block - 1, block, block + 1, 2 * block, 9 * block + 77, mebibyte, mebibyte + block};
   for (uint64_t offset : edges)
-    for (uint64_t bytes : {uint64_t(0), uint64_t(1), block - 1, block, 3 * block + 5, mebibyte + block + 1})
+    for (uint64_t bytes :
+         {uint64_t(0), uint64_t(1), block - 1, block, 3 * block + 5, mebibyte + block + 1})
       for (uint64_t shift : {uint64_t(0), uint64_t(1), uint64_t(64), block}) {
         file.write(offset, source.data() + shift, bytes);
         std::memcpy(expected.data() + offset, source.data() + shift, bytes);
         file.read(offset, back.data() + shift, bytes);
-        ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0) << offset << " " << bytes << " " << shift;
+        ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
+            << offset << " " << bytes << " " << shift;
       }
   file.read(0, back.data(), size); // and nothing beside it
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
@@ -112,7 +117,8 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
 TEST_F(RankFiles, MoveFromMemoryThatBeginsAtABlock) {
   constexpr uint64_t size = 2 * mebibyte;
   RankFile file(folder, 0, size);
-  std::unique_ptr<std::byte, void (*)(void *)> memory(static_cast<std::byte *>(std::aligned_alloc(block, size)), std::free);
+  std::unique_ptr<std::byte, void (*)(void *)> memory(
+      static_cast<std::byte *>(std::aligned_alloc(block, size)), std::free);
   std::vector<std::byte> values = noise(size, 2), back(size);
   std::memcpy(memory.get(), values.data(), size);
   file.write(0, memory.get(), size - 100); // whole blocks at once, then a part of one
@@ -141,16 +147,19 @@ TEST_F(RankFiles, HaveNoName) {
 TEST_F(RankFiles, NeedAFolderThatCanBeWritten) {
   std::ofstream(folder + "/plain") << "x";
   expectRefused(refusal([&] { RankFile(folder + "/none", 3, block); }), FSDPRT_BAD_INPUT,
-                folder + "/none: cannot make the file for the offloaded state of rank 3: No such file or directory");
-  expectRefused(refusal([&] { RankFile(folder + "/plain", 3, block); }), FSDPRT_BAD_INPUT,
-                folder + "/plain: cannot make the file for the offloaded state of rank 3: Not a directory");
+                folder + "/none: cannot make the file for the offloaded state of rank 3: No such "
+                         "file or directory");
+  expectRefused(
+      refusal([&] { RankFile(folder + "/plain", 3, block); }), FSDPRT_BAD_INPUT,
+      folder + "/plain: cannot make the file for the offloaded state of rank 3: Not a directory");
 }
 
 TEST_F(RankFiles, TakeTheirRoomWhenTheyAreMade) {
   limit(mebibyte);
   Error error = refusal([&] { RankFile(folder, 2, mebibyte + 1); });
   expectRefused(error, FSDPRT_FAILED,
-                folder + ": cannot get 1.0 MiB (1,052,672 bytes) for the offloaded state of rank 2: File too large");
+                folder + ": cannot get 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
+                         "2: File too large");
   EXPECT_EQ(descriptor(), ""); // closed
   RankFile fits(folder, 2, mebibyte);
   EXPECT_EQ(std::filesystem::file_size(descriptor()), mebibyte);
@@ -164,7 +173,8 @@ TEST_F(RankFiles, FailWhereAWriteIsShort) {
   std::vector<std::byte> more = noise(4 * block, 5);
   Error error = refusal([&] { file.write(0, more.data(), 4 * block); });
   expectRefused(error, FSDPRT_FAILED,
-                folder + ": cannot write [0, +16384) of the file for the offloaded state of rank 1: File too large");
+                folder + ": cannot write [0, +16384) of the file for the offloaded state of rank "
+                         "1: File too large");
   limit(before.rlim_cur);
   file.write(0, more.data(), 4 * block); // not broken for ever
   file.read(0, back.data(), 4 * block);
@@ -177,7 +187,8 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
   std::vector<std::byte> back(4 * block);
   file.read(0, back.data(), 2 * block);
   expectRefused(refusal([&] { file.read(block, back.data(), 3 * block); }), FSDPRT_FAILED,
-                folder + ": cannot read [4096, +12288) of the file for the offloaded state of rank 1: it ended early");
+                folder + ": cannot read [4096, +12288) of the file for the offloaded state of rank "
+                         "1: it ended early");
 }
 
 TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zeros
@@ -185,7 +196,8 @@ TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zer
   ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);
   std::vector<std::byte> values = noise(block, 6);
   expectRefused(refusal([&] { file.write(3 * block, values.data(), block); }), FSDPRT_FAILED,
-                folder + ": cannot write [12288, +4096) of the file for the offloaded state of rank 1: it ended early");
+                folder + ": cannot write [12288, +4096) of the file for the offloaded state of "
+                         "rank 1: it ended early");
 }
 
 TEST_F(RankFiles, LieInTheFolderForTemporaryFiles) {

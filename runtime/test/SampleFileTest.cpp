@@ -26,7 +26,8 @@ namespace {
 struct Scratch {
   std::string path;
   explicit Scratch(const std::string &bytes, const std::string &extension = "")
-      : path(FSDPRT_SCRATCH "/input." + std::to_string(getpid()) + "." + std::to_string(counter++) + extension) {
+      : path(FSDPRT_SCRATCH "/input." + std::to_string(getpid()) + "." + std::to_string(counter++) +
+             extension) {
     writeFile(path, bytes.data(), bytes.size());
   }
   ~Scratch() { unlink(path.c_str()); }
@@ -80,7 +81,8 @@ std::string npy(const std::string &dictionary, const std::string &elements, int 
 }
 
 std::string npyOf(const std::string &descr, const std::string &shape, const std::string &elements) {
-  return npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }", elements);
+  return npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }",
+             elements);
 }
 
 /// Why a file is refused for an input whose samples have the shape `row`.
@@ -99,7 +101,8 @@ TEST(SampleFile, ReadsNumpy) {
   TestInput ids("ids", FSDPRT_I64, {2, 3}, 100);
   std::vector<int32_t> values = {1, 2, 3, 4, 5, 99};
   for (int major : {1, 2, 3}) {
-    Scratch file(npy("{\"shape\": (2,3), 'fortran_order':False,'descr':'<i4'}", bytesOf(values), major));
+    Scratch file(
+        npy("{\"shape\": (2,3), 'fortran_order':False,'descr':'<i4'}", bytesOf(values), major));
     SampleFile read(file.path, ids.info, {3});
     EXPECT_EQ(read.getRows(), 2u);
     int64_t row[3];
@@ -147,22 +150,29 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   says("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2)}", "found records");
   says("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2)}", "found Fortran order");
   says("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2, 2)}", "expected True or False");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 2)}", "expected a whole number in shape");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2)}", "does not fit 64 bits");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807)}",
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 2)}",
+       "expected a whole number in shape");
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2)}",
+       "does not fit 64 bits");
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, "
+       "9223372036854775807)}",
        "its shape overflows");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "its shape overflows");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", "says 24 bytes of elements, found 16");
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+       "its shape overflows");
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
+       "says 24 bytes of elements, found 16");
   says("{'descr': '<f4', 'fortran_order': False, 'shape': "
        "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
        "at most 32 dimensions");
   says("{'descr': '<f4', 'fortran_order': False}", "expected descr, fortran_order and shape");
   says("{'descr': '<f4', 'descr': '<f4', 'shape': (2, 2)}", "expected 'descr' once");
   says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), 'x': 1}", "found 'x'");
-  says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} more", "expected nothing after the dictionary");
+  says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} more",
+       "expected nothing after the dictionary");
   says("{'descr': '<f4", "a text has no end");
   says("", "expected '{', found its end");
-  EXPECT_SAYS(refusalOf(npy("{}", data, 9), x, {2}), "expected an .npy file of version 1, 2 or 3, found version 9");
+  EXPECT_SAYS(refusalOf(npy("{}", data, 9), x, {2}),
+              "expected an .npy file of version 1, 2 or 3, found version 9");
   EXPECT_SAYS(refusalOf("text", x, {2}), "expected an .npy file, which begins with");
 }
 
@@ -172,14 +182,17 @@ TEST(SampleFile, RefusesWhatDoesNotFit) {
   EXPECT_SAYS(refusalOf(npyOf("<f4", "(3, 4)", std::string(48, '\0')), images, {2, 2}),
               "input 'images' expected a file of shape Nx2x2, N samples of at least 1, found 3x4");
   EXPECT_SAYS(refusalOf(npyOf("<f4", "(0, 2, 2)", ""), images, {2, 2}), "found 0x2x2");
-  EXPECT_SAYS(refusalOf(npyOf("<f4", "()", std::string(4, '\0')), images, {2, 2}), "found a scalar");
-  EXPECT_SAYS(refusalOf(std::string(20, '\0'), images, {2, 2}, ".bin"),
-              "expected a raw file of a multiple of 16 bytes, for samples of 2x2 in F32, found 20 bytes");
+  EXPECT_SAYS(refusalOf(npyOf("<f4", "()", std::string(4, '\0')), images, {2, 2}),
+              "found a scalar");
+  EXPECT_SAYS(
+      refusalOf(std::string(20, '\0'), images, {2, 2}, ".bin"),
+      "expected a raw file of a multiple of 16 bytes, for samples of 2x2 in F32, found 20 bytes");
   EXPECT_SAYS(refusalOf("", images, {2, 2}, ".bin"), "expected samples, found an empty file");
   EXPECT_SAYS(refusalOf(npyOf("<i8", "(3,)", bytesOf<int64_t>({0, 9, 10})), labels, {}),
               "element 0 of sample 2: input 'labels' expected an id in [0, 9], found 10");
   EXPECT_SAYS(refusalOf(npyOf("<i8", "(1,)", bytesOf<int64_t>({-1})), labels, {}), "found -1");
-  EXPECT_SAYS(refusalOf(npyOf("<u8", "(1,)", bytesOf<uint64_t>({1ull << 63})), labels, {}), "expected an id in [0, 9]");
+  EXPECT_SAYS(refusalOf(npyOf("<u8", "(1,)", bytesOf<uint64_t>({1ull << 63})), labels, {}),
+              "expected an id in [0, 9]");
   labels.info.limit = 0;
   EXPECT_SAYS(refusalOf(npyOf("<i8", "(1,)", bytesOf<int64_t>({1ll << 31})), labels, {}),
               "expected an integer in [-2147483648, 2147483647], found 2147483648");
@@ -224,7 +237,8 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   }
   Scratch xFile(bytesOf(xs)), yFile(bytesOf(ys)), table(bytesOf<int64_t>({7, 8, 9}));
   TestInput x("x", FSDPRT_I64, {4, 2}), y("y", FSDPRT_I64, {4}), t("t", FSDPRT_I64, {3});
-  SampleFile xs1(xFile.path, x.info, {2}), ys1(yFile.path, y.info, {}), table1(table.path, t.info, {});
+  SampleFile xs1(xFile.path, x.info, {2}), ys1(yFile.path, y.info, {}),
+      table1(table.path, t.info, {});
   BatchOptions options;
   options.validationFraction = 0.25;
   Batches batches({x.info, y.info, t.info}, nullptr, 2, options, {&xs1, &ys1, &table1});
@@ -261,10 +275,12 @@ TEST(SampleFile, RefusesUnequalSamples) {
   };
   EXPECT_SAYS(refuse({x.info, y.info}, {&xs, &ys}), "expected 5 samples for input 'y'");
   EXPECT_SAYS(refuse({x.info, t.info}, {&xs, &ts}),
-              "input 't' has leading dimension 3, where other inputs have 4 samples, so that it is the same at every "
+              "input 't' has leading dimension 3, where other inputs have 4 samples, so that it is "
+              "the same at every "
               "step: expected a file of 3 rows, found 6");
   // Targets in one dimension are windows of the tokens' length.
-  TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS), flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
+  TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
+      flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).row, std::vector<uint64_t>{2});
 }

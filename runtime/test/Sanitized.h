@@ -9,7 +9,8 @@
 
 namespace fsdprt::test {
 
-/// A sanitizer makes a program several times slower, and reserves address space that a limit on it does not leave.
+/// A sanitizer makes a program several times slower, and reserves address space that a limit on it
+/// does not leave.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)

@@ -76,7 +76,8 @@ std::vector<float> train(Session &session, uint32_t ranks, int steps, bool refer
     setBlock(session, FSDPRT_REFERENCE, FSDPRT_BLOCK_LR, 0.1f);
     session.run("reference");
     for (int i : {FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_STEP})
-      EXPECT_EQ(blockAt(session, ranks - 1, i), blockAt(session, FSDPRT_REFERENCE, i)) << step << " " << i;
+      EXPECT_EQ(blockAt(session, ranks - 1, i), blockAt(session, FSDPRT_REFERENCE, i))
+          << step << " " << i;
   }
   std::vector<float> result(102);
   session.readParam(0, 0, fb::StateRole::parameter, 0, 91, result.data(), 91 * 4);
@@ -125,7 +126,9 @@ TEST(Session, ReplicasStayEqual) {
   train(session, 6, 5, false);
   const fb::State &state = *session.state(session.getRanks(), 0, fb::StateRole::parameter);
   for (uint32_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(std::memcmp(session.getRanks().memoryOf(rank, state), session.getRanks().memoryOf(rank + 3, state), 192), 0);
+    EXPECT_EQ(std::memcmp(session.getRanks().memoryOf(rank, state),
+                          session.getRanks().memoryOf(rank + 3, state), 192),
+              0);
   int64_t place[3];
   session.getRanks().read(5, session.getRanks().getLayout().rank()->offset(), place, sizeof place);
   EXPECT_EQ(place[0], 5);
@@ -181,7 +184,8 @@ TEST(Session, ExtraIds) {
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
-  EXPECT_NE(write(1).find("expected ids in [0, 256) or -100, found -99 at element 2"), std::string::npos);
+  EXPECT_NE(write(1).find("expected ids in [0, 256) or -100, found -99 at element 2"),
+            std::string::npos);
 }
 
 TEST(Session, EvaluationChangesNoParameter) {
@@ -224,7 +228,8 @@ TEST(Session, ComparisonFindsOneElement) {
   auto artifact = toy({});
   Session session(artifact, sessionOptions());
   train(session, 2, 3, true);
-  session.pokeShard(1, 1, [](void *, void *element, size_t) { *static_cast<float *>(element) += 1; }, nullptr);
+  session.pokeShard(
+      1, 1, [](void *, void *element, size_t) { *static_cast<float *>(element) += 1; }, nullptr);
   fsdprt_comparison result = {};
   session.compare(result);
   EXPECT_FALSE(result.equal);
@@ -269,19 +274,23 @@ TEST(Session, Refusals) {
             }).find("compiled for 2 ranks (mesh replicate=1,shard=2), asked to run on 3"),
             std::string::npos);
   options = sessionOptions(9);
-  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("scratch memory for 4 threads"), std::string::npos);
+  EXPECT_NE(refusal([&] { Session(artifact, options); }).find("scratch memory for 4 threads"),
+            std::string::npos);
   options = sessionOptions();
   options.backend = "ring";
   EXPECT_NE(refusal([&] { Session(artifact, options); }).find("found 'ring'"), std::string::npos);
   Session session(artifact, sessionOptions(1, false));
-  EXPECT_NE(refusal([&] { session.run("reference"); }).find("without the reference"), std::string::npos);
-  EXPECT_NE(refusal([&] { session.run("nothing"); }).find("has no program 'nothing'"), std::string::npos);
+  EXPECT_NE(refusal([&] { session.run("reference"); }).find("without the reference"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { session.run("nothing"); }).find("has no program 'nothing'"),
+            std::string::npos);
   int64_t ids[8] = {1, 2, 3, 256};
   EXPECT_EQ(refusal([&] { session.writeInput(0, 0, 0, ids, sizeof ids); }),
             "input 'ids': expected ids in [0, 256), found 256 at element 3");
   ids[3] = -1;
   EXPECT_NE(refusal([&] { session.writeInput(0, 0, 0, ids, sizeof ids); }), "");
-  EXPECT_NE(refusal([&] { session.writeInput(0, 0, 1, ids, sizeof ids); }).find("micro-batches"), std::string::npos);
+  EXPECT_NE(refusal([&] { session.writeInput(0, 0, 1, ids, sizeof ids); }).find("micro-batches"),
+            std::string::npos);
   EXPECT_NE(refusal([&] { session.writeInput(0, 2, 0, ids, sizeof ids); }), "");
 }
 
@@ -289,7 +298,8 @@ TEST(Session, ArenaLargerThanTheMachine) {
   auto manifest = toyManifest({});
   manifest.layouts[0]->arena_bytes = uint64_t(1) << 47;
   auto file = pack(manifest);
-  std::shared_ptr<const Artifact> artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  std::shared_ptr<const Artifact> artifact =
+      Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
   std::string message = refusal([&] { Session(artifact, sessionOptions(1, false)); });
   EXPECT_NE(message.find("the plan needs 256.0 TiB"), std::string::npos) << message;
 }
@@ -297,7 +307,8 @@ TEST(Session, ArenaLargerThanTheMachine) {
 TEST(Session, NamesTheRankThatHangs) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
-    if (program->name == "step") { // the update never ends in the second step: the ranks do not meet after it
+    if (program->name ==
+        "step") { // the update never ends in the second step: the ranks do not meet after it
       program->commands[13]->body.AsLaunch()->bindings = {*manifest.layouts[0]->block};
       auto hang = std::make_unique<fb::KernelT>();
       hang->name = "hang";
@@ -306,11 +317,13 @@ TEST(Session, NamesTheRankThatHangs) {
       hang->phases.push_back(std::make_unique<fb::PhaseT>());
       hang->phases[0]->symbol = "toy_hang";
       hang->phases[0]->extent = hang->phases[0]->tile = 1;
-      program->commands[13]->body.AsLaunch()->kernel = static_cast<uint32_t>(manifest.kernels.size());
+      program->commands[13]->body.AsLaunch()->kernel =
+          static_cast<uint32_t>(manifest.kernels.size());
       manifest.kernels.push_back(std::move(hang));
     }
   auto file = pack(manifest);
-  std::shared_ptr<const Artifact> artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  std::shared_ptr<const Artifact> artifact =
+      Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
   fsdprt_session_options options = sessionOptions(1, false);
   options.timeout_seconds = 0.3;
   auto session = std::make_unique<Session>(artifact, options);
@@ -321,7 +334,8 @@ TEST(Session, NamesTheRankThatHangs) {
   setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
-  EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
+      << message;
   setBlock(*session, 1, 9, 0); // let it end before the memory goes away
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
@@ -330,7 +344,8 @@ TEST(Session, NamesTheRankThatHangs) {
 
 TEST(Philox, KnownAnswers) { // of Random123
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)), (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),
+            (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0x299f31d0a4093822),
             (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -380,8 +395,10 @@ TEST(Initialise, NarrowTypesAreRoundedMasters) {
 
 TEST(Initialise, StoredValuesAreConverted) {
   const double wide[3] = {0.1, -1.0 - 0x1p-9, 3e300};
-  auto convert = [&](DType to, void *into, uint64_t first = 0, uint64_t count = 3, bool same = false) {
-    storedValues({reinterpret_cast<const std::byte *>(wide), DType::f64, same}, first, count, to, into);
+  auto convert = [&](DType to, void *into, uint64_t first = 0, uint64_t count = 3,
+                     bool same = false) {
+    storedValues({reinterpret_cast<const std::byte *>(wide), DType::f64, same}, first, count, to,
+                 into);
   };
   float narrow[3];
   convert(DType::f32, narrow);
@@ -398,7 +415,8 @@ TEST(Initialise, StoredValuesAreConverted) {
   double back[3];
   convert(DType::f64, back);
   EXPECT_EQ(std::memcmp(back, wide, sizeof wide), 0);
-  storedValues({reinterpret_cast<const std::byte *>(bits), DType::bf16, false}, 0, 2, DType::f64, back);
+  storedValues({reinterpret_cast<const std::byte *>(bits), DType::bf16, false}, 0, 2, DType::f64,
+               back);
   EXPECT_EQ(back[1], -1.0);
 }
 

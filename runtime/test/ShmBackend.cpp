@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A communicator per rank, as its process would have it, with mappings of its own; threads stand for the
-// processes, so that the tests' checks are in one. And what the host refuses.
+// A communicator per rank, as its process would have it, with mappings of its own; threads stand
+// for the processes, so that the tests' checks are in one. And what the host refuses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ public:
   const char *name() const override { return "shm"; }
   void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) override {
     meetAtHost(meeting, [&](uint32_t rank, int channel) {
-      ShmCommunicator communicator(meeting.mesh, rank, channel, /*agreement=*/"", meeting.timeoutSeconds, /*spins=*/100);
+      ShmCommunicator communicator(meeting.mesh, rank, channel, /*agreement=*/"",
+                                   meeting.timeoutSeconds, /*spins=*/100);
       attendAlone(communicator, meeting, rank, /*sumsInOrder=*/true, body);
     });
   }
@@ -52,9 +53,17 @@ static std::string refusal(const char *artifactOfRank1, uint64_t count) {
       agreement.add("the mesh", "shard=2");
       agreement.add("the artifact", rank ? artifactOfRank1 : "07");
       try {
-        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, board.takeEndOf(rank), agreement.text(), 20, 0);
-        communicator.add({fb::CollectiveKind::all_gather, fb::Reduction::sum, DType::f32, rank ? count : 5, 0, {0}, 1,
-                          "", ""});
+        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, board.takeEndOf(rank),
+                                     agreement.text(), 20, 0);
+        communicator.add({fb::CollectiveKind::all_gather,
+                          fb::Reduction::sum,
+                          DType::f32,
+                          rank ? count : 5,
+                          0,
+                          {0},
+                          1,
+                          "",
+                          ""});
         Arena arena(4096, Arena::Kind::shared);
         communicator.registerArena(rank, {arena.at(0), arena.mappedBytes(), arena.descriptor()});
         communicator.connect();
@@ -72,7 +81,8 @@ static std::string refusal(const char *artifactOfRank1, uint64_t count) {
 
 TEST(ShmHost, RefusesOtherArtifactsBeforeMemory) {
   std::string told = refusal("08", 5);
-  EXPECT_NE(told.find("the artifact is '07' on rank 0 and '08' on rank 1"), std::string::npos) << told;
+  EXPECT_NE(told.find("the artifact is '07' on rank 0 and '08' on rank 1"), std::string::npos)
+      << told;
 }
 
 TEST(ShmHost, RefusesOtherCollectives) {

@@ -53,13 +53,14 @@ void toy_add(Bindings b, int64_t begin, int64_t end, void *workspace) {
 
 /* (x, factor[1]): x *= factor */
 static const float thirds[] = {1.0f, 1.0f / 2, 1.0f / 3, 1.0f / 4, 1.0f / 5, 1.0f / 6};
-static const float *const table[] = {thirds, thirds + 1, thirds + 2, thirds + 3, thirds + 4, thirds + 5};
-#define TOY_MEAN(N)                                                                                                    \
-  void toy_mean##N(Bindings b, int64_t begin, int64_t end, void *workspace) {                                          \
-    float *x = b[0];                                                                                                   \
-    const float *const volatile *row = table;                                                                          \
-    for (int64_t i = begin; i < end; ++i)                                                                              \
-      x[i] *= *row[N - 1];                                                                                             \
+static const float *const table[] = {thirds,     thirds + 1, thirds + 2,
+                                     thirds + 3, thirds + 4, thirds + 5};
+#define TOY_MEAN(N)                                                                                \
+  void toy_mean##N(Bindings b, int64_t begin, int64_t end, void *workspace) {                      \
+    float *x = b[0];                                                                               \
+    const float *const volatile *row = table;                                                      \
+    for (int64_t i = begin; i < end; ++i)                                                          \
+      x[i] *= *row[N - 1];                                                                         \
   }
 TOY_MEAN(1)
 TOY_MEAN(2)
@@ -99,7 +100,9 @@ void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
 }
 
 /* (loss, block) */
-void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) { ((float *)b[1])[7] = *(const float *)b[0]; }
+void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) {
+  ((float *)b[1])[7] = *(const float *)b[0];
+}
 
 /* (counter): never comes back unless the counter is below 2 */
 void toy_hang(Bindings b, int64_t begin, int64_t end, void *workspace) {

@@ -52,8 +52,8 @@ enum Kernels : uint32_t {
 class Builder {
 public:
   explicit Builder(const ToyOptions &options)
-      : options(options), ranks(options.replicas * options.shards), shardSize(shardSizeFor(options.shards)),
-        flat(options.shards * shardSize) {}
+      : options(options), ranks(options.replicas * options.shards),
+        shardSize(shardSizeFor(options.shards)), flat(options.shards * shardSize) {}
 
   fb::ManifestT build() {
     manifest.compiler = "toy";
@@ -92,7 +92,8 @@ private:
     addParam("b", 96, {11}, fb::InitKind::uniform, -1, 1);
   }
 
-  void addParam(const char *name, uint64_t offset, std::vector<uint64_t> shape, fb::InitKind kind, double a, double b) {
+  void addParam(const char *name, uint64_t offset, std::vector<uint64_t> shape, fb::InitKind kind,
+                double a, double b) {
     auto param = std::make_unique<fb::ParamT>();
     param->name = name;
     param->offset = offset;
@@ -129,8 +130,10 @@ private:
   void addKernels() {
     uint64_t bytes = flat * 4;
     std::string meanSymbol = "toy_mean" + std::to_string(ranks);
-    addKernel("gradient", "toy_gradient", flat, 16, {bytes, 64, 64, bytes}, {false, false, false, true});
-    fb::KernelT &loss = addKernel("loss", "toy_loss_parts", flat / 16, 1, {bytes, bytes, 4}, {false, false, true});
+    addKernel("gradient", "toy_gradient", flat, 16, {bytes, 64, 64, bytes},
+              {false, false, false, true});
+    fb::KernelT &loss =
+        addKernel("loss", "toy_loss_parts", flat / 16, 1, {bytes, bytes, 4}, {false, false, true});
     addPhase(loss, "toy_loss_sum", flat / 16, flat / 16);
     loss.kind = "row";
     loss.shared_bytes = 64;
@@ -138,14 +141,15 @@ private:
     addKernel("add", "toy_add", flat, 8, {bytes, bytes}, {true, false});
     addKernel("mean", meanSymbol.c_str(), flat, 8, {bytes}, {true});
     addKernel("square", "toy_square", shardSize, shardSize, {shardSize * 4, 4}, {false, true});
-    addKernel("update", "toy_update", shardSize, 4, {shardSize * 4, shardSize * 4, shardSize * 4, 64},
-              {true, true, false, false});
+    addKernel("update", "toy_update", shardSize, 4,
+              {shardSize * 4, shardSize * 4, shardSize * 4, 64}, {true, true, false, false});
     addKernel("finish", "toy_finish", options.shards, options.shards, {options.shards * 64, 4, 64},
               {false, false, true});
     addKernel("report", "toy_report", 1, 1, {4, 64}, {false, true});
     addKernel("add_one", "toy_add", 1, 1, {4, 4}, {true, false});
     addKernel("mean_one", meanSymbol.c_str(), 1, 1, {4}, {true});
-    addKernel("update_all", "toy_update", flat, 4, {bytes, bytes, bytes, 64}, {true, true, false, false});
+    addKernel("update_all", "toy_update", flat, 4, {bytes, bytes, bytes, 64},
+              {true, true, false, false});
   }
 
   std::unique_ptr<fb::LayoutT> newLayout(Offsets &offsets, bool whole, uint32_t microBatches) {
@@ -153,7 +157,8 @@ private:
     uint64_t elements = whole ? flat : shardSize;
     p = offsets.take(elements * 4);
     m = offsets.take(elements * 4);
-    for (auto [slice, role] : {std::pair(p, fb::StateRole::parameter), std::pair(m, fb::StateRole::momentum)}) {
+    for (auto [slice, role] :
+         {std::pair(p, fb::StateRole::parameter), std::pair(m, fb::StateRole::momentum)}) {
       auto state = std::make_unique<fb::StateT>();
       state->role = role;
       state->dtype = fb::DType::f32;
@@ -162,8 +167,8 @@ private:
       state->split = whole ? fb::Split::whole : fb::Split::shard;
       layout->states.push_back(std::move(state));
     }
-    for (auto [name, role, slice] :
-         {std::tuple("ids", fb::InputRole::tokens, &tokens), std::tuple("tgt", fb::InputRole::targets, &targets)}) {
+    for (auto [name, role, slice] : {std::tuple("ids", fb::InputRole::tokens, &tokens),
+                                     std::tuple("tgt", fb::InputRole::targets, &targets)}) {
       auto input = std::make_unique<fb::InputT>();
       input->name = name;
       input->role = role;
@@ -198,15 +203,16 @@ private:
     to.push_back(std::move(command));
   }
 
-  static void launch(Commands &to, uint32_t kernel, std::vector<fb::Slice> bindings, const char *label) {
+  static void launch(Commands &to, uint32_t kernel, std::vector<fb::Slice> bindings,
+                     const char *label) {
     fb::LaunchT body;
     body.kernel = kernel;
     body.bindings = std::move(bindings);
     add(to, std::move(body), label);
   }
 
-  void collective(Commands &to, fb::CollectiveKind kind, fb::Slice source, fb::Slice target, uint64_t count,
-                  std::vector<uint32_t> axes, const char *label) {
+  void collective(Commands &to, fb::CollectiveKind kind, fb::Slice source, fb::Slice target,
+                  uint64_t count, std::vector<uint32_t> axes, const char *label) {
     fb::CollectiveT body;
     body.kind = kind;
     body.reduction = fb::Reduction::avg;
@@ -252,7 +258,8 @@ private:
   void addRanks() {
     Offsets offsets;
     auto layout = newLayout(offsets, false, 1);
-    fb::Slice full = offsets.take(flat * 4), gradient = offsets.take(flat * 4), shard = offsets.take(shardSize * 4);
+    fb::Slice full = offsets.take(flat * 4), gradient = offsets.take(flat * 4),
+              shard = offsets.take(shardSize * 4);
     fb::Slice loss = offsets.take(4), mean = offsets.take(4), square = offsets.take(64),
               squares = offsets.take(64 * options.shards);
     layout->arena_bytes = offsets.end;
@@ -266,8 +273,10 @@ private:
       collective(*to, fb::CollectiveKind::all_reduce, loss, mean, 1, {0, 1}, "mean loss");
     }
     launch(eval, reportKernel, {mean, block}, "report");
-    collective(step, fb::CollectiveKind::reduce_scatter, gradient, shard, shardSize, {1}, "scatter root");
-    collective(step, fb::CollectiveKind::all_reduce, shard, shard, shardSize, {0}, "mean over replicas");
+    collective(step, fb::CollectiveKind::reduce_scatter, gradient, shard, shardSize, {1},
+               "scatter root");
+    collective(step, fb::CollectiveKind::all_reduce, shard, shard, shardSize, {0},
+               "mean over replicas");
     launch(step, squareKernel, {shard, square}, "norm");
     collective(step, fb::CollectiveKind::all_gather, square, squares, 16, {1}, "norms");
     launch(step, updateKernel, {p, m, shard, block}, "update");
@@ -279,8 +288,8 @@ private:
   void addReference() {
     Offsets offsets;
     auto layout = newLayout(offsets, true, static_cast<uint32_t>(ranks));
-    fb::Slice gradient = offsets.take(flat * 4), sum = offsets.take(flat * 4), loss = offsets.take(4),
-              mean = offsets.take(4);
+    fb::Slice gradient = offsets.take(flat * 4), sum = offsets.take(flat * 4),
+              loss = offsets.take(4), mean = offsets.take(4);
     fb::Slice squares = offsets.take(64 * options.shards);
     layout->arena_bytes = offsets.end;
     manifest.layouts.push_back(std::move(layout));
@@ -299,11 +308,10 @@ private:
     launch(commands, meanKernel, {sum}, "mean");
     launch(commands, meanOneKernel, {mean}, "mean loss");
     for (uint64_t s = 0; s < options.shards; ++s)
-      launch(
-          commands, squareKernel,
-          {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0, 0, 0),
-           fb::Slice(squares.offset() + s * 64, 64, 0, 0, 0)},
-          "norm");
+      launch(commands, squareKernel,
+             {fb::Slice(sum.offset() + s * shardSize * 4, shardSize * 4, 0, 0, 0),
+              fb::Slice(squares.offset() + s * 64, 64, 0, 0, 0)},
+             "norm");
     launch(commands, updateAllKernel, {p, m, sum, block}, "update");
     launch(commands, finishKernel, {squares, mean, block}, "finish");
     addProgram("reference", 1, std::move(commands));
@@ -374,9 +382,12 @@ std::vector<std::byte> test::toyValues() {
   return values;
 }
 
-static uint64_t alignTo(uint64_t size, uint64_t alignment) { return (size + alignment - 1) / alignment * alignment; }
+static uint64_t alignTo(uint64_t size, uint64_t alignment) {
+  return (size + alignment - 1) / alignment * alignment;
+}
 
-std::vector<std::byte> test::pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
+std::vector<std::byte> test::pack(const fb::ManifestT &manifest,
+                                  const std::vector<std::byte> &image,
                                   const std::vector<std::byte> &values) {
   flatbuffers::FlatBufferBuilder builder;
   fb::FinishManifestBuffer(builder, fb::Manifest::Pack(builder, &manifest));

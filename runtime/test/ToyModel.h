@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One unit of two parameters (w 13x7 with decay, b 11) in 128 elements or a few more; the loss pulls every
-// element towards numbers made from the rank's tokens. It has all programs, start and
-// wait forms, loops, two phases and shared scratch, so that the runtime can be
-// tested without the compiler. The manifest stays open for tests that break it.
+// One unit of two parameters (w 13x7 with decay, b 11) in 128 elements or a few more; the loss
+// pulls every element towards numbers made from the rank's tokens. It has all programs, start and
+// wait forms, loops, two phases and shared scratch, so that the runtime can be tested without the
+// compiler. The manifest stays open for tests that break it.
 //
 //===----------------------------------------------------------------------===//
 

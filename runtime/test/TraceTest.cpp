@@ -31,7 +31,8 @@ std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
   std::vector<Instruction> found;
   for (const fb::Command *command : *artifact.program("step")->commands())
     if (command->body_type() == kind)
-      found.push_back({kind, command->body(), command->label() ? command->label()->c_str() : "", 0});
+      found.push_back(
+          {kind, command->body(), command->label() ? command->label()->c_str() : "", 0});
   return found;
 }
 } // namespace
@@ -46,7 +47,8 @@ TEST(Trace, CollectivesInFlight) {
   for (int i = 0; i < 2; ++i)
     instructions.push_back(commandsOf(*artifact, fb::Body::Launch).at(0));
   for (const Instruction &wait : commandsOf(*artifact, fb::Body::Wait))
-    if (static_cast<const fb::Wait *>(wait.body)->id() == static_cast<const fb::Collective *>(instructions[0].body)->id())
+    if (static_cast<const fb::Wait *>(wait.body)->id() ==
+        static_cast<const fb::Collective *>(instructions[0].body)->id())
       instructions.push_back(wait);
   ASSERT_EQ(instructions.size(), 4u);
   Trace trace(artifact->manifest(), instructions, 5, 2, 3);
@@ -90,7 +92,8 @@ TEST(Trace, CopiesInFlight) {
   flatbuffers::FlatBufferBuilder waits;
   waits.Finish(fb::CreateWait(waits, 9));
   std::vector<Instruction> instructions = {
-      {fb::Body::Copy, flatbuffers::GetRoot<fb::Copy>(builder.GetBufferPointer()), "to the host: x", 0},
+      {fb::Body::Copy, flatbuffers::GetRoot<fb::Copy>(builder.GetBufferPointer()), "to the host: x",
+       0},
       commandsOf(*artifact, fb::Body::Launch).at(0),
       {fb::Body::Wait, flatbuffers::GetRoot<fb::Wait>(waits.GetBufferPointer()), "", 2}};
   Trace trace(artifact->manifest(), instructions, 0, 1, 1);
@@ -115,7 +118,8 @@ TEST(Trace, CopiesInFlight) {
   EXPECT_EQ(events[1].bytes, 8192u);
   EXPECT_EQ(events[2].lane, FSDPRT_LANE_COMPUTE);
   EXPECT_EQ(events[2].waited, 60u);
-  Profile profile(artifact->manifest(), instructions); // of the copy and its wait there is one entry
+  Profile profile(artifact->manifest(),
+                  instructions); // of the copy and its wait there is one entry
   for (size_t i = 0; i < 3; ++i)
     profile.add(i, 10);
   uint64_t copies = 0;
@@ -140,7 +144,8 @@ TEST(Trace, OfASession) {
     options.with_reference = 1;
     options.trace_runs = 2;
     Session session(artifact, options);
-    for (const char *program : {"init", "reference_init", "step", "eval", "step", "reference", "step"})
+    for (const char *program :
+         {"init", "reference_init", "step", "eval", "step", "reference", "step"})
       session.run(program);
     uint64_t last[3] = {}, launches[3][4] = {};
     session.trace().visit([&](const fsdprt_trace_event &event) {

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rule of the verifier, broken in a manifest that keeps all others, and the words of its refusal.
+// Each rule of the verifier, broken in a manifest that keeps all others, and the words of its
+// refusal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +28,23 @@ fb::ProgramT &program(fb::ManifestT &m, const char *name) {
       return *program;
   std::abort();
 }
-fb::CommandT &command(fb::ManifestT &m, const char *name, size_t i) { return *program(m, name).commands[i]; }
-fb::CollectiveT &collective(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsCollective(); }
+fb::CommandT &command(fb::ManifestT &m, const char *name, size_t i) {
+  return *program(m, name).commands[i];
+}
+fb::CollectiveT &collective(fb::ManifestT &m, size_t i) {
+  return *command(m, "step", i).body.AsCollective();
+}
 fb::LaunchT &launch(fb::ManifestT &m, size_t i) { return *command(m, "step", i).body.AsLaunch(); }
 fb::LoopT &loop(fb::ManifestT &m) { return *command(m, "reference", 2).body.AsLoop(); }
-fb::Slice moved(const fb::Slice &s, uint64_t offset) { return {offset, s.bytes(), s.stride(), 0, 0}; }
-fb::Slice sized(const fb::Slice &s, uint64_t bytes) { return {s.offset(), bytes, s.stride(), 0, 0}; }
-fb::Slice strided(const fb::Slice &s, uint64_t stride) { return {s.offset(), s.bytes(), stride, 0, 0}; }
+fb::Slice moved(const fb::Slice &s, uint64_t offset) {
+  return {offset, s.bytes(), s.stride(), 0, 0};
+}
+fb::Slice sized(const fb::Slice &s, uint64_t bytes) {
+  return {s.offset(), bytes, s.stride(), 0, 0};
+}
+fb::Slice strided(const fb::Slice &s, uint64_t stride) {
+  return {s.offset(), s.bytes(), stride, 0, 0};
+}
 
 fb::ValueT &value(fb::ManifestT &m, size_t i) { return *m.params[i]->value; }
 
@@ -86,7 +97,8 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
 }
 
 /// To be waited for.
-fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0}, const fb::Slice &target = {64, 64, 0, 0, 0}) {
+fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
+                      const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
   copy.id = 500;
   copy.channel = 3;
@@ -548,6 +560,8 @@ TEST_P(VerifierRule, IsChecked) {
   options.values = true;
   auto manifest = toyManifest(options);
   GetParam().breakIt(manifest);
-  EXPECT_NE(refusal(pack(manifest)).find(GetParam().words), std::string::npos) << refusal(pack(manifest));
+  EXPECT_NE(refusal(pack(manifest)).find(GetParam().words), std::string::npos)
+      << refusal(pack(manifest));
 }
-INSTANTIATE_TEST_SUITE_P(All, VerifierRule, testing::ValuesIn(rules), [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, VerifierRule, testing::ValuesIn(rules),
+                         [](const auto &info) { return info.param.name; });

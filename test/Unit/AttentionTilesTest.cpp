@@ -26,7 +26,9 @@ int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
   auto in = [&](unsigned i) { return values.lookup(op.getOperand(i)); };
   auto fold = [&](int64_t v) { // to the width of the result
     Type type = op.getResult(0).getType();
-    return type.isInteger(1) ? v & 1 : type.isInteger(32) ? static_cast<int64_t>(static_cast<int32_t>(v)) : v;
+    return type.isInteger(1)    ? v & 1
+           : type.isInteger(32) ? static_cast<int64_t>(static_cast<int32_t>(v))
+                                : v;
   };
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto value = cast<IntegerAttr>(constant.getValue());
@@ -35,7 +37,9 @@ int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
     return in(0);
   if (isa<tensor::ExtractOp>(op)) // tables of some values: -3, 8; 0, 7, 1, ..
-    return cast<RankedTensorType>(op.getOperand(0).getType()).getNumElements() == 2 ? in(1) * 11 - 3 : (in(1) * 7) % 13;
+    return cast<RankedTensorType>(op.getOperand(0).getType()).getNumElements() == 2
+               ? in(1) * 11 - 3
+               : (in(1) * 7) % 13;
   if (auto cmp = dyn_cast<arith::CmpIOp>(op)) {
     Type type = cmp.getLhs().getType();
     unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
@@ -90,7 +94,9 @@ public:
     return found;
   }
 
-  bool keeps(int64_t b, int64_t h, int64_t q, int64_t k) { return run(op().getMaskMod().front(), {b, h, q, k}) & 1; }
+  bool keeps(int64_t b, int64_t h, int64_t q, int64_t k) {
+    return run(op().getMaskMod().front(), {b, h, q, k}) & 1;
+  }
 
   /// What the captured tables hold; `at` a region value that reads them, for one place.
   int64_t evaluate(Value value, int64_t b, int64_t h) {
@@ -102,7 +108,9 @@ public:
   OwningOpRef<ModuleOp> module;
 
 private:
-  int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); }
+  int64_t pick(int64_t lo, int64_t hi) {
+    return std::uniform_int_distribution<int64_t>(lo, hi)(random);
+  }
 
   std::string define(const std::string &type, const std::string &op) {
     std::string name = "%v" + std::to_string(count++);
@@ -113,7 +121,8 @@ private:
 
   std::string integer(unsigned depth) {
     static const char *binary[] = {"addi", "subi", "minsi", "maxsi"};
-    static const char *byConstant[] = {"muli", "floordivsi", "ceildivsi", "remsi", "divsi", "shrsi"};
+    static const char *byConstant[] = {"muli",  "floordivsi", "ceildivsi",
+                                       "remsi", "divsi",      "shrsi"};
     switch (depth == 0 ? pick(0, 4) : pick(0, 8)) {
     case 0:
       return "%i";
@@ -132,7 +141,9 @@ private:
     }
     case 7: {
       unsigned which = pick(0, 5);
-      std::string a = integer(depth - 1), b = constant(which == 5 ? pick(0, 3) : which == 0 ? pick(-2, 3) : pick(1, 7));
+      std::string a = integer(depth - 1), b = constant(which == 5   ? pick(0, 3)
+                                                       : which == 0 ? pick(-2, 3)
+                                                                    : pick(1, 7));
       return define("i32", std::string("arith.") + byConstant[which] + " " + a + ", " + b);
     }
     default: {
@@ -143,11 +154,13 @@ private:
   }
 
   std::string condition(unsigned depth) {
-    static const char *predicates[] = {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"};
+    static const char *predicates[] = {"eq",  "ne",  "slt", "sle", "sgt",
+                                       "sge", "ult", "ule", "ugt", "uge"};
     static const char *joins[] = {"andi", "ori", "andi", "ori", "xori"};
     if (depth == 0 || pick(0, 4) == 0) {
       std::string a = integer(pick(0, 2)), b = integer(pick(0, 2));
-      return define("i32", std::string("arith.cmpi ") + predicates[pick(0, 9)] + ", " + a + ", " + b);
+      return define("i32",
+                    std::string("arith.cmpi ") + predicates[pick(0, 9)] + ", " + a + ", " + b);
     }
     std::string a = condition(depth - 1), b = condition(depth - 1);
     if (pick(0, 7) == 0) {
@@ -159,19 +172,24 @@ private:
 
   std::string text() {
     auto tensor = [](int64_t s, int64_t h = heads) {
-      return "tensor<" + std::to_string(batches) + "x" + std::to_string(h) + "x" + std::to_string(s) + "x8xf32>";
+      return "tensor<" + std::to_string(batches) + "x" + std::to_string(h) + "x" +
+             std::to_string(s) + "x8xf32>";
     };
     std::string q = tensor(rows), k = tensor(columns);
-    std::string lse =
-        "tensor<" + std::to_string(batches) + "x" + std::to_string(heads) + "x" + std::to_string(rows) + "xf32>";
+    std::string lse = "tensor<" + std::to_string(batches) + "x" + std::to_string(heads) + "x" +
+                      std::to_string(rows) + "xf32>";
     std::string kept = condition(pick(0, 3));
     return "func.func @f(%q: " + q + ", %k: " + k + ", %n: tensor<2xi32>, %d: tensor<64xi32>) {\n" +
-           "%o, %l = fsdp.attention %q, %k, %k scale 1.0 capture(%n, %d : tensor<2xi32>, tensor<64xi32>) : " + q +
-           ", " + k + ", " + k + " -> " + q + ", " + lse +
-           "\nmask_mod(%b: index, %h: index, %ii: index, %jj: index, %n1: tensor<2xi32>, %d1: tensor<64xi32>) {\n" +
+           "%o, %l = fsdp.attention %q, %k, %k scale 1.0 capture(%n, %d : tensor<2xi32>, "
+           "tensor<64xi32>) : " +
+           q + ", " + k + ", " + k + " -> " + q + ", " + lse +
+           "\nmask_mod(%b: index, %h: index, %ii: index, %jj: index, %n1: tensor<2xi32>, %d1: "
+           "tensor<64xi32>) {\n" +
            "%i = arith.index_cast %ii : index to i32\n%j = arith.index_cast %jj : index to i32\n" +
-           "%hh = arith.index_cast %h : index to i32\n%scalar = tensor.extract %n1[%h] : tensor<2xi32>\n" +
-           "%data = tensor.extract %d1[%ii] : tensor<64xi32>\n" + body + "fsdp.yield " + kept + " : i1\n}\nreturn\n}\n";
+           "%hh = arith.index_cast %h : index to i32\n%scalar = tensor.extract %n1[%h] : "
+           "tensor<2xi32>\n" +
+           "%data = tensor.extract %d1[%ii] : tensor<64xi32>\n" + body + "fsdp.yield " + kept +
+           " : i1\n}\nreturn\n}\n";
   }
 
   int64_t run(Block &block, ArrayRef<int64_t> position) {
@@ -191,7 +209,8 @@ private:
 class AttentionTilesTest : public testing::Test {
 protected:
   AttentionTilesTest() {
-    context.loadDialect<FSDPDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
+    context
+        .loadDialect<FSDPDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
   }
   MLIRContext context;
 };
@@ -207,7 +226,8 @@ static void checkCode(MLIRContext &context, TileExpr expr, const TileSymbols<int
     int64_t value = tile.scalar(v);
     return arith::ConstantOp::create(b, loc, v.getType(), b.getIntegerAttr(v.getType(), value));
   };
-  Value result = expr.emit(b, loc, {index(tile.begin), index(tile.end), index(tile.batch), index(tile.head), scalar});
+  Value result = expr.emit(
+      b, loc, {index(tile.begin), index(tile.end), index(tile.batch), index(tile.head), scalar});
   DenseMap<Value, int64_t> values;
   for (Operation &op : *module->getBody())
     values[op.getResult(0)] = interpret(op, values);
@@ -215,13 +235,13 @@ static void checkCode(MLIRContext &context, TileExpr expr, const TileSymbols<int
 }
 
 /// Checks ranges over `extent` for tile [t0, t1) of the other side, where keeps(other, x).
-static void checkRanges(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &tile, int64_t extent,
-                        llvm::function_ref<bool(int64_t, int64_t)> keeps) {
+static void checkRanges(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &tile,
+                        int64_t extent, llvm::function_ref<bool(int64_t, int64_t)> keeps) {
   std::vector<int> visited(extent, 0), free(extent, 0);
   int64_t last = 0;
   for (const TileRange &r : ranges) {
-    int64_t begin = r.begin.evaluate(tile), fullBegin = r.fullBegin.evaluate(tile), fullEnd = r.fullEnd.evaluate(tile),
-            end = r.end.evaluate(tile);
+    int64_t begin = r.begin.evaluate(tile), fullBegin = r.fullBegin.evaluate(tile),
+            fullEnd = r.fullEnd.evaluate(tile), end = r.end.evaluate(tile);
     ASSERT_LE(last, begin);
     ASSERT_LE(begin, fullBegin);
     ASSERT_LE(fullBegin, fullEnd);
@@ -251,12 +271,13 @@ static void checkRanges(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &
 }
 
 /// The loops in tiles of `size`: each once, whole ones in the mask-free part.
-static void checkTiles(ArrayRef<TileRange> loops, const TileSymbols<int64_t> &tile, int64_t extent, int64_t size,
-                       llvm::function_ref<bool(int64_t, int64_t)> keeps) {
+static void checkTiles(ArrayRef<TileRange> loops, const TileSymbols<int64_t> &tile, int64_t extent,
+                       int64_t size, llvm::function_ref<bool(int64_t, int64_t)> keeps) {
   std::vector<TileRange> elements;
   int64_t count = (extent + size - 1) / size, last = 0;
   for (const TileRange &r : loops) {
-    int64_t begin = r.begin.evaluate(tile), end = r.end.evaluate(tile), fullEnd = r.fullEnd.evaluate(tile);
+    int64_t begin = r.begin.evaluate(tile), end = r.end.evaluate(tile),
+            fullEnd = r.fullEnd.evaluate(tile);
     ASSERT_LE(last, begin);
     ASSERT_LE(end, std::max(begin, count));
     ASSERT_LE(fullEnd * size, std::max(r.fullBegin.evaluate(tile) * size, extent));
@@ -275,18 +296,24 @@ TEST_F(AttentionTilesTest, RandomMasks) {
     ASSERT_TRUE(mask.module);
     AttentionTiles tiles(mask.op());
     std::mt19937 random(seed);
-    auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+    auto pick = [&](int64_t lo, int64_t hi) {
+      return std::uniform_int_distribution<int64_t>(lo, hi)(random);
+    };
     for (unsigned n = 0; n < 4; ++n) {
       int64_t b = pick(0, batches - 1), h = pick(0, heads - 1), size = pick(1, 6);
       auto scalar = [&](Value v) { return mask.evaluate(v, b, h); };
       for (bool overKeys : {true, false}) {
-        int64_t extent = overKeys ? mask.columns : mask.rows, other = overKeys ? mask.rows : mask.columns;
+        int64_t extent = overKeys ? mask.columns : mask.rows,
+                other = overKeys ? mask.rows : mask.columns;
         int64_t begin = pick(0, other - 1), end = pick(begin + 1, other);
         TileSymbols<int64_t> tile{begin, end, b, h, scalar};
-        auto keeps = [&](int64_t y, int64_t x) { return overKeys ? mask.keeps(b, h, y, x) : mask.keeps(b, h, x, y); };
+        auto keeps = [&](int64_t y, int64_t x) {
+          return overKeys ? mask.keeps(b, h, y, x) : mask.keeps(b, h, x, y);
+        };
         ArrayRef<TileRange> ranges = overKeys ? tiles.getKeys() : tiles.getRows();
         checkRanges(ranges, tile, extent, keeps);
-        checkTiles(overKeys ? tiles.getKeyTiles(size) : tiles.getRowTiles(size), tile, extent, size, keeps);
+        checkTiles(overKeys ? tiles.getKeyTiles(size) : tiles.getRowTiles(size), tile, extent, size,
+                   keeps);
         for (const TileRange &r : ranges) {
           checkCode(context, r.begin, tile);
           checkCode(context, r.fullEnd, tile);

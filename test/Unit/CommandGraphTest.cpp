@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Random programs of fills, copies and loops. The bytes that each command touches are listed one by one, over all
-// iterations and all ranks. Commands that touch one byte, at least one of them writing it, must keep their order.
+// Random programs of fills, copies and loops. The bytes that each command touches are listed one by
+// one, over all iterations and all ranks. Commands that touch one byte, at least one of them
+// writing it, must keep their order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ using namespace mlir::fsdp;
 static constexpr int64_t ranks = 3, iterations = 4, second = 4096;
 
 namespace {
-/// The bytes that a command reads and writes; those of the second buffer are counted from `second` on.
+/// The bytes that a command reads and writes; those of the second buffer are counted from `second`
+/// on.
 struct Bytes {
   std::set<int64_t> read, written;
   bool isSpread = false; ///< It has a step or a piece, whose end the graph need not know.
@@ -45,7 +47,8 @@ public:
 
   std::string write() {
     std::string text = "fsdp.mesh @mesh [#fsdp.axis<\"shard\", [" + std::to_string(ranks) +
-                       "]>]\nfsdp.layout @arena arena 0 {\n  fsdp.buffer @a \"a\" activations 4096\n  fsdp.buffer @b "
+                       "]>]\nfsdp.layout @arena arena 0 {\n  fsdp.buffer @a \"a\" activations "
+                       "4096\n  fsdp.buffer @b "
                        "\"b\" activations 4096\n}\n"
                        "fsdp.program @step layout @arena mesh @mesh {\n";
     for (int i = 0; i < 10; ++i) {
@@ -75,10 +78,11 @@ private:
     for (int64_t k = 0; k < (step ? iterations : 1); ++k)
       for (int64_t rank = 0; rank < (piece ? ranks : 1); ++rank)
         for (int64_t byte = 0; byte < bytes; ++byte)
-          (writes ? touched.written : touched.read).insert(buffer * second + offset + k * step + rank * piece + byte);
+          (writes ? touched.written : touched.read)
+              .insert(buffer * second + offset + k * step + rank * piece + byte);
     touched.isSpread |= step || piece;
-    std::string text =
-        std::string(buffer ? "@b" : "@a") + "[" + std::to_string(offset) + ", " + std::to_string(bytes) + "]";
+    std::string text = std::string(buffer ? "@b" : "@a") + "[" + std::to_string(offset) + ", " +
+                       std::to_string(bytes) + "]";
     if (step)
       text += " step " + std::to_string(step);
     if (piece)
@@ -114,11 +118,14 @@ TEST(CommandGraph, KeepsTheOrderOfCommandsThatMeet) {
     for (unsigned later = 0; later < writer.commands.size(); ++later)
       for (unsigned earlier = 0; earlier < later; ++earlier) {
         const Bytes &a = writer.commands[earlier], &b = writer.commands[later];
-        bool isOrdered = llvm::is_contained(graph.getBefore(later), earlier), mustBe = conflict(a, b);
+        bool isOrdered = llvm::is_contained(graph.getBefore(later), earlier),
+             mustBe = conflict(a, b);
         EXPECT_EQ(isOrdered, llvm::is_contained(graph.getBehind(earlier), later));
-        EXPECT_TRUE(isOrdered || !mustBe) << "commands " << earlier << " and " << later << " of\n" << text;
+        EXPECT_TRUE(isOrdered || !mustBe) << "commands " << earlier << " and " << later << " of\n"
+                                          << text;
         if (!a.isSpread && !b.isSpread)
-          EXPECT_EQ(isOrdered, mustBe) << "commands " << earlier << " and " << later << " of\n" << text;
+          EXPECT_EQ(isOrdered, mustBe) << "commands " << earlier << " and " << later << " of\n"
+                                       << text;
         numOrdered += mustBe;
         numSpread += mustBe && (a.isSpread || b.isSpread);
         numFree += !mustBe;

@@ -35,7 +35,9 @@ Build unary() {
   return [](OpBuilder &b, Location loc, Value x) -> Value { return Op::create(b, loc, x); };
 }
 
-Value shortTanh(OpBuilder &b, Location loc, Value x) { return math::TanhOp::create(b, loc, x, arith::FastMathFlags::afn); }
+Value shortTanh(OpBuilder &b, Location loc, Value x) {
+  return math::TanhOp::create(b, loc, x, arith::FastMathFlags::afn);
+}
 
 class GpuMath : public testing::TestWithParam<Function> {};
 } // namespace
@@ -49,7 +51,8 @@ static FailureOr<std::string> compile(const Function &function, MLIRContext &con
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(loc), entries = ModuleOp::create(loc);
   OpBuilder builder = OpBuilder::atBlockEnd(kernels->getBody());
   auto tensor = RankedTensorType::get({count}, builder.getF32Type());
-  auto kernel = func::FuncOp::create(builder, loc, "k", builder.getFunctionType({tensor, tensor}, {}));
+  auto kernel =
+      func::FuncOp::create(builder, loc, "k", builder.getFunctionType({tensor, tensor}, {}));
   kernel.addEntryBlock();
   kernel.setArgAttr(1, outAttr, builder.getI64IntegerAttr(0));
   GpuBuilder b(loc, &context, 128);
@@ -71,10 +74,13 @@ TEST_P(GpuMath, IsAsNearAsStated) {
   ASSERT_TRUE(succeeded(ptx));
   std::vector<float> in(count), out(count);
   for (int64_t i = 0; i < count; ++i)
-    in[i] = static_cast<float>(function.lo + (function.hi - function.lo) * (static_cast<double>(i) + 0.37) / count);
+    in[i] = static_cast<float>(function.lo + (function.hi - function.lo) *
+                                                 (static_cast<double>(i) + 0.37) / count);
   EmulatorDevice device(*ptx);
   EmulatorCounts counts;
-  std::string problem = device.run({{"k", count / 128, 128}}, {{"in", in.data(), count * 4}, {"out", out.data(), count * 4}}, 0, counts);
+  std::string problem =
+      device.run({{"k", count / 128, 128}},
+                 {{"in", in.data(), count * 4}, {"out", out.data(), count * 4}}, 0, counts);
   ASSERT_EQ(problem, "");
   double worst = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -96,46 +102,78 @@ static double inverse(double x) { return 1 / x; }
 static double byLargest(double x) { return x / 0x1p127; }
 static double cubed(double x) { return std::pow(x, 2.7); }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, GpuMath,
-    testing::Values(
-        Function{"exp", unary<math::ExpOp>(), std::exp, -86, 88, 2}, Function{"exp2", unary<math::Exp2Op>(), std::exp2, -124, 127, 2},
-        Function{"expm1", unary<math::ExpM1Op>(), std::expm1, -5, 20, 2}, Function{"log", unary<math::LogOp>(), std::log, 1e-3, 50, 2},
-        Function{"log2", unary<math::Log2Op>(), std::log2, 1e-3, 50, 2}, Function{"log10", unary<math::Log10Op>(), std::log10, 1e-3, 50, 2},
-        Function{"log1p", unary<math::Log1pOp>(), std::log1p, -0.99, 9, 2}, Function{"tanh", unary<math::TanhOp>(), std::tanh, -12, 12, 4},
-        Function{"tanhNear", unary<math::TanhOp>(), std::tanh, -0.7, 0.7, 4}, 
-        Function{"tanhShort", shortTanh, std::tanh, -100, 100, 4, 0.9}, Function{"tanhShortNear", shortTanh, std::tanh, -0.7, 0.7, 4, 0.9},
-        Function{"sin", unary<math::SinOp>(), std::sin, -50, 50, 2},
-        Function{"cos", unary<math::CosOp>(), std::cos, -50, 50, 2}, Function{"tan", unary<math::TanOp>(), std::tan, -1.5, 1.5, 2},
-        Function{"sinh", unary<math::SinhOp>(), std::sinh, -20, 20, 2}, Function{"cosh", unary<math::CoshOp>(), std::cosh, -20, 20, 2},
-        Function{"asin", unary<math::AsinOp>(), std::asin, -1, 1, 2}, Function{"acos", unary<math::AcosOp>(), std::acos, -1, 1, 2},
-        Function{"atan", unary<math::AtanOp>(), std::atan, -30, 30, 2}, Function{"asinh", unary<math::AsinhOp>(), std::asinh, -30, 30, 2},
-        Function{"acosh", unary<math::AcoshOp>(), std::acosh, 1, 30, 2}, Function{"atanh", unary<math::AtanhOp>(), std::atanh, -0.99, 0.99, 2},
-        Function{"erf", unary<math::ErfOp>(), std::erf, -4, 4, 4}, Function{"erfc", unary<math::ErfcOp>(), std::erfc, -4, 9.2, 2},
-        Function{"sqrt", unary<math::SqrtOp>(), std::sqrt, 0, 100, 1}, Function{"rsqrt", unary<math::RsqrtOp>(), rsqrt, 1e-6, 100, 2},
-        Function{"cbrt", unary<math::CbrtOp>(), std::cbrt, -9, 9, 2}, Function{"ceil", unary<math::CeilOp>(), std::ceil, -9, 9, 0},
-        Function{"floor", unary<math::FloorOp>(), std::floor, -9, 9, 0}, Function{"trunc", unary<math::TruncOp>(), std::trunc, -9, 9, 0},
-        Function{"round", unary<math::RoundOp>(), std::round, -9, 9, 0},
-        Function{"roundeven", unary<math::RoundEvenOp>(), std::nearbyint, -9, 9, 0},
-        Function{"abs", unary<math::AbsFOp>(), std::fabs, -9, 9, 0},
-        Function{"divide",
-                 [](OpBuilder &b, Location loc, Value x) -> Value {
-                   return arith::DivFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(3)));
-                 },
-                 third, -1e30, 1e30, 2},
-        Function{"invert",
-                 [](OpBuilder &b, Location loc, Value x) -> Value {
-                   return arith::DivFOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1)), x);
-                 },
-                 inverse, -1e3, 1e3, 2},
-        Function{"divideByLargest",
-                 [](OpBuilder &b, Location loc, Value x) -> Value {
-                   return arith::DivFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p127f)));
-                 },
-                 byLargest, -1e38, 1e38, 2},
-        Function{"power",
-                 [](OpBuilder &b, Location loc, Value x) -> Value {
-                   return math::PowFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(2.7f)));
-                 },
-                 cubed, 0, 9, 8}),
-    [](const testing::TestParamInfo<Function> &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, GpuMath,
+                         testing::
+                             Values(
+                                 Function{"exp", unary<math::ExpOp>(), std::exp, -86, 88, 2},
+                                 Function{"exp2", unary<math::Exp2Op>(), std::exp2, -124, 127, 2},
+                                 Function{"expm1", unary<math::ExpM1Op>(), std::expm1, -5, 20, 2},
+                                 Function{"log", unary<math::LogOp>(), std::log, 1e-3, 50, 2},
+                                 Function{"log2", unary<math::Log2Op>(), std::log2, 1e-3, 50, 2},
+                                 Function{"log10", unary<math::Log10Op>(), std::log10, 1e-3, 50, 2},
+                                 Function{"log1p", unary<math::Log1pOp>(), std::log1p, -0.99, 9, 2},
+                                 Function{"tanh", unary<math::TanhOp>(), std::tanh, -12, 12, 4},
+                                 Function{"tanhNear", unary<math::TanhOp>(), std::tanh, -0.7, 0.7,
+                                          4},
+                                 Function{"tanhShort", shortTanh, std::tanh, -100, 100, 4, 0.9},
+                                 Function{"tanhShortNear", shortTanh, std::tanh, -0.7, 0.7, 4, 0.9},
+                                 Function{"sin", unary<math::SinOp>(), std::sin, -50, 50, 2},
+                                 Function{"cos", unary<math::CosOp>(), std::cos, -50, 50, 2},
+                                 Function{"tan", unary<math::TanOp>(), std::tan, -1.5, 1.5, 2},
+                                 Function{"sinh", unary<math::SinhOp>(), std::sinh, -20, 20, 2},
+                                 Function{"cosh", unary<math::CoshOp>(), std::cosh, -20, 20, 2},
+                                 Function{"asin", unary<math::AsinOp>(), std::asin, -1, 1, 2},
+                                 Function{"acos", unary<math::AcosOp>(), std::acos, -1, 1, 2},
+                                 Function{"atan", unary<math::AtanOp>(), std::atan, -30, 30, 2},
+                                 Function{"asinh", unary<math::AsinhOp>(), std::asinh, -30, 30, 2},
+                                 Function{"acosh", unary<math::AcoshOp>(), std::acosh, 1, 30, 2},
+                                 Function{"atanh", unary<math::AtanhOp>(), std::atanh, -0.99, 0.99,
+                                          2},
+                                 Function{"erf", unary<math::ErfOp>(), std::erf, -4, 4, 4},
+                                 Function{"erfc", unary<math::ErfcOp>(), std::erfc, -4, 9.2, 2},
+                                 Function{"sqrt", unary<math::SqrtOp>(), std::sqrt, 0, 100, 1},
+                                 Function{"rsqrt", unary<math::RsqrtOp>(), rsqrt, 1e-6, 100, 2},
+                                 Function{"cbrt", unary<math::CbrtOp>(), std::cbrt, -9, 9, 2},
+                                 Function{"ceil", unary<math::CeilOp>(), std::ceil, -9, 9, 0},
+                                 Function{"floor", unary<math::FloorOp>(), std::floor, -9, 9, 0},
+                                 Function{"trunc", unary<math::TruncOp>(), std::trunc, -9, 9, 0},
+                                 Function{"round", unary<math::RoundOp>(), std::round, -9, 9, 0},
+                                 Function{"roundeven", unary<math::RoundEvenOp>(), std::nearbyint,
+                                          -9, 9, 0},
+                                 Function{"abs", unary<math::AbsFOp>(), std::fabs, -9, 9, 0},
+                                 Function{"divide",
+                                          [](OpBuilder &b, Location loc, Value x) -> Value {
+                                            return arith::DivFOp::create(
+                                                b, loc, x,
+                                                arith::ConstantOp::create(b, loc,
+                                                                          b.getF32FloatAttr(3)));
+                                          },
+                                          third, -1e30, 1e30, 2},
+                                 Function{"invert",
+                                          [](OpBuilder &b, Location loc, Value x) -> Value {
+                                            return arith::DivFOp::create(
+                                                b, loc,
+                                                arith::ConstantOp::create(b, loc,
+                                                                          b.getF32FloatAttr(1)),
+                                                x);
+                                          },
+                                          inverse, -1e3, 1e3, 2},
+                                 Function{"divideByLargest",
+                                          [](OpBuilder &b, Location loc, Value x) -> Value {
+                                            return arith::DivFOp::create(
+                                                b, loc, x,
+                                                arith::ConstantOp::create(
+                                                    b, loc, b.getF32FloatAttr(0x1p127f)));
+                                          },
+                                          byLargest, -1e38, 1e38, 2},
+                                 Function{"power",
+                                          [](OpBuilder &b, Location loc, Value x) -> Value {
+                                            return math::PowFOp::create(
+                                                b, loc, x,
+                                                arith::ConstantOp::create(b, loc,
+                                                                          b.getF32FloatAttr(2.7f)));
+                                          },
+                                          cubed, 0, 9, 8}),
+                         [](const testing::TestParamInfo<Function> &info) {
+                           return std::string(info.param.name);
+                         });

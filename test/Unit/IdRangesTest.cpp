@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All intervals of integers of 4 bits, all values in them: what an op gives for values of its operands' intervals must
-// lie in the interval found for its result. The values come from folding the op with constants, so that the
-// two sides share no code. For some ops the interval must be the smallest one, where nothing wraps.
+// All intervals of integers of 4 bits, all values in them: what an op gives for values of its
+// operands' intervals must lie in the interval found for its result. The values come from folding
+// the op with constants, so that the two sides share no code. For some ops the interval must be the
+// smallest one, where nothing wraps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,12 +25,14 @@ using namespace mlir::fsdp;
 static constexpr int64_t lowest = -8, highest = 7; // of 4 bits
 
 namespace {
-/// Builds an op on arguments of a function; they are integers of `widths` bits, or of type index for 0.
+/// Builds an op on arguments of a function; they are integers of `widths` bits, or of type index
+/// for 0.
 class Subject {
 public:
   using Build = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-  Subject(ArrayRef<unsigned> widths, Build build) : builder(&context), loc(UnknownLoc::get(&context)) {
+  Subject(ArrayRef<unsigned> widths, Build build)
+      : builder(&context), loc(UnknownLoc::get(&context)) {
     context.loadDialect<arith::ArithDialect, func::FuncDialect>();
     module = ModuleOp::create(loc);
     builder.setInsertionPointToStart(module->getBody());
@@ -54,7 +57,8 @@ public:
     return ranges.get(result);
   }
 
-  /// The value of the result for values of the arguments; nothing where the op has none (a division by zero).
+  /// The value of the result for values of the arguments; nothing where the op has none (a division
+  /// by zero).
   std::optional<int64_t> evaluate(ArrayRef<int64_t> arguments) {
     SmallVector<Attribute> constants;
     for (auto [argument, value] : llvm::zip_equal(block->getArguments(), arguments))
@@ -69,7 +73,8 @@ public:
     auto integer = dyn_cast<IntegerAttr>(attr);
     if (!integer)
       return std::nullopt;
-    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getValue().getSExtValue();
+    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue()
+                                          : integer.getValue().getSExtValue();
   }
 
 private:
@@ -85,7 +90,8 @@ private:
 struct Hull {
   std::optional<IdInterval> interval;
   void add(int64_t value) {
-    interval = interval ? IdInterval{std::min(interval->lo, value), std::max(interval->hi, value)} : IdInterval::of(value);
+    interval = interval ? IdInterval{std::min(interval->lo, value), std::max(interval->hi, value)}
+                        : IdInterval::of(value);
   }
 };
 } // namespace
@@ -104,8 +110,8 @@ static std::string text(IdInterval interval) {
 
 enum class Needs { Sound, Smallest };
 
-/// Checks a binary op on all pairs of intervals. `exact` computes the value without wrapping: the smallest interval
-/// is expected where all values fit into 4 bits.
+/// Checks a binary op on all pairs of intervals. `exact` computes the value without wrapping: the
+/// smallest interval is expected where all values fit into 4 bits.
 static void checkBinary(const char *name, Subject::Build build, Needs needs,
                         int64_t (*exact)(int64_t, int64_t) = nullptr) {
   SCOPED_TRACE(name);
@@ -133,7 +139,8 @@ static void checkBinary(const char *name, Subject::Build build, Needs needs,
       bool isSound = hull.interval->within(found.lo, found.hi);
       bool isSmallest = found.lo == hull.interval->lo && found.hi == hull.interval->hi;
       if ((!isSound || (needs == Needs::Smallest && !wraps && !isSmallest)) && ++numWrong <= 3)
-        ADD_FAILURE() << text(a) << " and " << text(b) << " give " << text(*hull.interval) << ", found " << text(found);
+        ADD_FAILURE() << text(a) << " and " << text(b) << " give " << text(*hull.interval)
+                      << ", found " << text(found);
     }
   EXPECT_EQ(numWrong, 0);
 }
@@ -142,7 +149,10 @@ template <typename Op>
 static void checkBinary(Needs needs = Needs::Sound, int64_t (*exact)(int64_t, int64_t) = nullptr) {
   checkBinary(
       Op::getOperationName().data(),
-      [](OpBuilder &b, Location loc, ValueRange x) -> Value { return Op::create(b, loc, x[0], x[1]); }, needs, exact);
+      [](OpBuilder &b, Location loc, ValueRange x) -> Value {
+        return Op::create(b, loc, x[0], x[1]);
+      },
+      needs, exact);
 }
 
 TEST(IdRanges, BinaryOpsHoldAllValues) {
@@ -171,8 +181,9 @@ TEST(IdRanges, BinaryOpsHoldAllValues) {
 TEST(IdRanges, ComparisonsAreDecidedWhereAllValuesAgree) {
   for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i) {
     auto predicate = static_cast<arith::CmpIPredicate>(i);
-    bool isUnsigned = predicate == arith::CmpIPredicate::ult || predicate == arith::CmpIPredicate::ule ||
-                      predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
+    bool isUnsigned =
+        predicate == arith::CmpIPredicate::ult || predicate == arith::CmpIPredicate::ule ||
+        predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
     checkBinary(
         arith::stringifyCmpIPredicate(predicate).data(),
         [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
@@ -185,7 +196,8 @@ TEST(IdRanges, ComparisonsAreDecidedWhereAllValuesAgree) {
 /// Checks an op with one operand of `from` bits and a result of `to` bits; 0 stands for an index.
 template <typename Op>
 static void checkCast(unsigned from, unsigned to) {
-  SCOPED_TRACE(Op::getOperationName().str() + " from " + std::to_string(from) + " to " + std::to_string(to));
+  SCOPED_TRACE(Op::getOperationName().str() + " from " + std::to_string(from) + " to " +
+               std::to_string(to));
   Subject subject({from}, [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
     return Op::create(b, loc, Subject::getType(b, to), x[0]);
   });
@@ -235,8 +247,8 @@ TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
     }
 }
 
-/// A select of x + c or x + d by a comparison of x + e with f: all values of x, of 4 bits, in all intervals. What
-/// the select gives lies in the union of intervals found, whatever wraps.
+/// A select of x + c or x + d by a comparison of x + e with f: all values of x, of 4 bits, in all
+/// intervals. What the select gives lies in the union of intervals found, whatever wraps.
 TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
   int numTighter = 0;
   for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i)
@@ -249,11 +261,13 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
               return arith::AddIOp::create(b, loc, x, constant);
             };
             Value bound = arith::ConstantOp::create(b, loc, b.getIntegerAttr(x.getType(), f));
-            condition = arith::CmpIOp::create(b, loc, static_cast<arith::CmpIPredicate>(i), add(e), bound);
+            condition =
+                arith::CmpIOp::create(b, loc, static_cast<arith::CmpIPredicate>(i), add(e), bound);
             return arith::SelectOp::create(b, loc, condition, add(c), x);
           };
           MLIRContext context;
-          context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect>();
+          context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
+                              tensor::TensorDialect>();
           OpBuilder b(&context);
           Location loc = UnknownLoc::get(&context);
           OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -265,7 +279,8 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
           Value result, condition;
           SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(1));
           Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{2}, b.getIntegerType(4));
-          linalg::GenericOp::create(b, loc, TypeRange(tensor), block->getArgument(0), empty, maps, utils::IteratorType::parallel,
+          linalg::GenericOp::create(b, loc, TypeRange(tensor), block->getArgument(0), empty, maps,
+                                    utils::IteratorType::parallel,
                                     [&](OpBuilder &inner, Location at, ValueRange args) {
                                       result = build(inner, at, args[0], condition);
                                       linalg::YieldOp::create(inner, at, result);
@@ -276,11 +291,14 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
             ranges.assume(block->getArgument(0), a);
             IdSet set = ranges.getSet(result);
             for (int64_t x = a.lo; x <= a.hi; ++x) {
-              bool holds = arith::applyCmpPredicate(static_cast<arith::CmpIPredicate>(i), APInt(4, wrap(x + e), true),
-                                                    APInt(4, f, true));
+              bool holds = arith::applyCmpPredicate(static_cast<arith::CmpIPredicate>(i),
+                                                    APInt(4, wrap(x + e), true), APInt(4, f, true));
               int64_t value = holds ? wrap(x + c) : x;
-              ASSERT_TRUE(llvm::any_of(set, [&](IdInterval part) { return IdInterval::of(value).within(part.lo, part.hi); }))
-                  << "predicate " << i << ", x = " << x << " of " << text(a) << ", c = " << c << ", e = " << e << ", f = " << f;
+              ASSERT_TRUE(llvm::any_of(
+                  set,
+                  [&](IdInterval part) { return IdInterval::of(value).within(part.lo, part.hi); }))
+                  << "predicate " << i << ", x = " << x << " of " << text(a) << ", c = " << c
+                  << ", e = " << e << ", f = " << f;
             }
             numTighter += set.front().lo > a.lo || set.back().hi < a.hi || set.size() > 1;
           }
@@ -288,37 +306,51 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
   EXPECT_GT(numTighter, 1000) << "conditions are used";
 }
 
-/// A reduction's interval holds what the body gives, step by step: a count, and the last or largest value met.
+/// A reduction's interval holds what the body gives, step by step: a count, and the last or largest
+/// value met.
 TEST(IdRanges, AReductionHoldsAllValues) {
-  auto check = [](int64_t steps, llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build, IdInterval term, IdInterval expected) {
+  auto check = [](int64_t steps,
+                  llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build,
+                  IdInterval term, IdInterval expected) {
     MLIRContext context;
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect>();
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
+                        tensor::TensorDialect>();
     OpBuilder b(&context);
     Location loc = UnknownLoc::get(&context);
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
     b.setInsertionPointToStart(module->getBody());
     Type scalar = RankedTensorType::get({}, b.getI64Type());
-    auto function = func::FuncOp::create(b, loc, "f", b.getFunctionType({RankedTensorType::get({steps}, b.getI64Type())}, {}));
+    auto function = func::FuncOp::create(
+        b, loc, "f", b.getFunctionType({RankedTensorType::get({steps}, b.getI64Type())}, {}));
     Block *block = function.addEntryBlock();
     b.setInsertionPointToStart(block);
     Value zero = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
     Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getI64Type());
     Value start = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
     SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(1), AffineMap::get(1, 0, &context)};
-    auto op = linalg::GenericOp::create(b, loc, TypeRange(scalar), block->getArgument(0), start, maps, utils::IteratorType::reduction,
-                                        [&](OpBuilder &inner, Location at, ValueRange args) {
-                                          linalg::YieldOp::create(inner, at, build(inner, at, args[0], args[1]));
-                                        });
+    auto op = linalg::GenericOp::create(
+        b, loc, TypeRange(scalar), block->getArgument(0), start, maps,
+        utils::IteratorType::reduction, [&](OpBuilder &inner, Location at, ValueRange args) {
+          linalg::YieldOp::create(inner, at, build(inner, at, args[0], args[1]));
+        });
     IdRanges ranges;
     ranges.assume(block->getArgument(0), term);
     IdInterval found = ranges.get(op.getResult(0));
     EXPECT_EQ(text(found), text(expected));
     EXPECT_EQ(text(ranges.get(op.getResult(0))), text(expected)) << "the second time";
   };
-  auto sum = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::AddIOp::create(b, loc, acc, x); };
-  auto largest = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::MaxSIOp::create(b, loc, acc, x); };
-  auto twice = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::AddIOp::create(b, loc, acc, acc); };
-  auto product = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value { return arith::MulIOp::create(b, loc, acc, x); };
+  auto sum = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
+    return arith::AddIOp::create(b, loc, acc, x);
+  };
+  auto largest = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
+    return arith::MaxSIOp::create(b, loc, acc, x);
+  };
+  auto twice = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
+    return arith::AddIOp::create(b, loc, acc, acc);
+  };
+  auto product = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
+    return arith::MulIOp::create(b, loc, acc, x);
+  };
   auto grows = [](OpBuilder &b, Location loc, Value x, Value acc) -> Value {
     return arith::AddIOp::create(b, loc, acc, arith::AddIOp::create(b, loc, acc, x));
   };
@@ -333,8 +365,10 @@ TEST(IdRanges, AReductionHoldsAllValues) {
 
 /// Values whose sum, difference, product or negation no integer of 64 bits holds.
 TEST(IdRanges, WhatWrapsIsUnknown) {
-  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
-  const int64_t values[] = {least, least + 1, -(int64_t(1) << 32), -2, -1, 0, 1, 2, int64_t(1) << 32, most - 1, most};
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(),
+                    most = std::numeric_limits<int64_t>::max();
+  const int64_t values[] = {least, least + 1, -(int64_t(1) << 32), -2,       -1,  0,
+                            1,     2,         int64_t(1) << 32,    most - 1, most};
   auto check = [&](Subject::Build build) {
     for (unsigned width : {64, 0}) {
       Subject subject({width, width}, build);
@@ -347,14 +381,25 @@ TEST(IdRanges, WhatWrapsIsUnknown) {
             for (int64_t x : {lo, hi}) {
               std::optional<int64_t> value = subject.evaluate({x, y});
               EXPECT_TRUE(!value || IdInterval::of(*value).within(found.lo, found.hi))
-                  << text({lo, hi}) << " and " << y << " give " << *value << ", found " << text(found);
+                  << text({lo, hi}) << " and " << y << " give " << *value << ", found "
+                  << text(found);
             }
           }
     }
   };
-  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::AddIOp::create(b, loc, x[0], x[1]); });
-  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::SubIOp::create(b, loc, x[0], x[1]); });
-  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::MulIOp::create(b, loc, x[0], x[1]); });
-  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::DivSIOp::create(b, loc, x[0], x[1]); });
-  check([](OpBuilder &b, Location loc, ValueRange x) -> Value { return arith::RemSIOp::create(b, loc, x[0], x[1]); });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::AddIOp::create(b, loc, x[0], x[1]);
+  });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::SubIOp::create(b, loc, x[0], x[1]);
+  });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::MulIOp::create(b, loc, x[0], x[1]);
+  });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::DivSIOp::create(b, loc, x[0], x[1]);
+  });
+  check([](OpBuilder &b, Location loc, ValueRange x) -> Value {
+    return arith::RemSIOp::create(b, loc, x[0], x[1]);
+  });
 }

@@ -20,8 +20,9 @@ static MultiplyAdds count(const std::string &type, const std::string &mask) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
   std::string q = "tensor<3x2x64x8x" + type + ">", lse = "tensor<3x2x64xf32>";
-  std::string text = "func.func @f(%q: " + q + ") {\n%o, %l = fsdp.attention %q, %q, %q scale 1.0 : " + q + ", " + q + ", " + q +
-                     " -> " + q + ", " + lse + mask + "\nreturn\n}\n";
+  std::string text = "func.func @f(%q: " + q +
+                     ") {\n%o, %l = fsdp.attention %q, %q, %q scale 1.0 : " + q + ", " + q + ", " +
+                     q + " -> " + q + ", " + lse + mask + "\nreturn\n}\n";
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
   return module ? countMultiplyAdds(*module) : MultiplyAdds();
 }

@@ -93,7 +93,8 @@ protected:
   unsigned countFiles() {
     std::error_code error;
     unsigned count = 0;
-    for (llvm::sys::fs::directory_iterator i(directory, error), end; i != end && !error; i.increment(error))
+    for (llvm::sys::fs::directory_iterator i(directory, error), end; i != end && !error;
+         i.increment(error))
       ++count;
     return count;
   }
@@ -182,9 +183,11 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
     numbers[i] = i;
   auto square = RankedTensorType::get({4, 4}, b.getF32Type());
   auto set = [&](Attribute w, Attribute other) {
-    (*module)->setAttr(FSDPDialect::valuesAttr, b.getDictionaryAttr({b.getNamedAttr("w", w), b.getNamedAttr("b", other)}));
+    (*module)->setAttr(FSDPDialect::valuesAttr,
+                       b.getDictionaryAttr({b.getNamedAttr("w", w), b.getNamedAttr("b", other)}));
   };
-  auto values = [&](const fsdprt_artifact_header &header, const std::vector<char> &file, unsigned i) {
+  auto values = [&](const fsdprt_artifact_header &header, const std::vector<char> &file,
+                    unsigned i) {
     return fb::GetManifest(file.data() + header.manifest_offset)->params()->Get(i)->value();
   };
   addWorkspace(*module, image, 3);
@@ -218,8 +221,10 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
   // Of another shape, or no floats.
   set(DenseElementsAttr::get(RankedTensorType::get({2, 8}, b.getF32Type()), 1.0f), b.getUnitAttr());
   EXPECT_TRUE(failed(build()));
-  EXPECT_NE(errors.find("parameter 'w': expected values in f64, f32, f16 or bf16 for 'tensor<4x4xf32>', found"),
-            std::string::npos)
+  EXPECT_NE(
+      errors.find(
+          "parameter 'w': expected values in f64, f32, f16 or bf16 for 'tensor<4x4xf32>', found"),
+      std::string::npos)
       << errors;
 }
 
@@ -235,13 +240,16 @@ TEST_F(PackageTest, SameInputSameBytes) {
 TEST_F(PackageTest, MissingCodeIsAnError) {
   image.kernels.clear();
   EXPECT_TRUE(failed(packArtifact(*module, image, options, at("a.fsdp"))));
-  EXPECT_NE(errors.find("expected code for this kernel and its 2 bindings, found none"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("expected code for this kernel and its 2 bindings, found none"),
+            std::string::npos)
+      << errors;
   EXPECT_EQ(countFiles(), 0u);
 }
 
 TEST_F(PackageTest, FullDiskIsAnError) {
   EXPECT_TRUE(failed(packArtifact(*module, image, options, "/dev/full")));
-  EXPECT_NE(errors.find("cannot write '/dev/full': No space left on device"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("cannot write '/dev/full': No space left on device"), std::string::npos)
+      << errors;
 }
 
 TEST_F(PackageTest, NothingIsLeftBehind) {

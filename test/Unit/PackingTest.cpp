@@ -11,7 +11,9 @@
 
 using namespace mlir::fsdp;
 
-static int64_t roundUp(int64_t bytes) { return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment; }
+static int64_t roundUp(int64_t bytes) {
+  return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
+}
 
 /// Aligned, without overlap, inside of the arena.
 static void expectValid(const std::vector<Interval> &intervals, const Packing &packing) {
@@ -95,7 +97,8 @@ TEST(Packing, NothingAndEmptyBuffers) {
 
 TEST(Packing, LiveBytesNameTheirMoment) {
   int64_t moment = -1;
-  EXPECT_EQ(getLiveBytes({Interval{64, 0, 3}, Interval{10, 2, 4}, Interval{64, 4, 9}}, &moment), 128);
+  EXPECT_EQ(getLiveBytes({Interval{64, 0, 3}, Interval{10, 2, 4}, Interval{64, 4, 9}}, &moment),
+            128);
   EXPECT_EQ(moment, 2);
 }
 
@@ -115,7 +118,8 @@ TEST(Packing, AnswersWhetherItFits) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     std::vector<Interval> intervals = makeRandom(3000 + seed, 120, 20000);
     Packing best = packIntervals(intervals);
-    for (int64_t room : {best.lowerBound - 1, best.bytes - 1, best.bytes, best.bytes + best.bytes / 8}) {
+    for (int64_t room :
+         {best.lowerBound - 1, best.bytes - 1, best.bytes, best.bytes + best.bytes / 8}) {
       Packing packing = packIntervals(intervals, room);
       expectValid(intervals, packing);
       EXPECT_EQ(packing.bytes <= room, best.bytes <= room) << room;

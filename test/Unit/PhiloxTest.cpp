@@ -77,14 +77,17 @@ protected:
     return block;
   }
   /// Elements `at` of numbers of this type and kind.
-  SmallVector<Attribute> elements(RankedTensorType type, std::optional<double> keep, int64_t perSample,
-                                  std::array<uint64_t, 3> key, uint64_t site, ArrayRef<int64_t> at) {
+  SmallVector<Attribute> elements(RankedTensorType type, std::optional<double> keep,
+                                  int64_t perSample, std::array<uint64_t, 3> key, uint64_t site,
+                                  ArrayRef<int64_t> at) {
     return fold([&](OpBuilder &b, Location l) {
       auto scalar = RankedTensorType::get({}, b.getI64Type());
-      Value k = arith::ConstantOp::create(b, l, DenseElementsAttr::get(scalar, b.getI64IntegerAttr(0).getValue()));
-      auto kind = RandomKindAttr::get(b.getContext(), keep ? RandomKind::bernoulli : RandomKind::uniform);
-      auto op = RandomOp::create(b, l, type, kind, keep ? b.getF64FloatAttr(*keep) : FloatAttr(), k, k, k,
-                                 b.getI64IntegerAttr(site), b.getI64IntegerAttr(perSample));
+      Value k = arith::ConstantOp::create(
+          b, l, DenseElementsAttr::get(scalar, b.getI64IntegerAttr(0).getValue()));
+      auto kind =
+          RandomKindAttr::get(b.getContext(), keep ? RandomKind::bernoulli : RandomKind::uniform);
+      auto op = RandomOp::create(b, l, type, kind, keep ? b.getF64FloatAttr(*keep) : FloatAttr(), k,
+                                 k, k, b.getI64IntegerAttr(site), b.getI64IntegerAttr(perSample));
       SmallVector<Value> keys{word(b, l, key[0]), word(b, l, key[1]), word(b, l, key[2])}, values;
       for (int64_t i : at)
         values.push_back(buildRandomElement(b, l, op, keys, word(b, l, i)));
@@ -98,7 +101,8 @@ protected:
 
 TEST_F(Philox, KnownAnswers) { // of Random123
   EXPECT_EQ(run({0, 0, 0, 0}, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(run({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(run({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(run({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0x299f31d0a4093822),
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -112,11 +116,16 @@ TEST_F(Philox, ElementsAreThoseOfTheDocumentedCounter) {
     uint32_t sample = first + l / perSample, block = l % perSample / perBlock;
     return philox({block, sample, uint32_t(step), uint32_t(site)}, seed);
   };
-  auto f32 = elements(RankedTensorType::get({18}, b.getF32Type()), {}, perSample, {seed, step, first}, site, at);
-  auto bf16 = elements(RankedTensorType::get({18}, b.getBF16Type()), {}, perSample, {seed, step, first}, site, at);
-  auto f64 = elements(RankedTensorType::get({18}, b.getF64Type()), {}, perSample, {seed, step, first}, site, at);
-  auto kept = elements(RankedTensorType::get({18}, b.getF32Type()), 0.75, perSample, {seed, step, first}, site, at);
-  auto flags = elements(RankedTensorType::get({18}, b.getI1Type()), 0.75, perSample, {seed, step, first}, site, at);
+  auto f32 = elements(RankedTensorType::get({18}, b.getF32Type()), {}, perSample,
+                      {seed, step, first}, site, at);
+  auto bf16 = elements(RankedTensorType::get({18}, b.getBF16Type()), {}, perSample,
+                       {seed, step, first}, site, at);
+  auto f64 = elements(RankedTensorType::get({18}, b.getF64Type()), {}, perSample,
+                      {seed, step, first}, site, at);
+  auto kept = elements(RankedTensorType::get({18}, b.getF32Type()), 0.75, perSample,
+                       {seed, step, first}, site, at);
+  auto flags = elements(RankedTensorType::get({18}, b.getI1Type()), 0.75, perSample,
+                        {seed, step, first}, site, at);
   for (auto [i, l] : llvm::enumerate(at)) {
     uint32_t x = blockOf(l, 4)[l % perSample % 4];
     EXPECT_EQ(cast<FloatAttr>(f32[i]).getValueAsDouble(), std::ldexp(x >> 8, -24));
@@ -142,16 +151,19 @@ TEST_F(Philox, StochasticRoundingIsRightOnAverage) {
       }
       return rounded;
     });
-    return llvm::map_to_vector(values, [](Attribute v) { return float(cast<FloatAttr>(v).getValueAsDouble()); });
+    return llvm::map_to_vector(
+        values, [](Attribute v) { return float(cast<FloatAttr>(v).getValueAsDouble()); });
   };
   SmallVector<int64_t> noises; // evenly spread: the fraction that goes away from zero is exact
   for (int64_t i = 0; i < 64; ++i)
     noises.push_back(i * 1024);
-  for (uint32_t bits : {0x3f800000u, 0x3f80a400u, 0xbf80a400u, 0x3fffc000u, 0x00007400u, 0x80017c00u, 0x00ff8400u, 0xc7123400u}) {
+  for (uint32_t bits : {0x3f800000u, 0x3f80a400u, 0xbf80a400u, 0x3fffc000u, 0x00007400u,
+                        0x80017c00u, 0x00ff8400u, 0xc7123400u}) {
     uint32_t below = bits & 0xffff0000, above = below + 0x10000;
     int64_t up = 0;
     for (float value : round(llvm::bit_cast<float>(bits), noises)) {
-      EXPECT_TRUE(bitsOf(value) == below || bitsOf(value) == above) << std::hex << bits << " became " << bitsOf(value);
+      EXPECT_TRUE(bitsOf(value) == below || bitsOf(value) == above)
+          << std::hex << bits << " became " << bitsOf(value);
       up += bitsOf(value) == above;
     }
     EXPECT_EQ(up, int64_t(bits & 0xffff) / 1024) << std::hex << bits;

@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The number of gathers that repeat another one, where `body` makes %first and %second of %p, and both are gathered.
+/// The number of gathers that repeat another one, where `body` makes %first and %second of %p, and
+/// both are gathered.
 static size_t countRepeated(const std::string &body) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, func::FuncDialect>();
@@ -41,29 +42,36 @@ func.func @step(%p: tensor<64xf32>, %other: tensor<64xf32>) -> (tensor<128xf32>,
   return findRepeatedGathers(module->lookupSymbol<func::FuncOp>("step").getBody().front()).size();
 }
 
-static std::string call(const std::string &results, const std::string &kernel, const std::string &input,
-                        const std::string &inplace, const std::string &types = "tensor<64xf32>") {
+static std::string call(const std::string &results, const std::string &kernel,
+                        const std::string &input, const std::string &inplace,
+                        const std::string &types = "tensor<64xf32>") {
   return "  " + results + " = fsdp.kernel_call @" + kernel + "(" + input + ") inplace [" + inplace +
          "] : (tensor<64xf32>) -> (" + types + ")\n";
 }
 
 TEST(RepeatedGathers, TakeTheSameShard) {
-  EXPECT_EQ(countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%p", "-1")), 1u);
-  EXPECT_EQ(countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%other", "-1")), 0u);
-  EXPECT_EQ(countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%first", "-1")), 0u);
+  EXPECT_EQ(countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%p", "-1")),
+            1u);
+  EXPECT_EQ(
+      countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%other", "-1")),
+      0u);
+  EXPECT_EQ(
+      countRepeated(call("%first", "cast", "%p", "-1") + call("%second", "cast", "%first", "-1")),
+      0u);
 }
 
 TEST(RepeatedGathers, TakeTheSameResultOfAKernel) {
   const char *two = "tensor<64xf32>, tensor<64xf32>";
-  EXPECT_EQ(
-      countRepeated(call("%first, %x", "both", "%p", "-1, -1", two) + call("%second, %y", "both", "%p", "-1, -1", two)),
-      1u);
-  EXPECT_EQ(
-      countRepeated(call("%first, %x", "both", "%p", "-1, -1", two) + call("%y, %second", "both", "%p", "-1, -1", two)),
-      0u);
+  EXPECT_EQ(countRepeated(call("%first, %x", "both", "%p", "-1, -1", two) +
+                          call("%second, %y", "both", "%p", "-1, -1", two)),
+            1u);
+  EXPECT_EQ(countRepeated(call("%first, %x", "both", "%p", "-1, -1", two) +
+                          call("%y, %second", "both", "%p", "-1, -1", two)),
+            0u);
   EXPECT_EQ(countRepeated(call("%first, %second", "both", "%p", "-1, -1", two)), 0u);
 }
 
 TEST(RepeatedGathers, TakeNothingThatIsWrittenOver) {
-  EXPECT_EQ(countRepeated(call("%first", "over", "%p", "0") + call("%second", "over", "%p", "0")), 0u);
+  EXPECT_EQ(countRepeated(call("%first", "over", "%p", "0") + call("%second", "over", "%p", "0")),
+            0u);
 }

@@ -31,7 +31,8 @@ static std::vector<ParamExtent> makeRandom(unsigned seed) {
 }
 
 /// Each element of each parameter is at one place, which is of one shard.
-static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout &layout, int64_t shards) {
+static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout &layout,
+                        int64_t shards) {
   ASSERT_EQ(layout.order.size(), params.size());
   ASSERT_EQ(layout.offsets.size(), params.size());
   std::vector<unsigned> sorted(layout.order.begin(), layout.order.end());
@@ -77,7 +78,8 @@ TEST(Layout, KeepsTheOrderWithinAGroup) {
 }
 
 TEST(Layout, OfNothingStillHasAShard) {
-  for (const std::vector<ParamExtent> &params : {std::vector<ParamExtent>{}, {{0, true}, {0, false}}}) {
+  for (const std::vector<ParamExtent> &params :
+       {std::vector<ParamExtent>{}, {{0, true}, {0, false}}}) {
     UnitLayout layout = layOutUnit(params, 3);
     EXPECT_EQ(layout.shardSize, kShardAlignment);
     EXPECT_EQ(layout.padding, 3 * kShardAlignment);
@@ -93,7 +95,8 @@ TEST(Layout, IsAMultipleOfPartsAndRows) {
         int64_t shards = 1 + seed % 5;
         UnitLayout layout = layOutUnit(params, shards, parts, kOffsetAlignment, rowSize);
         EXPECT_EQ(layout.shardSize % rowSize, 0) << "seed " << seed << ", rows of " << rowSize;
-        EXPECT_EQ(layout.shardSize % (parts * kShardAlignment), 0) << "seed " << seed << ", parts " << parts;
+        EXPECT_EQ(layout.shardSize % (parts * kShardAlignment), 0)
+            << "seed " << seed << ", parts " << parts;
         int64_t end = layout.offsets.back() + params[layout.order.back()].size;
         EXPECT_GE(layout.shardSize * shards, end);
         EXPECT_LT(layout.shardSize * shards - end, shards * parts * kLargeShardAlignment * rowSize);
@@ -123,24 +126,33 @@ TEST(WrapPolicy, FindsTheFirstNumber) {
                       {"model.layers.7.experts.3.w1", 2},
                       {"encoder.layer.2.0.weight", 2},
                       {"blocks/4/norm/scale", 1}}),
-            (Names{"", "transformer.h.0", "transformer.h.11", "model.layers.7", "encoder.layer.2", "blocks/4"}));
+            (Names{"", "transformer.h.0", "transformer.h.11", "model.layers.7", "encoder.layer.2",
+                   "blocks/4"}));
 }
 
 TEST(WrapPolicy, NeedsSomethingBehindTheNumber) {
-  EXPECT_EQ(layersOf({{"param.12", 2}, {"cst_48", 2}, {"3", 1}, {"", 1}, {"...", 1}}), (Names{"", "", "", "", ""}));
+  EXPECT_EQ(layersOf({{"param.12", 2}, {"cst_48", 2}, {"3", 1}, {"", 1}, {"...", 1}}),
+            (Names{"", "", "", "", ""}));
 }
 
 TEST(WrapPolicy, LooksBehindANumberThatAllShare) {
-  EXPECT_EQ(layersOf({{"0.h.0.w", 2}, {"0.h.1.w", 2}, {"0.wte", 2}}), (Names{"0.h.0", "0.h.1", ""}));
+  EXPECT_EQ(layersOf({{"0.h.0.w", 2}, {"0.h.1.w", 2}, {"0.wte", 2}}),
+            (Names{"0.h.0", "0.h.1", ""}));
   EXPECT_EQ(layersOf({{"0.w", 2}, {"0.b", 1}}), (Names{"0", "0"})) << "a single layer stays one";
 }
 
 TEST(WrapPolicy, TakesNumberedStemsThatHoldMatrices) {
-  EXPECT_EQ(layersOf({{"h_0/attn/kernel", 2}, {"h_0/ln_1/scale", 1}, {"h_1/attn/kernel", 2}, {"ln_f/scale", 1}}),
+  EXPECT_EQ(layersOf({{"h_0/attn/kernel", 2},
+                      {"h_0/ln_1/scale", 1},
+                      {"h_1/attn/kernel", 2},
+                      {"ln_f/scale", 1}}),
             (Names{"h_0", "h_0", "h_1", ""}));
-  EXPECT_EQ(layersOf({{"fc1.weight", 2}, {"fc1.bias", 1}, {"fc2.weight", 2}}), (Names{"fc1", "fc1", "fc2"}));
-  EXPECT_EQ(layersOf({{"ln_1.weight", 1}, {"ln_2.weight", 1}, {"proj.weight", 2}}), (Names{"", "", ""}));
-  EXPECT_EQ(layersOf({{"conv1.weight", 4}, {"proj.weight", 2}}), (Names{"", ""})) << "one is no family";
+  EXPECT_EQ(layersOf({{"fc1.weight", 2}, {"fc1.bias", 1}, {"fc2.weight", 2}}),
+            (Names{"fc1", "fc1", "fc2"}));
+  EXPECT_EQ(layersOf({{"ln_1.weight", 1}, {"ln_2.weight", 1}, {"proj.weight", 2}}),
+            (Names{"", "", ""}));
+  EXPECT_EQ(layersOf({{"conv1.weight", 4}, {"proj.weight", 2}}), (Names{"", ""}))
+      << "one is no family";
 }
 
 TEST(WrapPolicy, HasNoLayersWithoutParameters) { EXPECT_TRUE(findLayers({}).empty()); }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/Timeline.h"
+#include "fsdp/Analysis/Cluster.h"
 #include "gtest/gtest.h"
 #include <fstream>
 #include <random>
@@ -42,10 +42,10 @@ TEST(TimelineTest, OneChannelIsAQueueTwoShareTheLinks) {
 
 TEST(TimelineTest, BoundOfFirstAndLastWork) {
   EXPECT_DOUBLE_EQ(getLowerBound(10, {}), 10);
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);         // before everything
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);         // behind everything
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);           // before everything
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);           // behind everything
   EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 5}, {3, 2, 4}}), 10); // both can hide
-  EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8); // the links are the limit
+  EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8);   // the links are the limit
 }
 
 // Channels of the same links share them; those of other links are as fast beside them as alone.
@@ -53,7 +53,8 @@ TEST(TimelineTest, LinksOfTheirOwn) {
   auto copy = [](unsigned id, unsigned channel, double seconds) {
     return TimelineEvent{TimelineEvent::Kind::start, seconds, id, channel, 1};
   };
-  std::vector<TimelineEvent> events = {start(0, 1, 4), start(1, 2, 4), copy(2, 3, 3), compute(2), await(2), await(1), await(0)};
+  std::vector<TimelineEvent> events = {start(0, 1, 4), start(1, 2, 4), copy(2, 3, 3), compute(2),
+                                       await(2),       await(1),       await(0)};
   Timeline line = simulate(events, 3);
   EXPECT_DOUBLE_EQ(line.end[2], 3);
   EXPECT_DOUBLE_EQ(line.end[0], 8);
@@ -65,8 +66,8 @@ TEST(TimelineTest, LinksOfTheirOwn) {
 }
 
 /// A line of computes with one collective before each; starts `ahead` computes earlier.
-static std::vector<TimelineEvent> makeLine(const std::vector<double> &computes, const std::vector<double> &transfers,
-                                           unsigned ahead) {
+static std::vector<TimelineEvent> makeLine(const std::vector<double> &computes,
+                                           const std::vector<double> &transfers, unsigned ahead) {
   std::vector<TimelineEvent> events;
   unsigned started = 0;
   for (unsigned i = 0; i < computes.size(); ++i) {
@@ -108,10 +109,11 @@ TEST(TimelineTest, NoScheduleBeatsTheBound) {
 TEST(ClusterTest, RingsWithinAndAcrossNodes) {
   Cluster cluster{"c", 1, 1, 1, 0, {{"in", 8, 100, 0}, {"out", Link().ranks, 10, 0}}};
   EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 1, 1), 0);
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1), 7);         // 700 bytes at 100
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 1600, 16, 1), 18.75);   // 1500 at 8 ways out of 10 each
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 2, 8), 40);        // one rank of each node: its own way out
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1, 2), 14);     // there and back
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1), 7);       // 700 bytes at 100
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 1600, 16, 1), 18.75); // 1500 at 8 ways out of 10 each
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 2, 8),
+                   40); // one rank of each node: its own way out
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1, 2), 14); // there and back
 }
 
 TEST(ClusterTest, LatencyOfEachHop) {
@@ -126,13 +128,17 @@ static std::string write(const std::string &text) {
   return path;
 }
 
-static std::string device = R"("device": {"f32_multiply_adds_per_second": 1e9, "bf16_multiply_adds_per_second": 2e9,
+static std::string device =
+    R"("device": {"f32_multiply_adds_per_second": 1e9, "bf16_multiply_adds_per_second": 2e9,
                                           "bytes_per_second": 1e9, "launch_seconds": 0})";
 
 TEST(ClusterTest, ReadsAFile) {
   JsonProblem problem;
-  std::optional<Cluster> cluster = readCluster(
-      write("{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e9, \"seconds\": 1e-6}], " + device + "}"), problem);
+  std::optional<Cluster> cluster =
+      readCluster(write("{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": "
+                        "1e9, \"seconds\": 1e-6}], " +
+                        device + "}"),
+                  problem);
   ASSERT_TRUE(cluster) << problem.message;
   EXPECT_EQ(cluster->links.size(), 1u);
   EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
@@ -162,7 +168,8 @@ TEST(ClusterTest, KnowsGpus) {
 
 TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
   JsonProblem problem;
-  EXPECT_FALSE(readCluster(write("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}"), problem));
+  EXPECT_FALSE(readCluster(write("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}"),
+                           problem));
   EXPECT_EQ(problem.line, 2u);
   EXPECT_EQ(problem.column, 31u);
 }
@@ -170,29 +177,49 @@ TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
 TEST(ClusterTest, SaysWhatIsWrong) {
   std::pair<std::string, std::string> bad[] = {
       {"[]", "a cluster: expected an object, found an empty list"},
-      {"{\"name\": 1, \"links\": [], " + device + "}", "\"name\": expected a string, found the number 1"},
-      {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a list of at least one link"},
-      {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}", "unknown member \"speed\""},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": 0}], " + device + "}",
+      {"{\"name\": 1, \"links\": [], " + device + "}",
+       "\"name\": expected a string, found the number 1"},
+      {"{\"name\": \"x\", \"links\": [], " + device + "}",
+       "\"links\": expected a list of at least one link"},
+      {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}",
+       "unknown member \"speed\""},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": "
+       "0}], " +
+           device + "}",
        "\"bytes_per_second\": expected a number from 1 to 1e24, found the number 0"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e-320, \"seconds\": 0}], " + device + "}",
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e-320, \"seconds\": "
+       "0}], " +
+           device + "}",
        "\"bytes_per_second\": expected a number from 1 to 1e24, found the number 1e-320"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e999, \"seconds\": 0}], " + device + "}",
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1e999, \"seconds\": "
+       "0}], " +
+           device + "}",
        "expected a number that a double can hold, found 1e999"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": -1}], " + device + "}",
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": "
+       "-1}], " +
+           device + "}",
        "\"seconds\": expected a number from 0 to 1e6, found the number -1"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 1, \"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}",
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 1, \"bytes_per_second\": 1, "
+       "\"seconds\": 0}], " +
+           device + "}",
        "\"ranks\": expected a whole number of at least 2, found the number 1"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}, {\"name\": \"b\", "
-       "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}",
-       "\"ranks\": expected a multiple of the 8 ranks of the link before it, and more, found the number 8"},
-      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, {\"name\": \"b\", "
-       "\"bytes_per_second\": 1, \"seconds\": 0}], " + device + "}", "only the last link may be without"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 8, \"bytes_per_second\": 1, "
+       "\"seconds\": 0}, {\"name\": \"b\", "
+       "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " +
+           device + "}",
+       "\"ranks\": expected a multiple of the 8 ranks of the link before it, and more, found the "
+       "number 8"},
+      {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, "
+       "{\"name\": \"b\", "
+       "\"bytes_per_second\": 1, \"seconds\": 0}], " +
+           device + "}",
+       "only the last link may be without"},
   };
   for (auto &[text, expected] : bad) {
     JsonProblem problem;
     EXPECT_FALSE(readCluster(write(text), problem)) << text;
-    EXPECT_NE(problem.message.find(expected), std::string::npos) << problem.message << " for " << text;
+    EXPECT_NE(problem.message.find(expected), std::string::npos)
+        << problem.message << " for " << text;
     EXPECT_GE(problem.line, 1u);
   }
 }

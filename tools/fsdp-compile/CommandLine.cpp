@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-const char *const fsdp::overview = R"(fsdp-compile: compile the fully sharded training step of a model
+const char *const fsdp::overview =
+    R"(fsdp-compile: compile the fully sharded training step of a model
 
 Takes a loss function as MLIR (linalg on tensors; what fsdp-modelgen writes, or an
 importer), writes the whole step (backward, optimizer, collectives, memory plan),
@@ -103,33 +104,42 @@ static std::optional<int64_t> parseBytes(StringRef text) {
   else if (text.consume_back_insensitive("G"))
     unit = int64_t(1) << 30;
   // Digits on both sides of a dot, and a unit: what is left of a byte is dropped.
-  if (unit > 1 && text.contains('.') && text.find_first_not_of("0123456789.") == StringRef::npos && !text.starts_with(".") &&
-      !text.ends_with(".") && !text.getAsDouble(fraction)) {
+  if (unit > 1 && text.contains('.') && text.find_first_not_of("0123456789.") == StringRef::npos &&
+      !text.starts_with(".") && !text.ends_with(".") && !text.getAsDouble(fraction)) {
     double bytes = fraction * static_cast<double>(unit);
     return bytes >= 1 && bytes < 0x1p63 ? std::optional(static_cast<int64_t>(bytes)) : std::nullopt;
   }
-  if (text.getAsInteger(10, number) || number < 1 || number > std::numeric_limits<int64_t>::max() / unit)
+  if (text.getAsInteger(10, number) || number < 1 ||
+      number > std::numeric_limits<int64_t>::max() / unit)
     return std::nullopt;
   return number * unit;
 }
 
 /// What is wrong with a number of bytes. `orZero`: 0 means none.
-static std::optional<std::string> checkBytes(const cl::opt<std::string> &option, bool orZero = false) {
+static std::optional<std::string> checkBytes(const cl::opt<std::string> &option,
+                                             bool orZero = false) {
   StringRef text = option.getValue();
   if (parseBytes(text) || (orZero && text == "0"))
     return std::nullopt;
   StringRef digits = text.rtrim("kKmMgG");
-  bool isLarge = !digits.empty() && text.size() - digits.size() < 2 && llvm::all_of(digits, [](char c) { return llvm::isDigit(c) || c == '.'; }) &&
+  bool isLarge = !digits.empty() && text.size() - digits.size() < 2 &&
+                 llvm::all_of(
+                     digits, [](char c) { return llvm::isDigit(c) || c == '.'; }) &&
                  digits.count('.') < 2 && digits.split('.').first.ltrim('0').size() > 8;
   return "--" + option.ArgStr.str() + "=" + text.str() + ": expected a number of bytes of " +
-         (isLarge ? "at most 9223372036854775807, which are 8 EiB" : (orZero ? "at least 0" : "at least 1") + std::string(", also as 512k, 13.5M or 2G"));
+         (isLarge ? "at most 9223372036854775807, which are 8 EiB"
+                  : (orZero ? "at least 0" : "at least 1") +
+                        std::string(", also as 512k, 13.5M or 2G"));
 }
 
-/// None where an option of LLVM's own is given, which might change code that the cache takes for the same.
+/// None where an option of LLVM's own is given, which might change code that the cache takes for
+/// the same.
 static std::string chooseKernelCache(const CommandLine &line) {
-  const cl::OptionCategory *ours[] = {&line.model, &line.sharding, &line.precision, &line.training, &line.output};
+  const cl::OptionCategory *ours[] = {&line.model, &line.sharding, &line.precision, &line.training,
+                                      &line.output};
   for (const auto &[name, option] : cl::getRegisteredOptions())
-    if (option->getNumOccurrences() && llvm::none_of(option->Categories, [&](cl::OptionCategory *category) {
+    if (option->getNumOccurrences() &&
+        llvm::none_of(option->Categories, [&](cl::OptionCategory *category) {
           return llvm::is_contained(ours, category);
         }))
       return "";
@@ -207,8 +217,12 @@ CompileOptions fsdp::fill(const CommandLine &line) {
   options.targetCpu = line.targetCpu;
   options.kernelCache = chooseKernelCache(line);
   options.gpu.assemblerSeconds = line.ptxasTimeout;
-  options.gpu.spills = line.spills == "ignore" ? SpillPolicy::Ignore : line.spills == "error" ? SpillPolicy::Error : SpillPolicy::Warn;
-  options.gpu.gemm = line.gemm == "nvptx" ? GemmSource::Nvptx : line.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Auto;
+  options.gpu.spills = line.spills == "ignore"  ? SpillPolicy::Ignore
+                       : line.spills == "error" ? SpillPolicy::Error
+                                                : SpillPolicy::Warn;
+  options.gpu.gemm = line.gemm == "nvptx"      ? GemmSource::Nvptx
+                     : line.gemm == "cublaslt" ? GemmSource::CublasLt
+                                               : GemmSource::Auto;
   options.gpu.gemmWorkspace = parseBytes(line.gemmWorkspace).value_or(0);
   options.threadsPerRank = line.threads;
   options.learningRate = line.lr;
@@ -224,9 +238,12 @@ static constexpr double smallestNumber = 1e-30, largestNumber = 1e30;
 std::optional<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
-    cl::Option *option = argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
-    if (option && option->getNumOccurrencesFlag() == cl::Optional && option->getNumOccurrences() > 1)
-      return (name.size() == 1 ? "-" : "--") + name.str() + ": expected at most once, found " + std::to_string(option->getNumOccurrences()) + " times";
+    cl::Option *option =
+        argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
+    if (option && option->getNumOccurrencesFlag() == cl::Optional &&
+        option->getNumOccurrences() > 1)
+      return (name.size() == 1 ? "-" : "--") + name.str() + ": expected at most once, found " +
+             std::to_string(option->getNumOccurrences()) + " times";
   }
   return std::nullopt;
 }
@@ -235,7 +252,8 @@ std::optional<std::string> fsdp::findRepeated(ArrayRef<char *> arguments) {
 static std::optional<std::string> checkOptimizer(const CommandLine &line) {
   auto found = [](const cl::opt<double> &option) {
     std::string text;
-    llvm::raw_string_ostream(text) << "--" << option.ArgStr << "=" << llvm::format("%g", option.getValue()) << ": expected ";
+    llvm::raw_string_ostream(text)
+        << "--" << option.ArgStr << "=" << llvm::format("%g", option.getValue()) << ": expected ";
     return text;
   };
   for (const cl::opt<double> *number : {&line.lr, &line.eps, &line.decay, &line.clip}) {
@@ -245,7 +263,8 @@ static std::optional<std::string> checkOptimizer(const CommandLine &line) {
       return found(*number) + "0 or a number from 1e-30 to 1e30, which f32 can hold";
   }
   if (line.eps == 0)
-    return found(line.eps) + "a number above 0: where a gradient is always 0, AdamW would divide 0 by 0";
+    return found(line.eps) +
+           "a number above 0: where a gradient is always 0, AdamW would divide 0 by 0";
   if (!(line.gradPredivide >= smallestNumber && line.gradPredivide <= largestNumber))
     return found(line.gradPredivide) + "a number from 1e-30 to 1e30, such as the number of ranks";
   for (const cl::opt<double> *number : {&line.beta1, &line.beta2, &line.momentum})
@@ -258,37 +277,49 @@ static std::optional<std::string> checkOptimizer(const CommandLine &line) {
 }
 
 /// Options of schedules and estimates, where there are none. Plans of --what-if are scheduled.
-static std::optional<std::string> checkUnscheduled(const CommandLine &line, llvm::function_ref<bool(StringRef)> isFromFile) {
-  auto isGiven = [&](const cl::opt<std::string> &option) { return option.getNumOccurrences() > 0 && !isFromFile(option.ArgStr); };
+static std::optional<std::string> checkUnscheduled(const CommandLine &line,
+                                                   llvm::function_ref<bool(StringRef)> isFromFile) {
+  auto isGiven = [&](const cl::opt<std::string> &option) {
+    return option.getNumOccurrences() > 0 && !isFromFile(option.ArgStr);
+  };
   bool schedules = line.overlap || !line.whatIf.empty();
-  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch, &line.bucketBytes})
+  for (const cl::opt<std::string> *option :
+       {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch, &line.bucketBytes})
     if (isGiven(*option) && !schedules)
       return "--" + option->ArgStr.str() + " is of --overlap, which is not asked for";
   if (isGiven(line.copyPrefetch) && line.offload == "none" && line.whatIf.empty())
     return std::string("--copy-prefetch is of --offload, which is not asked for");
   if (isGiven(line.cluster) && !schedules && line.checkpointing != "auto" && line.report.empty())
-    return std::string("--cluster is for the estimates of --overlap, --activation-checkpointing=auto, --report and --what-if, none of "
+    return std::string("--cluster is for the estimates of --overlap, "
+                       "--activation-checkpointing=auto, --report and --what-if, none of "
                        "which is asked for");
   return std::nullopt;
 }
 
-std::optional<std::string> fsdp::checkUnread(const CommandLine &line, llvm::function_ref<bool(StringRef)> isFromFile) {
+std::optional<std::string> fsdp::checkUnread(const CommandLine &line,
+                                             llvm::function_ref<bool(StringRef)> isFromFile) {
   bool isAdam = line.optimizer == "adamw";
   for (const cl::opt<double> *option : {&line.momentum, &line.beta1, &line.beta2, &line.eps})
-    if (option->getNumOccurrences() > 0 && !isFromFile(option->ArgStr) && (option == &line.momentum) == isAdam)
-      return "--" + option->ArgStr.str() + " is of " + (isAdam ? "sgd" : "adamw") + ", and --optimizer=" +
-             line.optimizer + " does not read it: leave it out";
+    if (option->getNumOccurrences() > 0 && !isFromFile(option->ArgStr) &&
+        (option == &line.momentum) == isAdam)
+      return "--" + option->ArgStr.str() + " is of " + (isAdam ? "sgd" : "adamw") +
+             ", and --optimizer=" + line.optimizer + " does not read it: leave it out";
   if (std::optional<std::string> problem = checkUnscheduled(line, isFromFile))
     return problem;
   const cl::Option *ofCpus[] = {&line.threads, &line.targetCpu, &line.kernelCache};
   for (const cl::Option *option : ofCpus)
-    if (option->getNumOccurrences() && !isFromFile(option->ArgStr) && GpuTarget::isKnown(line.target))
-      return "--" + option->ArgStr.str() + " is of kernels for a CPU, and --target=" + line.target + " compiles none: leave it out";
-  bool keeps = llvm::is_contained({"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);
+    if (option->getNumOccurrences() && !isFromFile(option->ArgStr) &&
+        GpuTarget::isKnown(line.target))
+      return "--" + option->ArgStr.str() + " is of kernels for a CPU, and --target=" + line.target +
+             " compiles none: leave it out";
+  bool keeps = llvm::is_contained(
+      {"no_shard", "ddp", "zero1", "zero2", "shard_grad_op", "hybrid_shard_zero2"}, line.strategy);
   if (keeps && line.reshard.getNumOccurrences() > 0 && !isFromFile(line.reshard.ArgStr) &&
       spellReshard(line.reshard) != "false" && spellReshard(line.reshard) != "1")
-    return "--reshard-after-forward=" + spellReshard(line.reshard).value_or("") + " contradicts --sharding-strategy=" + line.strategy +
-           ", which keeps parameters whole until the backward: full_shard, hybrid_shard and hfsdp gather them again";
+    return "--reshard-after-forward=" + spellReshard(line.reshard).value_or("") +
+           " contradicts --sharding-strategy=" + line.strategy +
+           ", which keeps parameters whole until the backward: full_shard, hybrid_shard and hfsdp "
+           "gather them again";
   return std::nullopt;
 }
 
@@ -303,7 +334,8 @@ static std::optional<std::string> checkAssembler(const CommandLine &line) {
     reason = " is of machine code, which --emit=kernel-mlir does not write";
   else if (line.emit.empty() && (line.outFile.empty() || !line.compileTo.empty()))
     reason = " is of machine code: give -o OUT.fsdp or --emit";
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills), static_cast<const cl::Option *>(&line.ptxasTimeout)})
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.spills),
+                                   static_cast<const cl::Option *>(&line.ptxasTimeout)})
     if (option->getNumOccurrences() && !reason.empty())
       return "--" + option->ArgStr.str() + reason;
   return std::nullopt;
@@ -314,12 +346,14 @@ static std::optional<std::string> checkTarget(const CommandLine &line) {
   bool isGpu = GpuTarget::isKnown(line.target);
   if (line.target != "cpu" && line.target != "reference" && !isGpu)
     return "--target=" + line.target + ": expected cpu, reference, " + GpuTarget::getNames();
-  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" && line.emit != "sass-stats")
+  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" &&
+      line.emit != "sass-stats")
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir or sass-stats";
   if (!line.emit.empty() && !isGpu)
     return "--emit=" + line.emit + " is of GPU kernels: give --target=" + GpuTarget::getNames();
   if (isGpu && line.compileTo == "codegen")
-    return std::string("--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir for those of a GPU");
+    return std::string("--compile-to=codegen prints kernels for a CPU: give --emit=kernel-mlir for "
+                       "those of a GPU");
   if (line.spills != "ignore" && line.spills != "warn" && line.spills != "error")
     return "--spills=" + line.spills + ": expected ignore, warn or error";
   if (line.ptxasTimeout < 1 || line.ptxasTimeout > 86400)
@@ -332,80 +366,99 @@ static std::optional<std::string> checkTarget(const CommandLine &line) {
     return "--gemm is of GPU kernels: give --target=" + GpuTarget::getNames();
   if (std::optional<std::string> problem = checkAssembler(line))
     return problem;
-  if (!line.emit.empty() && (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
-                             !line.report.empty() || !line.whatIf.empty()))
-    return std::string("--emit prints kernels and nothing else: leave out -o, --compile-to, --explain, --report and --what-if");
+  if (!line.emit.empty() &&
+      (!line.outFile.empty() || !line.compileTo.empty() || line.explain.getNumOccurrences() ||
+       !line.report.empty() || !line.whatIf.empty()))
+    return std::string("--emit prints kernels and nothing else: leave out -o, --compile-to, "
+                       "--explain, --report and --what-if");
   return std::nullopt;
 }
 
 std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
-  bool known = line.compileTo.empty() || line.compileTo == "codegen" ||
-               llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
+  bool known =
+      line.compileTo.empty() || line.compileTo == "codegen" ||
+      llvm::any_of(getPhases(), [&](const Phase &p) { return p.mnemonic == line.compileTo; });
   if (!known)
     return "--compile-to=" + line.compileTo +
            ": expected import, shard, differentiate, update, fuse, plan or codegen";
-  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" && line.explain != "json" &&
-      line.explain != "dtypes")
+  if (line.explain.getNumOccurrences() && line.explain != "" && line.explain != "text" &&
+      line.explain != "json" && line.explain != "dtypes")
     return "--explain=" + line.explain + ": expected text, json or dtypes";
   if (int64_t number; line.ignoreIndex.getNumOccurrences()) {
     if (StringRef(line.ignoreIndex).getAsInteger(10, number))
       return "--ignore-index=" + line.ignoreIndex + ": expected an integer";
     if (line.attachLoss.empty())
-      return std::string("--ignore-index is of the loss that --attach-loss=cross_entropy adds; a loss in the model "
+      return std::string("--ignore-index is of the loss that --attach-loss=cross_entropy adds; a "
+                         "loss in the model "
                          "brings its own");
   }
   if (std::optional<std::string> problem = checkTarget(line))
     return problem;
-  if (line.raiseAttention != "true" && line.raiseAttention != "false" && line.raiseAttention != "assume-keys")
+  if (line.raiseAttention != "true" && line.raiseAttention != "false" &&
+      line.raiseAttention != "assume-keys")
     return "--raise-attention=" + line.raiseAttention + ": expected true, false or assume-keys";
   if (!spellReshard(line.reshard))
-    return "--reshard-after-forward=" + line.reshard + ": expected true, false or a number of ranks of at least 1, found " +
-           line.reshard;
+    return "--reshard-after-forward=" + line.reshard +
+           ": expected true, false or a number of ranks of at least 1, found " + line.reshard;
   if (std::string problem; !CheckpointingPolicy::parse(line.checkpointing, problem))
     return "--activation-checkpointing=" + line.checkpointing + ": " + problem;
   if (line.checkpointing == "auto" && line.memoryLimit.empty())
-    return std::string("--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
+    return std::string(
+        "--activation-checkpointing=auto chooses what fits into --memory-limit: give one");
   std::optional<OffloadKinds> offload = OffloadKinds::parse(line.offload);
   if (!offload || line.offload.empty())
     return "--offload=" + line.offload +
-           ": expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between";
+           ": expected none, or each once of parameters, gradients, optimizer (or optimizer:file) "
+           "and activations, with + between";
   if (std::optional<std::string> problem = checkBytes(line.offloadMinBytes))
     return problem;
   if (line.offloadMinBytes.getNumOccurrences() && !offload->activations)
     return std::string("--offload-min-bytes is of --offload=activations, which is not asked for");
-  for (const cl::opt<std::string> *option : {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch})
+  for (const cl::opt<std::string> *option :
+       {&line.forwardPrefetch, &line.backwardPrefetch, &line.copyPrefetch})
     if (!readPrefetch(*option))
       return "--" + option->ArgStr.str() + "=" + *option + ": expected auto or a number of " +
              (option == &line.copyPrefetch ? "copies" : "gathers") + " of at least 0";
-  if (std::optional<std::string> problem = line.gemmWorkspace.empty() ? std::nullopt : checkBytes(line.gemmWorkspace, /*orZero=*/false))
+  if (std::optional<std::string> problem = line.gemmWorkspace.empty()
+                                               ? std::nullopt
+                                               : checkBytes(line.gemmWorkspace, /*orZero=*/false))
     return problem;
   if (std::optional<std::string> problem = checkBytes(line.bucketBytes, /*orZero=*/true))
     return problem;
   if (line.accum < 1 || line.accum > 65536)
     return "--grad-accum=" + std::to_string(line.accum) + ": expected 1 to 65536";
   if (line.maxChunkBytes < 0)
-    return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) + ": expected a number of bytes, or 0 for no limit";
-  if (std::optional<std::string> problem = line.memoryLimit.empty() ? std::nullopt : checkBytes(line.memoryLimit))
+    return "--max-chunk-bytes=" + std::to_string(line.maxChunkBytes) +
+           ": expected a number of bytes, or 0 for no limit";
+  if (std::optional<std::string> problem =
+          line.memoryLimit.empty() ? std::nullopt : checkBytes(line.memoryLimit))
     return problem;
   if (!line.memoryLimit.empty() && !line.compileTo.empty())
     return std::string("--memory-limit is held against the whole plan: leave out --compile-to");
-  if (double scale; !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&
-                    !(llvm::to_float(line.lossScale, scale) && scale >= smallestNumber && scale <= largestNumber))
-    return "--loss-scale=" + line.lossScale + ": expected dynamic, none or a number from 1e-30 to 1e30";
+  if (double scale;
+      !line.lossScale.empty() && line.lossScale != "dynamic" && line.lossScale != "none" &&
+      !(llvm::to_float(line.lossScale, scale) && scale >= smallestNumber && scale <= largestNumber))
+    return "--loss-scale=" + line.lossScale +
+           ": expected dynamic, none or a number from 1e-30 to 1e30";
   if (line.threads < 1 || line.threads > 1024)
     return "--threads-per-rank=" + std::to_string(line.threads) + ": expected 1 to 1024";
   if (line.explain.getNumOccurrences() && !line.compileTo.empty())
     return "--explain needs the whole way: leave out --compile-to";
   if (!line.report.empty() && !line.compileTo.empty())
     return "--report needs the whole way: leave out --compile-to";
-  if (!line.whatIf.empty() && (!line.outFile.empty() || !line.compileTo.empty() || !line.report.empty()))
-    return std::string("--what-if compares plans and writes none: leave out -o, --report and --compile-to");
+  if (!line.whatIf.empty() &&
+      (!line.outFile.empty() || !line.compileTo.empty() || !line.report.empty()))
+    return std::string(
+        "--what-if compares plans and writes none: leave out -o, --report and --compile-to");
   if (!line.whatIf.empty() && line.explain.getNumOccurrences())
     return std::string("--what-if prints a table of its own: leave out --explain");
-  bool tells = line.explain.getNumOccurrences() || !line.report.empty() || !line.whatIf.empty() || !line.emit.empty();
+  bool tells = line.explain.getNumOccurrences() || !line.report.empty() || !line.whatIf.empty() ||
+               !line.emit.empty();
   if (line.outFile.empty() && (!tells || !line.compileTo.empty()))
     return "no output: give -o OUT.fsdp, or --explain or --report for the plan alone" +
-           (line.input == "-" ? std::string("; the model comes from stdin when no IN.mlir is given, see --help") : std::string());
+           (line.input == "-"
+                ? std::string("; the model comes from stdin when no IN.mlir is given, see --help")
+                : std::string());
   if (line.noCode && (line.outFile.empty() || !line.compileTo.empty()))
     return std::string("--no-code is about the artifact of -o OUT.fsdp, which is not asked for");
   if (line.noCode && line.target == "reference")
@@ -416,7 +469,8 @@ std::optional<std::string> fsdp::checkUsage(const CommandLine &line) {
     return problem;
   if (!line.report.empty() && line.report == line.outFile)
     return "--report=" + line.report + ": is what -o names, too";
-  if (std::optional<std::string> problem = line.report.empty() ? std::nullopt : whyNotWritable(line.report, line.input))
+  if (std::optional<std::string> problem =
+          line.report.empty() ? std::nullopt : whyNotWritable(line.report, line.input))
     return problem;
   return line.outFile.empty() ? std::nullopt : whyNotWritable(line.outFile, line.input);
 }

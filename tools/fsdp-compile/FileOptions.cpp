@@ -18,15 +18,14 @@ void FileOptions::printPlace(const ConfigOrigin &place, StringRef severity) cons
   llvm::errs() << " " << severity << ": ";
 }
 
-bool FileOptions::gives(StringRef option) const {
-  return config.find(option) != nullptr;
-}
+bool FileOptions::gives(StringRef option) const { return config.find(option) != nullptr; }
 
 void FileOptions::noteOrigin(StringRef message) const {
   message.consume_front("--");
   for (const ConfigSetting &setting : config.settings) {
     StringRef rest = message;
-    if (rest.consume_front(setting.option) && !rest.empty() && !llvm::isAlnum(rest.front()) && rest.front() != '-') {
+    if (rest.consume_front(setting.option) && !rest.empty() && !llvm::isAlnum(rest.front()) &&
+        rest.front() != '-') {
       printPlace(setting.origin, "note");
       llvm::errs() << "\"" << setting.origin.key << "\" says --" << setting.option << "="
                    << llvm::join(setting.values, ",") << "\n";
@@ -57,7 +56,8 @@ bool FileOptions::read(CommandLine &line) {
     }
     for (auto [index, value] : llvm::enumerate(setting.values))
       if (option->addOccurrence(index + 1, setting.option, value)) { // has said why
-        report(true, setting.origin, "expected a value of --" + setting.option + ", found " + value);
+        report(true, setting.origin,
+               "expected a value of --" + setting.option + ", found " + value);
         return false;
       }
     config.settings.push_back(std::move(setting));
@@ -78,7 +78,8 @@ static int64_t countRanks(StringRef mesh) {
   return ranks;
 }
 
-LogicalResult FileOptions::checkBatch(ModuleOp imported, CompileOptions &options, bool accumulationGiven) const {
+LogicalResult FileOptions::checkBatch(ModuleOp imported, CompileOptions &options,
+                                      bool accumulationGiven) const {
   auto report = [&](bool, const ConfigOrigin &place, const Twine &message) {
     printPlace(place, "error");
     llvm::errs() << "\"" << place.key << "\": " << message << "\n";
@@ -87,7 +88,8 @@ LogicalResult FileOptions::checkBatch(ModuleOp imported, CompileOptions &options
   for (auto func : imported.getOps<func::FuncOp>())
     for (BlockArgument argument : func.isPublic() ? func.getArguments() : ArrayRef<BlockArgument>())
       if (auto type = dyn_cast<RankedTensorType>(argument.getType());
-          type && type.getRank() > 0 && !batch && func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr))
+          type && type.getRank() > 0 && !batch &&
+          func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr))
         batch = type.getDimSize(0);
   if (!fsdp::checkBatch(config, countRanks(options.shard.mesh), batch, accumulation, report))
     return failure();

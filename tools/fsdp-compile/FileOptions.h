@@ -15,7 +15,8 @@ namespace mlir::fsdp {
 /// Where options come from that the command line does not give: the file of --config.
 class FileOptions {
 public:
-  /// Sets in `line` what its file says and the command line does not. False when an error was printed.
+  /// Sets in `line` what its file says and the command line does not. False when an error was
+  /// printed.
   bool read(CommandLine &line);
 
   /// Whether the value of `option` is the file's.
@@ -24,9 +25,10 @@ public:
   /// Prints which key an error about an option is due to: its text begins with the option's name.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Holds the file's words on batches and ranks against the model and the mesh, and sets the micro-batches that
-  /// follow from them unless `accumulationGiven`.
-  LogicalResult checkBatch(ModuleOp imported, CompileOptions &options, bool accumulationGiven) const;
+  /// Holds the file's words on batches and ranks against the model and the mesh, and sets the
+  /// micro-batches that follow from them unless `accumulationGiven`.
+  LogicalResult checkBatch(ModuleOp imported, CompileOptions &options,
+                           bool accumulationGiven) const;
 
 private:
   void printPlace(const ConfigOrigin &place, llvm::StringRef severity) const;

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. "mesh=replicate=2,shard=8,param-dtype=bf16" is a list of options; what begins with an axis belongs to the mesh
-//     before it, and a part without '=' to the value before it, as in "freeze=h.0,*.bias". `model=FILE` takes another file, for
-//     another batch or length, which are part of a model.
-//  2. The command line without what asks, writes or explains, and without what a question sets; then
-//     the question's options, and --overlap --explain=json.
-//  3. What each plan says, one row each; what it said instead, where there is none. One that says the same as the plan
-//     that was given is told so.
+//  1. "mesh=replicate=2,shard=8,param-dtype=bf16" is a list of options; what begins with an axis
+//     belongs to the mesh before it, and a part without '=' to the value before it, as in
+//     "freeze=h.0,*.bias". `model=FILE` takes another file, for another batch or length, which are
+//     part of a model.
+//  2. The command line without what asks, writes or explains, and without what a question sets;
+//     then the question's options, and --overlap --explain=json.
+//  3. What each plan says, one row each; what it said instead, where there is none. One that says
+//     the same as the plan that was given is told so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +62,10 @@ static std::string whyNotAsked(StringRef name) {
   bool isOurs = llvm::none_of(option->second->Categories, [](const cl::OptionCategory *category) {
     return category == &cl::getGeneralCategory() || category->getName() == "Generic Options";
   });
-  if (!isOurs || llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to", "no-code", "timing", "remarks", "kernel-cache"}, name))
+  if (!isOurs ||
+      llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to",
+                          "no-code", "timing", "remarks", "kernel-cache"},
+                         name))
     return "'" + name.str() + "' is not part of a plan";
   return "";
 }
@@ -78,11 +82,13 @@ static std::optional<Question> readQuestion(StringRef text) {
   std::string *value = nullptr; // that a part may go on with
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
-    bool isAxis = name == "shard" || name == "replicate", hasValue = !part.split('=').second.empty();
+    bool isAxis = name == "shard" || name == "replicate",
+         hasValue = !part.split('=').second.empty();
     if (std::string why = whyNotAsked(name); !why.empty())
       return fail(why);
-    if (value && ((isAxis && StringRef(*value).starts_with("--mesh=")) ||
-                  (!part.empty() && !part.contains('=') && !cl::getRegisteredOptions().count(part)))) {
+    if (value &&
+        ((isAxis && StringRef(*value).starts_with("--mesh=")) ||
+         (!part.empty() && !part.contains('=') && !cl::getRegisteredOptions().count(part)))) {
       *value += "," + part.str();
       continue;
     }
@@ -100,19 +106,24 @@ static std::optional<Question> readQuestion(StringRef text) {
 }
 
 /// Step 2.
-static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input, const Question &question) {
-  static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap", "timing", "remarks", "o"};
+static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input,
+                                            const Question &question) {
+  static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap",
+                                          "timing",  "remarks", "o"};
   std::vector<std::string> command{arguments[0]};
   for (size_t index = 1; index < arguments.size(); ++index) {
     StringRef argument = arguments[index], name = getOptionName(argument);
     bool isOption = argument.starts_with("-") && argument != "-";
     if (!isOption && argument == input)
       continue;
-    bool isSet = llvm::any_of(question.options, [&](StringRef option) { return getOptionName(option) == name; });
+    bool isSet = llvm::any_of(question.options,
+                              [&](StringRef option) { return getOptionName(option) == name; });
     bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
     auto option = cl::getRegisteredOptions().find(name);
-    bool isApart = isOption && !argument.contains('=') && option != cl::getRegisteredOptions().end() &&
-                   option->second->getValueExpectedFlag() == cl::ValueRequired && index + 1 < arguments.size(); // --mesh shard=2
+    bool isApart = isOption && !argument.contains('=') &&
+                   option != cl::getRegisteredOptions().end() &&
+                   option->second->getValueExpectedFlag() == cl::ValueRequired &&
+                   index + 1 < arguments.size(); // --mesh shard=2
     if (!isDropped)
       command.push_back(argument.str());
     index += isApart;
@@ -140,7 +151,9 @@ static Answer plan(StringRef program, ArrayRef<std::string> command) {
   }
   llvm::SmallVector<StringRef> words(command.begin(), command.end());
   std::string problem;
-  int code = llvm::sys::ExecuteAndWait(program, words, std::nullopt, {StringRef(""), StringRef(out), StringRef(err)}, mostSeconds, 0, &problem);
+  int code = llvm::sys::ExecuteAndWait(program, words, std::nullopt,
+                                       {StringRef(""), StringRef(out), StringRef(err)}, mostSeconds,
+                                       0, &problem);
   auto text = llvm::MemoryBuffer::getFile(code == 0 ? out : err);
   StringRef said = text ? (*text)->getBuffer() : StringRef(problem);
   auto json = code == 0 ? llvm::json::parse(said) : llvm::Expected<llvm::json::Value>(nullptr);
@@ -176,12 +189,13 @@ static void print(const Question &question, const Answer &answer, bool isSame, s
   }
   for (int64_t bytes : {answer.arena, answer.owned, answer.sent})
     llvm::outs() << llvm::right_justify(formatSize(bytes), 13);
-  llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms", 1e3 * answer.compute, 1e3 * answer.exposed,
-                               1e3 * (answer.compute + answer.exposed))
+  llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms", 1e3 * answer.compute,
+                               1e3 * answer.exposed, 1e3 * (answer.compute + answer.exposed))
                << (isSame ? "  as given: nothing that a plan shows depends on it\n" : "\n");
 }
 
-int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input, ArrayRef<std::string> asked) {
+int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
+                             ArrayRef<std::string> asked) {
   std::vector<Question> questions{{"(as given)", "", {}}};
   for (StringRef text : asked) {
     std::optional<Question> question = readQuestion(text);
@@ -190,15 +204,19 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input, A
     questions.push_back(*question);
   }
   if (input == "-") {
-    llvm::errs() << "fsdp-compile: --what-if reads the model again and again: give a file, not stdin\n";
+    llvm::errs()
+        << "fsdp-compile: --what-if reads the model again and again: give a file, not stdin\n";
     return 2;
   }
   size_t width = 12;
   for (const Question &question : questions)
     width = std::max(width, question.text.size());
-  std::string program = llvm::sys::fs::getMainExecutable(arguments[0].c_str(), reinterpret_cast<void *>(&answerWhatIf));
-  llvm::outs() << "What if: per rank and step, collectives scheduled (--overlap); times are estimates\n  " << llvm::left_justify("", width)
-               << "        arena        owned         sent        compute        exposed           step\n";
+  std::string program = llvm::sys::fs::getMainExecutable(arguments[0].c_str(),
+                                                         reinterpret_cast<void *>(&answerWhatIf));
+  llvm::outs()
+      << "What if: per rank and step, collectives scheduled (--overlap); times are estimates\n  "
+      << llvm::left_justify("", width)
+      << "        arena        owned         sent        compute        exposed           step\n";
   int code = 0;
   std::optional<std::string> given; // plan
   for (const Question &question : questions) {

@@ -14,10 +14,12 @@
 
 namespace mlir::fsdp {
 
-/// Plans the step once as `arguments` say and once more for each of `questions` ("mesh=shard=64,param-dtype=bf16"),
-/// without code, and prints a table of memory, traffic and estimated time. Each plan is a process of this program, so that
-/// one that cannot be made says why in its row. Returns the exit code: 2 where a question cannot be read, 1 where a plan failed.
-int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input, llvm::ArrayRef<std::string> questions);
+/// Plans the step once as `arguments` say and once more for each of `questions`
+/// ("mesh=shard=64,param-dtype=bf16"), without code, and prints a table of memory, traffic and
+/// estimated time. Each plan is a process of this program, so that one that cannot be made says why
+/// in its row. Returns the exit code: 2 where a question cannot be read, 1 where a plan failed.
+int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input,
+                 llvm::ArrayRef<std::string> questions);
 
 } // namespace mlir::fsdp
 

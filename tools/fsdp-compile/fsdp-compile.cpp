@@ -64,7 +64,8 @@ static int usageError(const Twine &message, const FileOptions &file = {}) {
 }
 
 /// Makes a file of what `write` prints; without success there is none.
-static LogicalResult writeFile(MLIRContext *context, StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+static LogicalResult writeFile(MLIRContext *context, StringRef path,
+                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::error_code ec;
   llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
   if (!ec) {
@@ -85,51 +86,59 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
 }
 
 /// Writes the page of --report.
-static LogicalResult writePage(ModuleOp planned, const CompileOptions &options, ArrayRef<DtypeRow> dtypes, StringRef path) {
+static LogicalResult writePage(ModuleOp planned, const CompileOptions &options,
+                               ArrayRef<DtypeRow> dtypes, StringRef path) {
   FailureOr<Cluster> cluster = loadCluster(planned.getContext(), options.plan.cluster);
   if (failed(cluster))
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(options.source).str();
-  return writeFile(planned.getContext(), path,
-                   [&](llvm::raw_ostream &os) { writeReport(planned, *cluster, dtypes, title, os); });
+  return writeFile(planned.getContext(), path, [&](llvm::raw_ostream &os) {
+    writeReport(planned, *cluster, dtypes, title, os);
+  });
 }
 
 /// The model planned once more, with gradients that cross ranks at another time.
-static FailureOr<ChoiceReport> planOtherwise(StringRef input, CompileOptions options, StringRef sync,
-                                             MLIRContext &context) {
+static FailureOr<ChoiceReport> planOtherwise(StringRef input, CompileOptions options,
+                                             StringRef sync, MLIRContext &context) {
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); }); // said before
   OwningOpRef<ModuleOp> module = input == "-" ? nullptr : parseModel(input, &context);
   options.shard.gradSync = sync.str();
   options.timing = false;
   options.dumpDirectory.clear();
-  if (!module || failed(runPhases(*module, options, "")) || failed(compileKernels(*module, options, /*code=*/false)))
+  if (!module || failed(runPhases(*module, options, "")) ||
+      failed(compileKernels(*module, options, /*code=*/false)))
     return failure();
   return measureChoice(*module, ("--grad-sync=" + sync).str(), /*isTaken=*/false);
 }
 
 /// Both ways to accumulate over micro-batches, the one of `planned` among them.
-static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef input, const CompileOptions &options,
+static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef input,
+                                                     const CompileOptions &options,
                                                      MLIRContext &context) {
   if (options.shard.gradAccum < 2)
     return {};
   std::string asked = options.shard.gradSync;
-  FailureOr<ChoiceReport> other = planOtherwise(input, options, asked == "last" ? "each" : "last", context);
+  FailureOr<ChoiceReport> other =
+      planOtherwise(input, options, asked == "last" ? "each" : "last", context);
   if (failed(other))
     return {};
-  ChoiceReport own = measureChoice(planned, asked == "last" ? "--grad-sync=last" : "--grad-sync=each", true);
-  if (asked == "auto" && other->arenaBytes == own.arenaBytes && other->reducedBytes == own.reducedBytes) {
+  ChoiceReport own =
+      measureChoice(planned, asked == "last" ? "--grad-sync=last" : "--grad-sync=each", true);
+  if (asked == "auto" && other->arenaBytes == own.arenaBytes &&
+      other->reducedBytes == own.reducedBytes) {
     own.option = other->option; // the other is what was chosen
     other = planOtherwise(input, options, "each", context);
     if (failed(other))
       return {};
   }
   SmallVector<ChoiceReport> choices{own, *other};
-  llvm::sort(choices, [](const ChoiceReport &a, const ChoiceReport &b) { return a.option < b.option; });
+  llvm::sort(choices,
+             [](const ChoiceReport &a, const ChoiceReport &b) { return a.option < b.option; });
   return choices;
 }
 
-/// From the plan to the artifact, if there is to be one. What is above the limit is found before the kernels are
-/// compiled, the long part, and explained all the same.
+/// From the plan to the artifact, if there is to be one. What is above the limit is found before
+/// the kernels are compiled, the long part, and explained all the same.
 static int finish(ModuleOp planned, const CompileOptions &options, StringRef outFile, bool code,
                   llvm::function_ref<LogicalResult()> explain) {
   bool limited = options.plan.memoryLimit > 0, writes = !outFile.empty();
@@ -145,11 +154,13 @@ static int finish(ModuleOp planned, const CompileOptions &options, StringRef out
   return !writes || succeeded(writeArtifact(planned, *image, options, outFile)) ? 0 : 1;
 }
 
-/// What a choice or a schedule under a limit cannot know is the workspace of the kernels, and what packing the other programs beside the
-/// step costs: planned again, with as much less as was too much, as long as that helps.
-static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options, StringRef last,
-                                     SmallVectorImpl<DtypeRow> *dtypes) {
-  bool chooses = options.plan.checkpointing == "auto" || (options.plan.overlap && options.plan.memoryLimit > 0);
+/// What a choice or a schedule under a limit cannot know is the workspace of the kernels, and what
+/// packing the other programs beside the step costs: planned again, with as much less as was too
+/// much, as long as that helps.
+static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options,
+                                     StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
+  bool chooses = options.plan.checkpointing == "auto" ||
+                 (options.plan.overlap && options.plan.memoryLimit > 0);
   if (!chooses || !last.empty())
     return runPhases(*module, options, last, dtypes);
   static constexpr unsigned mostTries = 5;
@@ -175,8 +186,9 @@ static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptio
     if (peak <= asked)
       break;
     // The workspace begins on a page.
-    options.plan.memoryLimit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
-                                                 options.plan.memoryLimit - (peak - asked));
+    options.plan.memoryLimit =
+        std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
+                          options.plan.memoryLimit - (peak - asked));
   }
   module = std::move(best);
   return success();
@@ -197,21 +209,25 @@ static int compile(const CommandLine &line, const FileOptions &file) {
     return badUsage;
   CompileOptions options = fill(line);
   // The linker, which runs in this process, resets the options of the command line.
-  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo, report = line.report, emit = line.emit;
-  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json", onlyDtypes = line.explain == "dtypes",
-             noCode = line.noCode;
+  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo,
+                    report = line.report, emit = line.emit;
+  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json",
+             onlyDtypes = line.explain == "dtypes", noCode = line.noCode;
   if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
     return badUsage;
   if (failed(loadCluster(&context, options.plan.cluster))) // before anything is planned
     return badUsage;
-  if (failed(parseMeshSpec(options.shard.mesh, [&] { return emitError(module->getLoc()); }))) // also where no phase reads it
+  if (failed(parseMeshSpec(options.shard.mesh, [&] {
+        return emitError(module->getLoc());
+      }))) // also where no phase reads it
     return badUsage;
   if (!line.config.empty())
     options.afterImport = [&, given = line.accum.getNumOccurrences() > 0](ModuleOp imported) {
       return file.checkBatch(imported, options, given);
     };
   SmallVector<DtypeRow> dtypes;
-  if (failed(runPhasesWithin(module, options, compileTo, explains || !report.empty() ? &dtypes : nullptr)))
+  if (failed(runPhasesWithin(module, options, compileTo,
+                             explains || !report.empty() ? &dtypes : nullptr)))
     return badUsage;
   if (!emit.empty())
     return succeeded(printGpuKernels(*module, options, emit, llvm::outs())) ? 0 : 1;
@@ -224,7 +240,8 @@ static int compile(const CommandLine &line, const FileOptions &file) {
   return finish(*module, options, outFile, /*code=*/!noCode, [&] {
     if (explains)
       onlyDtypes ? writeDtypes(dtypes, /*all=*/true, llvm::outs())
-                 : explain(*module, llvm::outs(), json, compareAccumulation(*module, input, options, context), dtypes);
+                 : explain(*module, llvm::outs(), json,
+                           compareAccumulation(*module, input, options, context), dtypes);
     return report.empty() ? success() : writePage(*module, options, dtypes, report);
   });
 }
@@ -235,7 +252,8 @@ int main(int argc, char **argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a file-size limit is an error of the write
   CommandLine line;
   setVersion("fsdp-compile");
-  cl::HideUnrelatedOptions({&line.model, &line.sharding, &line.precision, &line.training, &line.output});
+  cl::HideUnrelatedOptions(
+      {&line.model, &line.sharding, &line.precision, &line.training, &line.output});
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {
@@ -245,12 +263,14 @@ int main(int argc, char **argv) {
   if (std::optional<std::string> option = findRepeated(ArrayRef(argv + 1, argc - 1)))
     return usageError(*option);
   for (StringRef argument : ArrayRef(argv + 1, argc - 1))
-    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 && argument != "--explain=")
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 &&
+        argument != "--explain=")
       return usageError(argument + ": expected a value");
   if (line.configKeys) {
     printConfigKeys(llvm::outs());
     for (const std::string &target : getConfigTargets())
-      if (!llvm::is_contained({"batch", "ranks", "total-batch"}, target) && !cl::getRegisteredOptions().count(target))
+      if (!llvm::is_contained({"batch", "ranks", "total-batch"}, target) &&
+          !cl::getRegisteredOptions().count(target))
         llvm::errs() << "fsdp-compile: no such option: --" << target << "\n";
     return 0;
   }
@@ -263,6 +283,7 @@ int main(int argc, char **argv) {
   if (problem)
     return usageError(*problem, file);
   if (!line.whatIf.empty())
-    return answerWhatIf(std::vector<std::string>(argv, argv + argc), line.input, std::vector<std::string>(line.whatIf.begin(), line.whatIf.end()));
+    return answerWhatIf(std::vector<std::string>(argv, argv + argc), line.input,
+                        std::vector<std::string>(line.whatIf.begin(), line.whatIf.end()));
   return compile(line, file);
 }

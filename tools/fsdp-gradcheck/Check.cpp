@@ -11,11 +11,10 @@
 // and compared with <gradient, u>: every unit direction of a small argument, some of a
 // larger one and random directions besides (which see all of its elements at once).
 //
-// An error is relative to the largest of <g, u>, D(u) and 1e-3 of what the gradient
-// could give along u; what rounding does to the differences is allowed for. Along an
-// argument that has no gradient the differences must be zero. Results of fsdp.stop_gradient keep the
-// values that they have at x (HoldStopped.cpp). What is NaN or infinite
-// is not compared, but named.
+// An error is relative to the largest of <g, u>, D(u) and 1e-3 of what the gradient could give
+// along u; what rounding does to the differences is allowed for. Along an argument that has no
+// gradient the differences must be zero. Results of fsdp.stop_gradient keep the values that they
+// have at x (HoldStopped.cpp). What is NaN or infinite is not compared, but named.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +55,10 @@ public:
   FailureOr<Row> checkArgument(unsigned index, const Buffer *gradient);
 
 private:
-  FailureOr<double> evaluate(Buffer &x, const std::vector<double> &at, const Direction &u, double h);
-  LogicalResult compare(Buffer &x, const std::vector<double> &at, const Direction &u, const Buffer *gradient, Row &row);
+  FailureOr<double> evaluate(Buffer &x, const std::vector<double> &at, const Direction &u,
+                             double h);
+  LogicalResult compare(Buffer &x, const std::vector<double> &at, const Direction &u,
+                        const Buffer *gradient, Row &row);
 
   const Function &function;
   Engine &forward;
@@ -94,7 +95,8 @@ LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
     bool isFloat = isa<FloatType>(buffer.getType().getElementType());
-    Buffer &copy = wide.emplace_back(isFloat ? cast<RankedTensorType>(buffer.getType().clone(f64)) : buffer.getType());
+    Buffer &copy = wide.emplace_back(isFloat ? cast<RankedTensorType>(buffer.getType().clone(f64))
+                                             : buffer.getType());
     for (int64_t i = 0; i < buffer.size(); ++i)
       copy.set(i, buffer.get(i));
   }
@@ -111,7 +113,8 @@ LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   return success();
 }
 
-FailureOr<double> Checker::evaluate(Buffer &x, const std::vector<double> &at, const Direction &u, double h) {
+FailureOr<double> Checker::evaluate(Buffer &x, const std::vector<double> &at, const Direction &u,
+                                    double h) {
   for (auto [i, component] : u)
     x.set(i, at[i] + h * component);
   if (failed(forward.call(function.name, wide, loss)))
@@ -125,8 +128,8 @@ static std::string describe(const Direction &u) {
   return u.size() == 1 ? "element " + std::to_string(u[0].first) : "a random direction";
 }
 
-LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const Direction &u, const Buffer *gradient,
-                               Row &row) {
+LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const Direction &u,
+                               const Buffer *gradient, Row &row) {
   double h = options.step, f[4], steps[4] = {h, -h, 2 * h, -2 * h};
   for (int i = 0; i < 4; ++i) {
     FailureOr<double> result = evaluate(x, at, u, steps[i]);
@@ -143,7 +146,8 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
     length += component * component;
   }
   double rounding = 0x1p-50 * (1 + std::abs(value)) / h, error = std::abs(claimed - difference);
-  double scale = std::max({std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
+  double scale = std::max(
+      {std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
   if (row.isNarrow) // its rounding is relative to the larger terms
     scale = std::max(scale, row.largest * std::sqrt(length));
   if (!(error <= row.bound * scale + rounding)) // NaN too
@@ -189,8 +193,8 @@ FailureOr<Row> Checker::checkArgument(unsigned index, const Buffer *gradient) {
   return row;
 }
 
-FailureOr<std::vector<Row>> gradcheck::check(const Function &function, Engine &forward, Engine &gradient,
-                                             const CheckOptions &options) {
+FailureOr<std::vector<Row>> gradcheck::check(const Function &function, Engine &forward,
+                                             Engine &gradient, const CheckOptions &options) {
   Checker checker(function, forward, options);
   std::vector<Buffer> arguments, results;
   checker.fill(arguments);
@@ -206,7 +210,9 @@ FailureOr<std::vector<Row>> gradcheck::check(const Function &function, Engine &f
     if (!argument.isChecked)
       continue;
     auto found = llvm::find(function.gradients, i);
-    const Buffer *g = found == function.gradients.end() ? nullptr : &results[1 + (found - function.gradients.begin())];
+    const Buffer *g = found == function.gradients.end()
+                          ? nullptr
+                          : &results[1 + (found - function.gradients.begin())];
     FailureOr<Row> row = checker.checkArgument(i, g);
     if (failed(row))
       return failure();

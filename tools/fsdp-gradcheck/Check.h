@@ -30,8 +30,8 @@ struct Row {
   double worst = 0;   ///< relative error
   double bound = 0;
   unsigned precision = 53; ///< bits of the narrowest float
-  bool isNarrow = false; ///< some float of the function is narrower than f64
-  std::string notFinite; ///< what is NaN or infinite, where something is
+  bool isNarrow = false;   ///< some float of the function is narrower than f64
+  std::string notFinite;   ///< what is NaN or infinite, where something is
   bool ok = true;
 };
 

@@ -26,19 +26,26 @@ struct Code {
   OpBuilder &b;
   Location loc;
 
-  Value real(Type type, double v) { return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, v)); }
+  Value real(Type type, double v) {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, v));
+  }
   Value index(int64_t v) { return arith::ConstantIndexOp::create(b, loc, v); }
   Value toIndex(Value v) {
-    return v.getType().isIndex() ? v : arith::IndexCastOp::create(b, loc, b.getIndexType(), v).getResult();
+    return v.getType().isIndex()
+               ? v
+               : arith::IndexCastOp::create(b, loc, b.getIndexType(), v).getResult();
   }
   Value to(Value v, Type type) {
     auto from = cast<FloatType>(v.getType()), target = cast<FloatType>(type);
     if (from == target)
       return v;
-    return from.getWidth() < target.getWidth() ? arith::ExtFOp::create(b, loc, type, v).getResult()
-                                               : arith::TruncFOp::create(b, loc, type, v).getResult();
+    return from.getWidth() < target.getWidth()
+               ? arith::ExtFOp::create(b, loc, type, v).getResult()
+               : arith::TruncFOp::create(b, loc, type, v).getResult();
   }
-  Value at(Value tensor, ValueRange where) { return tensor::ExtractOp::create(b, loc, tensor, where); }
+  Value at(Value tensor, ValueRange where) {
+    return tensor::ExtractOp::create(b, loc, tensor, where);
+  }
   Value add(Value l, Value r) { return arith::AddFOp::create(b, loc, l, r); }
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
@@ -56,29 +63,34 @@ struct Code {
 using Emit = function_ref<Value(Code &, ValueRange)>;
 } // namespace
 
-static Type widen(Type type) { return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type; }
+static Type widen(Type type) {
+  return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
 
 /// result[i..] = emit(i..).
 static Value forEach(OpBuilder &b, Location loc, RankedTensorType type, Emit emit) {
-  return tensor::GenerateOp::create(b, loc, type, ValueRange{}, [&](OpBuilder &b, Location loc, ValueRange at) {
-    Code code{b, loc};
-    tensor::YieldOp::create(b, loc, emit(code, at));
-  });
+  return tensor::GenerateOp::create(b, loc, type, ValueRange{},
+                                    [&](OpBuilder &b, Location loc, ValueRange at) {
+                                      Code code{b, loc};
+                                      tensor::YieldOp::create(b, loc, emit(code, at));
+                                    });
 }
 
 /// combine(...combine(start, emit(0))..., emit(count - 1)).
 static Value fold(Code &code, int64_t count, Value start,
                   function_ref<Value(Code &, Value accumulator, Value i)> combine) {
-  auto loop = scf::ForOp::create(code.b, code.loc, code.index(0), code.index(count), code.index(1), start,
-                                 [&](OpBuilder &b, Location loc, Value i, ValueRange accumulator) {
-                                   Code inner{b, loc};
-                                   scf::YieldOp::create(b, loc, combine(inner, accumulator[0], i));
-                                 });
+  auto loop =
+      scf::ForOp::create(code.b, code.loc, code.index(0), code.index(count), code.index(1), start,
+                         [&](OpBuilder &b, Location loc, Value i, ValueRange accumulator) {
+                           Code inner{b, loc};
+                           scf::YieldOp::create(b, loc, combine(inner, accumulator[0], i));
+                         });
   return loop.getResult(0);
 }
 
 static Value zeros(OpBuilder &b, Location loc, RankedTensorType type) {
-  return forEach(b, loc, type, [&](Code &code, ValueRange) { return code.real(type.getElementType(), 0); });
+  return forEach(b, loc, type,
+                 [&](Code &code, ValueRange) { return code.real(type.getElementType(), 0); });
 }
 
 static void decompose(GatherRowsOp op, IRRewriter &b) {
@@ -128,7 +140,8 @@ static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored
 static void decompose(CrossEntropyOp op, IRRewriter &b) {
   Location loc = op.getLoc();
   auto logits = cast<RankedTensorType>(op.getLogits().getType());
-  auto lseType = cast<RankedTensorType>(op.getLse().getType()), lossType = cast<RankedTensorType>(op.getLoss().getType());
+  auto lseType = cast<RankedTensorType>(op.getLse().getType()),
+       lossType = cast<RankedTensorType>(op.getLoss().getType());
   Type work = widen(logits.getElementType());
   int64_t rows = logits.getDimSize(0), columns = logits.getDimSize(1);
   Value lse = forEach(b, loc, RankedTensorType::get({rows}, work), [&](Code &code, ValueRange n) {
@@ -162,15 +175,16 @@ static void decompose(CrossEntropyGradOp op, IRRewriter &b) {
   Type work = widen(type.getElementType());
   Code outer{b, op.getLoc()};
   Value count = countRows(outer, op.getTargets(), op.getIgnoreIndex(), work);
-  b.replaceOp(op, forEach(b, op.getLoc(), type, [&](Code &c, ValueRange at) {
-                auto [valid, t] = c.target(c.at(op.getTargets(), at[0]), op.getIgnoreIndex());
-                Value x = c.sub(c.to(c.at(op.getLogits(), at), work), c.to(c.at(op.getLse(), at[0]), work));
-                Value p = math::ExpOp::create(c.b, c.loc, x);
-                Value hit = arith::CmpIOp::create(c.b, c.loc, arith::CmpIPredicate::eq, at[1], t);
-                p = c.sub(p, c.select(hit, c.real(work, 1), c.real(work, 0)));
-                Value g = arith::DivFOp::create(c.b, c.loc, c.to(c.at(op.getGloss(), {}), work), count);
-                return c.to(c.select(valid, c.mul(g, p), c.real(work, 0)), type.getElementType());
-              }));
+  b.replaceOp(
+      op, forEach(b, op.getLoc(), type, [&](Code &c, ValueRange at) {
+        auto [valid, t] = c.target(c.at(op.getTargets(), at[0]), op.getIgnoreIndex());
+        Value x = c.sub(c.to(c.at(op.getLogits(), at), work), c.to(c.at(op.getLse(), at[0]), work));
+        Value p = math::ExpOp::create(c.b, c.loc, x);
+        Value hit = arith::CmpIOp::create(c.b, c.loc, arith::CmpIPredicate::eq, at[1], t);
+        p = c.sub(p, c.select(hit, c.real(work, 1), c.real(work, 0)));
+        Value g = arith::DivFOp::create(c.b, c.loc, c.to(c.at(op.getGloss(), {}), work), count);
+        return c.to(c.select(valid, c.mul(g, p), c.real(work, 0)), type.getElementType());
+      }));
 }
 
 static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
@@ -197,12 +211,14 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       return c.add(s, math::ExpOp::create(c.b, c.loc, c.sub(element(c, row, v), m)));
     });
   });
-  b.replaceOp(op, forEach(b, op.getLoc(), type, [&](Code &c, ValueRange at) {
-                SmallVector<Value> row(at);
-                row.erase(row.begin() + dim);
-                Value e = math::ExpOp::create(c.b, c.loc, c.sub(element(c, row, at[dim]), c.at(maxima, row)));
-                return c.to(arith::DivFOp::create(c.b, c.loc, e, c.at(sums, row)), type.getElementType());
-              }));
+  b.replaceOp(
+      op, forEach(b, op.getLoc(), type, [&](Code &c, ValueRange at) {
+        SmallVector<Value> row(at);
+        row.erase(row.begin() + dim);
+        Value e =
+            math::ExpOp::create(c.b, c.loc, c.sub(element(c, row, at[dim]), c.at(maxima, row)));
+        return c.to(arith::DivFOp::create(c.b, c.loc, e, c.at(sums, row)), type.getElementType());
+      }));
 }
 
 /// Every score again for every element: nothing is shared with the compiler's form, which
@@ -210,8 +226,10 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
-  auto q = cast<RankedTensorType>(op.getQ().getType()), k = cast<RankedTensorType>(op.getK().getType());
-  auto lseType = cast<RankedTensorType>(op.getLse().getType()), oType = cast<RankedTensorType>(op.getO().getType());
+  auto q = cast<RankedTensorType>(op.getQ().getType()),
+       k = cast<RankedTensorType>(op.getK().getType());
+  auto lseType = cast<RankedTensorType>(op.getLse().getType()),
+       oType = cast<RankedTensorType>(op.getO().getType());
   Type work = lseType.getElementType();
   int64_t keys = k.getDimSize(2);
   constexpr double lowest = -std::numeric_limits<double>::infinity();
@@ -233,7 +251,8 @@ static void decompose(AttentionOp op, IRRewriter &b) {
     }
     if (op.getMaskMod().empty())
       return s;
-    return c.select(inlineFunction(c.b, op.getMaskMod(), at, op.getCaptures()), s, c.real(work, lowest));
+    return c.select(inlineFunction(c.b, op.getMaskMod(), at, op.getCaptures()), s,
+                    c.real(work, lowest));
   };
   auto isLowest = [&](Code &c, Value v) -> Value {
     return arith::CmpFOp::create(c.b, c.loc, arith::CmpFPredicate::OEQ, v, c.real(work, lowest));
@@ -254,20 +273,19 @@ static void decompose(AttentionOp op, IRRewriter &b) {
       Value p = math::ExpOp::create(c.b, c.loc, c.sub(score(c, at, key), row));
       if (!op.getWeightMod().empty())
         p = c.select(isLowest(c, score(c, at, key)), c.real(work, 0),
-                     c.mul(p, inlineFunction(c.b, op.getWeightMod(), {at[0], at[1], at[2], key}, op.getCaptures())));
-      return c.add(sum, c.mul(p, c.to(c.at(op.getV(), {at[0], kvHead(c, at[1]), key, at[3]}), work)));
+                     c.mul(p, inlineFunction(c.b, op.getWeightMod(), {at[0], at[1], at[2], key},
+                                             op.getCaptures())));
+      return c.add(sum,
+                   c.mul(p, c.to(c.at(op.getV(), {at[0], kvHead(c, at[1]), key, at[3]}), work)));
     });
-    return code.to(code.select(isLowest(code, row), code.real(work, 0), sum), oType.getElementType());
+    return code.to(code.select(isLowest(code, row), code.real(work, 0), sum),
+                   oType.getElementType());
   });
   b.replaceOp(op, {o, lse});
 }
 
-static void decompose(AttentionGradOp op, IRRewriter &b) {
-  b.replaceOp(op, lowerToLinalg(op, b));
-}
-static void decompose(RandomOp op, IRRewriter &b) {
-  b.replaceOp(op, lowerToLinalg(op, b));
-}
+static void decompose(AttentionGradOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
+static void decompose(RandomOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 
 /// --math-expand-ops of MLIR 22 exchanges its bounds.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
@@ -285,25 +303,26 @@ LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   });
   for (Operation *op : raised) {
     b.setInsertionPoint(op);
-    llvm::TypeSwitch<Operation *>(op).Case<AttentionOp, AttentionGradOp>([&](auto known) { decompose(known, b); });
+    llvm::TypeSwitch<Operation *>(op).Case<AttentionOp, AttentionGradOp>(
+        [&](auto known) { decompose(known, b); });
   }
   raised.clear();
   module.walk([&](Operation *op) {
-    if (isa<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp, RandomOp,
-            math::ClampFOp>(op))
+    if (isa<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp,
+            RandomOp, math::ClampFOp>(op))
       raised.push_back(op);
   });
   for (Operation *op : raised) {
     b.setInsertionPoint(op);
     llvm::TypeSwitch<Operation *>(op)
-        .Case<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp, RandomOp,
-              math::ClampFOp>(
-            [&](auto known) { decompose(known, b); });
+        .Case<GatherRowsOp, ScatterAddRowsOp, CrossEntropyOp, CrossEntropyGradOp, linalg::SoftmaxOp,
+              RandomOp, math::ClampFOp>([&](auto known) { decompose(known, b); });
   }
   WalkResult rest = module.walk([&](Operation *op) {
     if (!isa_and_nonnull<FSDPDialect>(op->getDialect()))
       return WalkResult::advance();
-    op->emitError("fsdp-gradcheck runs functions of the model contract; '") << op->getName() << "' needs ranks";
+    op->emitError("fsdp-gradcheck runs functions of the model contract; '")
+        << op->getName() << "' needs ranks";
     return WalkResult::interrupt();
   });
   return failure(rest.wasInterrupted());

@@ -38,10 +38,13 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gradcheck;
 
-static unsigned sizeOf(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8); }
+static unsigned sizeOf(Type element) {
+  return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
 
 Buffer::Buffer(RankedTensorType type)
-    : type(type), elementSize(sizeOf(type.getElementType())), bytes(elementSize * type.getNumElements()) {}
+    : type(type), elementSize(sizeOf(type.getElementType())),
+      bytes(elementSize * type.getNumElements()) {}
 
 double Buffer::get(int64_t i) const {
   uint64_t bits = 0;
@@ -83,7 +86,8 @@ static void exposeBuffers(func::FuncOp func) {
     Type tensor = argument.getType();
     argument.setType(memrefOf(tensor));
     types.push_back(argument.getType());
-    auto read = bufferization::ToTensorOp::create(b, func.getLoc(), tensor, argument, /*restrict=*/true);
+    auto read =
+        bufferization::ToTensorOp::create(b, func.getLoc(), tensor, argument, /*restrict=*/true);
     argument.replaceAllUsesExcept(read, read);
   }
   Operation *terminator = block.getTerminator();
@@ -92,7 +96,8 @@ static void exposeBuffers(func::FuncOp func) {
     Type type = memrefOf(result.getType());
     types.push_back(type);
     Value out = block.addArgument(type, func.getLoc());
-    bufferization::MaterializeInDestinationOp::create(b, func.getLoc(), Type(), result, out, /*restrict=*/true,
+    bufferization::MaterializeInDestinationOp::create(b, func.getLoc(), Type(), result, out,
+                                                      /*restrict=*/true,
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
@@ -111,12 +116,15 @@ static void simplifyMemory(ModuleOp module) {
   module.walk([&](Operation *op) {
     b.setInsertionPoint(op);
     if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-      MemRefType type = MemRefType::get(alloc.getType().getShape(), alloc.getType().getElementType());
-      auto global = memref::GlobalOp::create(b, op->getLoc(), "buffer", b.getStringAttr("private"), type,
-                                             b.getUnitAttr(), /*constant=*/false, IntegerAttr());
+      MemRefType type =
+          MemRefType::get(alloc.getType().getShape(), alloc.getType().getElementType());
+      auto global =
+          memref::GlobalOp::create(b, op->getLoc(), "buffer", b.getStringAttr("private"), type,
+                                   b.getUnitAttr(), /*constant=*/false, IntegerAttr());
       global->remove();
       symbols.insert(global, module.getBody()->begin());
-      alloc.replaceAllUsesWith(memref::GetGlobalOp::create(b, op->getLoc(), type, global.getSymName()).getResult());
+      alloc.replaceAllUsesWith(
+          memref::GetGlobalOp::create(b, op->getLoc(), type, global.getSymName()).getResult());
       op->erase();
     } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
       linalg::makeMemRefCopyOp(b, op->getLoc(), copy.getSource(), copy.getTarget());
@@ -185,7 +193,8 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module) {
   if (failed(lower.run(*module)))
     return nullptr;
 
-  static bool initialized = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  static bool initialized =
+      !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
   (void)initialized;
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
@@ -203,7 +212,8 @@ std::unique_ptr<Engine> Engine::create(OwningOpRef<ModuleOp> module) {
   return result;
 }
 
-LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results) {
+LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments,
+                           MutableArrayRef<Buffer> results) {
   SmallVector<void *> pointers;
   for (Buffer &buffer : arguments)
     pointers.push_back(buffer.data());
@@ -215,7 +225,8 @@ LogicalResult Engine::call(StringRef name, MutableArrayRef<Buffer> arguments, Mu
   for (void *&pointer : pointers)
     packed.push_back(&pointer);
   if (llvm::Error error = engine->invokePacked(symbolOf(name), packed)) {
-    llvm::errs() << "fsdp-gradcheck: error: '" << name << "' does not run: " << llvm::toString(std::move(error)) << "\n";
+    llvm::errs() << "fsdp-gradcheck: error: '" << name
+                 << "' does not run: " << llvm::toString(std::move(error)) << "\n";
     return failure();
   }
   if (!fault[0])

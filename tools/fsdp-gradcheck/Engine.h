@@ -36,8 +36,10 @@ class Engine {
 public:
   /// Consumes the module. Explains a failure.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
-  /// Runs a function. Arguments and results are in the order of its type. Fails with a diagnostic if an index is out of range.
-  LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments, MutableArrayRef<Buffer> results);
+  /// Runs a function. Arguments and results are in the order of its type. Fails with a diagnostic
+  /// if an index is out of range.
+  LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments,
+                     MutableArrayRef<Buffer> results);
 
 private:
   std::unique_ptr<ExecutionEngine> engine;

@@ -9,8 +9,9 @@
 //                                           %safe = select %ok, %at, %c0
 //                                           memref.load %table[%safe]
 //
-// Positions of loops and constants in range need no guard. Likewise a divisor of 0 becomes 1, and so does -1 where the
-// quotient of the least integer would overflow. The caller reads the fault after the call (Engine.cpp).
+// Positions of loops and constants in range need no guard. Likewise a divisor of 0 becomes 1, and
+// so does -1 where the quotient of the least integer would overflow. The caller reads the fault
+// after the call (Engine.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,8 @@ private:
 } // namespace
 
 /// Returns \p value where \p ok holds, else \p substitute, and records the guard with \p reported.
-Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard guard, Value reported) {
+Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard guard,
+                            Value reported) {
   guards.push_back(guard);
   Value yes = arith::ConstantOp::create(b, guard.loc, b.getBoolAttr(true));
   Value bad = arith::XOrIOp::create(b, guard.loc, ok, yes);
@@ -55,15 +57,18 @@ Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard gua
     memref::StoreOp::create(inner, loc, reported, fault, index(1));
     scf::YieldOp::create(inner, loc);
   });
-  Value other = arith::ConstantOp::create(b, guard.loc, b.getIntegerAttr(value.getType(), substitute));
+  Value other =
+      arith::ConstantOp::create(b, guard.loc, b.getIntegerAttr(value.getType(), substitute));
   return arith::SelectOp::create(b, guard.loc, ok, value, other);
 }
 
 LogicalResult Guards::guardIndex(OpOperand &index, int64_t bound) {
   Operation *op = index.getOwner(), *definition = index.get().getDefiningOp();
   std::optional<int64_t> fixed = getConstantIntValue(index.get());
-  bool isLoop = definition ? isa<linalg::IndexOp>(definition)
-                           : isa<LoopLikeOpInterface>(cast<BlockArgument>(index.get()).getOwner()->getParentOp());
+  bool isLoop =
+      definition
+          ? isa<linalg::IndexOp>(definition)
+          : isa<LoopLikeOpInterface>(cast<BlockArgument>(index.get()).getOwner()->getParentOp());
   if (isLoop || (fixed && *fixed >= 0 && *fixed < bound))
     return success();
   if (bound <= 0)
@@ -82,7 +87,8 @@ LogicalResult Guards::guardSlice(memref::SubViewOp op) {
        llvm::enumerate(op.getStaticOffsets(), op.getStaticSizes(), op.getStaticStrides())) {
     if (!ShapedType::isDynamic(offset))
       continue;
-    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride) || op.getSourceType().isDynamicDim(i))
+    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride) ||
+        op.getSourceType().isDynamicDim(i))
       return op->emitError("expected a slice of static size and stride");
     int64_t bound = op.getSourceType().getDimSize(i) - std::max<int64_t>(size - 1, 0) * stride;
     if (failed(guardIndex(op->getOpOperand(op.getIndexOfDynamicOffset(i)), bound)))
@@ -94,11 +100,14 @@ LogicalResult Guards::guardSlice(memref::SubViewOp op) {
 void Guards::guardDivisor(Operation *op) {
   OpOperand &divisor = op->getOpOperand(1);
   auto type = divisor.get().getType();
-  if (std::optional<int64_t> fixed = getConstantIntValue(divisor.get()); fixed && *fixed != 0 && *fixed != -1)
+  if (std::optional<int64_t> fixed = getConstantIntValue(divisor.get());
+      fixed && *fixed != 0 && *fixed != -1)
     return;
   b.setInsertionPoint(op);
   Location loc = op->getLoc();
-  auto constant = [&](IntegerAttr value) -> Value { return arith::ConstantOp::create(b, loc, value); };
+  auto constant = [&](IntegerAttr value) -> Value {
+    return arith::ConstantOp::create(b, loc, value);
+  };
   auto differ = [&](Value l, Value r) -> Value {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, l, r);
   };
@@ -106,8 +115,9 @@ void Guards::guardDivisor(Operation *op) {
   if (!isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op)) {
     unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
     Value least = constant(b.getIntegerAttr(type, APInt::getSignedMinValue(width)));
-    Value fits = arith::OrIOp::create(b, loc, differ(divisor.get(), constant(b.getIntegerAttr(type, -1))),
-                                      differ(op->getOperand(0), least));
+    Value fits =
+        arith::OrIOp::create(b, loc, differ(divisor.get(), constant(b.getIntegerAttr(type, -1))),
+                             differ(op->getOperand(0), least));
     ok = arith::AndIOp::create(b, loc, ok, fits);
   }
   Value none = constant(b.getI64IntegerAttr(0));
@@ -121,7 +131,8 @@ LogicalResult gradcheck::guardAccesses(func::FuncOp func, std::vector<Guard> &gu
   auto guardAll = [&](OperandRange indices, Operation *op, MemRefType type) -> LogicalResult {
     unsigned first = indices.empty() ? 0 : indices.getBeginOperandIndex();
     for (unsigned i = 0; i < indices.size(); ++i)
-      if (!type.isDynamicDim(i) && failed(maker.guardIndex(op->getOpOperand(first + i), type.getDimSize(i))))
+      if (!type.isDynamicDim(i) &&
+          failed(maker.guardIndex(op->getOpOperand(first + i), type.getDimSize(i))))
         return failure();
     return success();
   };
@@ -133,8 +144,8 @@ LogicalResult gradcheck::guardAccesses(func::FuncOp func, std::vector<Guard> &gu
       done = guardAll(store.getIndices(), op, store.getMemRefType());
     else if (auto slice = dyn_cast<memref::SubViewOp>(op))
       done = maker.guardSlice(slice);
-    else if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
-                 arith::FloorDivSIOp>(op) &&
+    else if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
+                 arith::CeilDivUIOp, arith::FloorDivSIOp>(op) &&
              op->getResult(0).getType().isIntOrIndex())
       maker.guardDivisor(op);
     if (failed(done))
@@ -145,11 +156,13 @@ LogicalResult gradcheck::guardAccesses(func::FuncOp func, std::vector<Guard> &gu
 
 void gradcheck::report(const Guard &guard, int64_t value) {
   if (guard.isDivision) {
-    emitError(guard.loc, "this division of integers has a divisor of 0, or its quotient overflows").attachNote()
+    emitError(guard.loc, "this division of integers has a divisor of 0, or its quotient overflows")
+            .attachNote()
         << "give the argument a fsdp.limit or gradcheck.limit, or choose a divisor that is never 0";
     return;
   }
   InFlightDiagnostic diag = emitError(guard.loc, "this lookup has index ")
-                            << value << ", expected one in [0, " << guard.bound << "), the elements of its dimension";
+                            << value << ", expected one in [0, " << guard.bound
+                            << "), the elements of its dimension";
   diag.attachNote() << "give the ids a fsdp.limit or gradcheck.limit, or clamp the index";
 }

@@ -18,9 +18,10 @@ struct Guard {
   int64_t bound = 0; ///< an index has to be in [0, bound)
 };
 
-/// Makes each access of \p func stay in its buffer, and each division of integers defined. The last argument of \p func, a
-/// memref<2xi64>, gets what was wrong: the position in \p guards plus one, and the index. Appends to \p guards. Fails with a
-/// diagnostic if a buffer has no element that the access could name instead.
+/// Makes each access of \p func stay in its buffer, and each division of integers defined. The last
+/// argument of \p func, a memref<2xi64>, gets what was wrong: the position in \p guards plus one,
+/// and the index. Appends to \p guards. Fails with a diagnostic if a buffer has no element that the
+/// access could name instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
 /// Prints the error of a guard that found \p value.

@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of x * x see both factors. The gradient of x * stop_gradient(x) is that of x * c with c = x:
+// Finite differences of x * x see both factors. The gradient of x * stop_gradient(x) is that of x *
+// c with c = x:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //
-//  1. f.held is a copy of f that returns the inputs of its stops, with each stop replaced by its input.
+//  1. f.held is a copy of f that returns the inputs of its stops, with each stop replaced by its
+//     input.
 //  2. In f, the result of each stop becomes an argument, after all others.
 //
 // The checker calls f.held once, at the point at which it takes the differences of f.
@@ -44,7 +46,8 @@ static void addHeldFunction(func::FuncOp func) {
   Operation *terminator = held.getBody().front().getTerminator();
   terminator->setOperands(inputs);
   held.removeResAttrsAttr();
-  held.setFunctionType(FunctionType::get(func.getContext(), held.getArgumentTypes(), terminator->getOperandTypes()));
+  held.setFunctionType(
+      FunctionType::get(func.getContext(), held.getArgumentTypes(), terminator->getOperandTypes()));
 }
 
 LogicalResult gradcheck::holdStopped(func::FuncOp func, Function &function) {

@@ -15,8 +15,8 @@ namespace mlir::fsdp::gradcheck {
 /// Returns the name of the function that computes the held values of `function`.
 std::string getHeldName(StringRef function);
 
-/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds the function that computes these
-/// results beside it. Sets `function.held`. Does nothing where no gradient stops.
+/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds the function that
+/// computes these results beside it. Sets `function.held`. Does nothing where no gradient stops.
 LogicalResult holdStopped(func::FuncOp func, Function &function);
 
 } // namespace mlir::fsdp::gradcheck

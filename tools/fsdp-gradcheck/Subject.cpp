@@ -29,14 +29,17 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gradcheck;
 
 static constexpr llvm::StringLiteral rangeAttr = "gradcheck.range", limitAttr = "gradcheck.limit",
-                                     ignoreAttr = "gradcheck.ignore", weightAttr = "gradcheck.weight";
+                                     ignoreAttr = "gradcheck.ignore",
+                                     weightAttr = "gradcheck.weight";
 
 static bool isFloatTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && isa<FloatType>(tensor.getElementType());
 }
 
-static Type widen(Type type) { return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type; }
+static Type widen(Type type) {
+  return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
 
 /// sum + Σ weight · x, in the type of sum.
 static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value sum) {
@@ -47,10 +50,11 @@ static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value
   auto wide = [&](OpBuilder &b, Location loc, Value v) -> Value {
     return v.getType() == work ? v : arith::ExtFOp::create(b, loc, work, v).getResult();
   };
-  return linalg::GenericOp::create(b, loc, sum.getType(), ValueRange{x, weight}, sum, ArrayRef<AffineMap>{all, all, none},
-                                   loops,
+  return linalg::GenericOp::create(b, loc, sum.getType(), ValueRange{x, weight}, sum,
+                                   ArrayRef<AffineMap>{all, all, none}, loops,
                                    [&](OpBuilder &b, Location loc, ValueRange v) {
-                                     Value term = arith::MulFOp::create(b, loc, wide(b, loc, v[0]), wide(b, loc, v[1]));
+                                     Value term = arith::MulFOp::create(b, loc, wide(b, loc, v[0]),
+                                                                        wide(b, loc, v[1]));
                                      Value total = arith::AddFOp::create(b, loc, v[2], term);
                                      linalg::YieldOp::create(b, loc, total);
                                    })
@@ -107,8 +111,11 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
   bool isLimited = false;
   for (StringRef name : {StringRef(limitAttr), StringRef(FSDPDialect::limitAttr)})
     if (auto limit = func.getArgAttrOfType<IntegerAttr>(i, name))
-      argument.limit = isLimited ? std::min<int64_t>(argument.limit, limit.getInt()) : limit.getInt(), isLimited = true;
-  if (auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(i, FSDPDialect::extraIdsAttr); extra && !extra.empty())
+      argument.limit =
+          isLimited ? std::min<int64_t>(argument.limit, limit.getInt()) : limit.getInt(),
+      isLimited = true;
+  if (auto extra = func.getArgAttrOfType<DenseI64ArrayAttr>(i, FSDPDialect::extraIdsAttr);
+      extra && !extra.empty())
     argument.ignore = extra[0];
   if (auto ignore = func.getArgAttrOfType<IntegerAttr>(i, ignoreAttr))
     argument.ignore = ignore.getInt();
@@ -117,12 +124,14 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
 /// Checks float arguments that are trainable parameters; all where none is marked.
 static LogicalResult describe(func::FuncOp func, Function &function) {
   function.name = func.getName().str();
-  bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()),
-                             [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
+  bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()), [&](unsigned i) {
+    return func.getArgAttr(i, FSDPDialect::paramAttr);
+  });
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
-      return func.emitError("expected tensors of static shape as arguments, found ") << type << " as argument " << i;
+      return func.emitError("expected tensors of static shape as arguments, found ")
+             << type << " as argument " << i;
     Argument argument;
     argument.type = tensor;
     auto name = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::paramAttr);
@@ -162,10 +171,12 @@ static void widenModule(ModuleOp module) {
   });
   replacer.addReplacement([=](DenseFPElementsAttr attr) {
     auto bits = [&](const APFloat &v) { return convert(v).bitcastToAPInt(); };
-    return std::make_pair(cast<DenseFPElementsAttr>(cast<DenseElementsAttr>(attr).mapValues(f64, bits)),
-                          WalkResult::skip());
+    return std::make_pair(
+        cast<DenseFPElementsAttr>(cast<DenseElementsAttr>(attr).mapValues(f64, bits)),
+        WalkResult::skip());
   });
-  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
   module.walk([](Operation *op) {
     if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));
@@ -181,7 +192,8 @@ static void spoil(ModuleOp module, unsigned n) {
     llvm::DenseSet<Operation *> forward;
     SmallVector<Value> worklist{func.getBody().front().getTerminator()->getOperand(0)};
     while (!worklist.empty())
-      if (Operation *def = worklist.pop_back_val().getDefiningOp(); def && forward.insert(def).second)
+      if (Operation *def = worklist.pop_back_val().getDefiningOp();
+          def && forward.insert(def).second)
         llvm::append_range(worklist, def->getOperands());
     func.walk([&](linalg::GenericOp op) {
       if (!forward.contains(op) && isa<FloatType>(getElementTypeOrSelf(op.getResult(0))))
@@ -192,7 +204,8 @@ static void spoil(ModuleOp module, unsigned n) {
     Operation *yield = backward[n - 1].getBody()->getTerminator();
     OpBuilder b(yield);
     Value v = yield->getOperand(0);
-    Value factor = arith::ConstantOp::create(b, yield->getLoc(), b.getFloatAttr(v.getType(), 1.0001));
+    Value factor =
+        arith::ConstantOp::create(b, yield->getLoc(), b.getFloatAttr(v.getType(), 1.0001));
     yield->setOperand(0, arith::MulFOp::create(b, yield->getLoc(), v, factor));
   }
 }
@@ -217,8 +230,9 @@ LogicalResult gradcheck::checkSizes(ModuleOp module) {
     func.walk([&](Operation *op) { llvm::for_each(op->getResults(), count); });
     if (total <= limit)
       continue;
-    InFlightDiagnostic diag = emitError(func.getLoc(), "expected at most 2^24 elements in all tensors of '@")
-                              << func.getName() << "', found more; check a smaller model of its kind";
+    InFlightDiagnostic diag =
+        emitError(func.getLoc(), "expected at most 2^24 elements in all tensors of '@")
+        << func.getName() << "', found more; check a smaller model of its kind";
     diag.attachNote(largest.getLoc()) << "the largest is " << largest.getType();
     return diag;
   }
@@ -234,8 +248,8 @@ static LogicalResult normalize(ModuleOp module) {
   return pm.run(module);
 }
 
-FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
-                                      unsigned sabotage) {
+FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction,
+                                      bool widen, unsigned sabotage) {
   Subject subject;
   if (widen)
     widenModule(*module);
@@ -262,7 +276,8 @@ FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef on
     auto func = module->lookupSymbol<func::FuncOp>(function.name);
     function.loss = cast<RankedTensorType>(func.getResultTypes()[0]);
     for (unsigned i = 1; i < func.getNumResults(); ++i) {
-      function.gradients.push_back(func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::gradientAttr).getInt());
+      function.gradients.push_back(
+          func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::gradientAttr).getInt());
       function.types.push_back(cast<RankedTensorType>(func.getResultTypes()[i]));
     }
   }

@@ -26,12 +26,13 @@ struct Argument {
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
-  RankedTensorType loss;              ///< as the gradient function returns it
-  std::vector<unsigned> gradients;    ///< argument per gradient that is returned
+  RankedTensorType loss;               ///< as the gradient function returns it
+  std::vector<unsigned> gradients;     ///< argument per gradient that is returned
   std::vector<RankedTensorType> types; ///< of those gradients
-  unsigned precision = 53;            ///< bits of the narrowest float in it
-  unsigned numOps = 0;                ///< structured ops: roundings one behind the other
-  std::vector<RankedTensorType> held; ///< values that differences hold constant, the forward's last arguments
+  unsigned precision = 53;             ///< bits of the narrowest float in it
+  unsigned numOps = 0;                 ///< structured ops: roundings one behind the other
+  std::vector<RankedTensorType>
+      held; ///< values that differences hold constant, the forward's last arguments
 };
 
 struct Subject {
@@ -47,7 +48,8 @@ LogicalResult checkSizes(ModuleOp module);
 /// Inlines, reduces each function to one loss (tensors are weighed at random), and
 /// differentiates. `widen`: makes all floats f64 before. `sabotage` n > 0 spoils the
 /// n-th op of each backward by 1e-4.
-FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen, unsigned sabotage);
+FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
+                           unsigned sabotage);
 
 } // namespace mlir::fsdp::gradcheck
 

@@ -28,7 +28,8 @@ using namespace mlir;
 using namespace mlir::fsdp::gradcheck;
 namespace cl = llvm::cl;
 
-static constexpr llvm::StringLiteral overview = R"(fsdp-gradcheck: check gradients by finite differences
+static constexpr llvm::StringLiteral overview =
+    R"(fsdp-gradcheck: check gradients by finite differences
 
   Every public function of the file is differentiated by each of its float arguments
   (by its trainable fsdp.param arguments where some are marked) and the gradients are
@@ -47,21 +48,29 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-gradcheck: check gradien
 namespace {
 struct CommandLine {
   cl::OptionCategory category{"Options"};
-  cl::opt<std::string> input{cl::Positional, cl::desc("[file.mlir]"), cl::init("-"), cl::cat(category)};
-  cl::opt<std::string> function{"function", cl::desc("check this function only"), cl::cat(category)};
-  cl::opt<double> tolerance{"tolerance", cl::init(1e-6), cl::cat(category),
-                            cl::desc("relative error allowed in f64 (default 1e-6); some roundings in narrower types")};
-  cl::opt<double> step{"step", cl::init(1e-4), cl::desc("step of the differences (default 1e-4)"), cl::cat(category)};
-  cl::opt<uint64_t> seed{"seed", cl::init(1), cl::desc("seed of all numbers (default 1)"), cl::cat(category)};
+  cl::opt<std::string> input{cl::Positional, cl::desc("[file.mlir]"), cl::init("-"),
+                             cl::cat(category)};
+  cl::opt<std::string> function{"function", cl::desc("check this function only"),
+                                cl::cat(category)};
+  cl::opt<double> tolerance{
+      "tolerance", cl::init(1e-6), cl::cat(category),
+      cl::desc("relative error allowed in f64 (default 1e-6); some roundings in narrower types")};
+  cl::opt<double> step{"step", cl::init(1e-4), cl::desc("step of the differences (default 1e-4)"),
+                       cl::cat(category)};
+  cl::opt<uint64_t> seed{"seed", cl::init(1), cl::desc("seed of all numbers (default 1)"),
+                         cl::cat(category)};
   cl::opt<int64_t> all{"all-elements", cl::init(64), cl::cat(category),
                        cl::desc("check every element of arguments up to this size (default 64)")};
   cl::opt<int64_t> elements{"elements", cl::init(6), cl::cat(category),
                             cl::desc("elements checked of larger arguments (default 6)")};
-  cl::opt<int64_t> directions{"directions", cl::init(3), cl::cat(category),
-                              cl::desc("random directions checked of larger arguments (default 3)")};
-  cl::opt<unsigned> sabotage{"sabotage", cl::init(0), cl::cat(category),
-                             cl::desc("spoil the n-th op of each backward by 1e-4: the check must fail")};
-  cl::opt<bool> widen{"widen", cl::desc("make all floats f64 before differentiating"), cl::cat(category)};
+  cl::opt<int64_t> directions{
+      "directions", cl::init(3), cl::cat(category),
+      cl::desc("random directions checked of larger arguments (default 3)")};
+  cl::opt<unsigned> sabotage{
+      "sabotage", cl::init(0), cl::cat(category),
+      cl::desc("spoil the n-th op of each backward by 1e-4: the check must fail")};
+  cl::opt<bool> widen{"widen", cl::desc("make all floats f64 before differentiating"),
+                      cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("print failures and the summary only"), cl::cat(category)};
 };
 } // namespace
@@ -70,8 +79,9 @@ struct CommandLine {
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
-    llvm::raw_string_ostream(text) << "--" << option.ArgStr << "="
-                                   << llvm::format("%g", static_cast<double>(option.getValue())) << ": expected ";
+    llvm::raw_string_ostream(text)
+        << "--" << option.ArgStr << "="
+        << llvm::format("%g", static_cast<double>(option.getValue())) << ": expected ";
     return text;
   };
   for (const cl::opt<double> *number : {&options.step, &options.tolerance})
@@ -81,7 +91,8 @@ static std::optional<std::string> checkUsage(const CommandLine &options) {
     if (*count < 0)
       return found(*count) + "0 or more";
   if (options.elements == 0 && options.directions == 0)
-    return "--elements=0 and --directions=0 check nothing of larger arguments: expected one of them above 0";
+    return "--elements=0 and --directions=0 check nothing of larger arguments: expected one of "
+           "them above 0";
   return std::nullopt;
 }
 
@@ -89,16 +100,19 @@ static void print(const Row &row) {
   std::string type;
   llvm::raw_string_ostream(type) << row.type;
   if (!row.notFinite.empty()) {
-    llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s not finite: %s\n", "FAIL", row.function.c_str(),
-                                 row.argument.c_str(), type.c_str(), row.notFinite.c_str());
+    llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s not finite: %s\n", "FAIL",
+                                 row.function.c_str(), row.argument.c_str(), type.c_str(),
+                                 row.notFinite.c_str());
     return;
   }
-  llvm::outs() << llvm::format("%-4s %-20s %-28s %-22s %4lld checked  |g| %-9.3g error %-9.2g (bound %.1g)\n",
-                               row.ok ? "ok" : "FAIL", row.function.c_str(), row.argument.c_str(), type.c_str(),
-                               static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
+  llvm::outs() << llvm::format(
+      "%-4s %-20s %-28s %-22s %4lld checked  |g| %-9.3g error %-9.2g (bound %.1g)\n",
+      row.ok ? "ok" : "FAIL", row.function.c_str(), row.argument.c_str(), type.c_str(),
+      static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Ids are drawn from their limits: no lookup may leave its table. Markers of gradients that stop become ops.
+/// Ids are drawn from their limits: no lookup may leave its table. Markers of gradients that stop
+/// become ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.addPass(fsdp::createReadStopMarkersPass());
@@ -118,7 +132,8 @@ static int run(const CommandLine &options) {
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))
     return 2;
-  FailureOr<Subject> subject = prepare(std::move(module), options.function, options.widen, options.sabotage);
+  FailureOr<Subject> subject =
+      prepare(std::move(module), options.function, options.widen, options.sabotage);
   if (failed(subject))
     return 2;
   if (subject->functions.empty()) {
@@ -132,7 +147,8 @@ static int run(const CommandLine &options) {
   std::unique_ptr<Engine> gradient = Engine::create(std::move(subject->gradient));
   if (!forward || !gradient)
     return 2;
-  CheckOptions check{options.tolerance, options.step, options.seed, options.all, options.elements, options.directions};
+  CheckOptions check{options.tolerance, options.step,     options.seed,
+                     options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
   unsigned precision = 0; // the widest of a function: what the summary speaks of
@@ -144,7 +160,9 @@ static int run(const CommandLine &options) {
       ++total;
       good += row.ok;
       notFinite += !row.notFinite.empty();
-      worst = row.precision > precision ? row.worst : row.precision == precision ? std::max(worst, row.worst) : worst;
+      worst = row.precision > precision    ? row.worst
+              : row.precision == precision ? std::max(worst, row.worst)
+                                           : worst;
       precision = std::max(precision, row.precision);
       if (!row.ok || !options.quiet)
         print(row);
@@ -152,7 +170,8 @@ static int run(const CommandLine &options) {
   }
   const char *type = precision == 53 ? "f64" : precision == 24 ? "f32" : "16 bits";
   llvm::outs() << llvm::format("%lld of %lld gradients agree; worst relative error in %s %.2g",
-                               static_cast<long long>(good), static_cast<long long>(total), type, worst);
+                               static_cast<long long>(good), static_cast<long long>(total), type,
+                               worst);
   if (notFinite)
     llvm::outs() << "; " << notFinite << " not finite";
   llvm::outs() << "\n";

@@ -50,7 +50,8 @@ void fsdp::fromDouble(char *p, Type type, double value) {
 void fsdp::fill(Buffer &buffer, DenseElementsAttr values) {
   size_t size = buffer.bytes / values.getNumElements();
   for (auto [i, value] : llvm::enumerate(values.getValues<Attribute>())) {
-    APInt bits = isa<FloatAttr>(value) ? cast<FloatAttr>(value).getValue().bitcastToAPInt() : cast<IntegerAttr>(value).getValue();
+    APInt bits = isa<FloatAttr>(value) ? cast<FloatAttr>(value).getValue().bitcastToAPInt()
+                                       : cast<IntegerAttr>(value).getValue();
     uint64_t raw = bits.getZExtValue();
     memcpy(buffer.data() + i * size, &raw, size);
   }
@@ -66,15 +67,18 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
     return toDouble(bytes, element);
   };
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    double x = toDouble(got.data() + i * size, element), y = toDouble(expected.data() + i * size, element);
+    double x = toDouble(got.data() + i * size, element),
+           y = toDouble(expected.data() + i * size, element);
     if (std::isfinite(y))
       largest = std::max(largest, std::fabs(y));
     if (x == y)
       continue;
-    worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y)) : std::numeric_limits<double>::infinity();
+    worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y))
+                                                 : std::numeric_limits<double>::infinity();
     if (std::isfinite(y))
       rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
   }
   unsigned precision = APFloat::semanticsPrecision(cast<FloatType>(element).getFloatSemantics());
-  return {worst, std::max(rounding, std::ldexp(largest, (type.getNumElements() < 16 ? 5 : 1) - int(precision)))};
+  return {worst, std::max(rounding, std::ldexp(largest, (type.getNumElements() < 16 ? 5 : 1) -
+                                                            int(precision)))};
 }

@@ -39,9 +39,9 @@ void fromDouble(char *p, Type type, double value);
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
-/// The largest difference; and what rounding may make of it: twice what it does to the values when 0.3 is added and
-/// taken away again, but at least one step of the largest value; sixteen where there are fewer values than that, of
-/// which low precision may give all well by chance.
+/// The largest difference; and what rounding may make of it: twice what it does to the values when
+/// 0.3 is added and taken away again, but at least one step of the largest value; sixteen where
+/// there are fewer values than that, of which low precision may give all well by chance.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

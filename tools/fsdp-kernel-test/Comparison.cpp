@@ -33,7 +33,8 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
 
 /// The largest difference relative to the reference value, or to `floor` times the
 /// root mean square of the tensor where the value is smaller.
-static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare, int64_t *where) {
+static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
+                      int64_t *where) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
   double squares = 0, worst = 0;
   int64_t finite = 0;
@@ -46,7 +47,9 @@ static double compare(Buffer &got, Buffer &expected, RankedTensorType type, doub
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     double x = toDouble(got.data() + i * size, type.getElementType());
     double y = toDouble(expected.data() + i * size, type.getElementType());
-    double error = (std::isnan(x) && std::isnan(y)) || x == y ? 0 : std::fabs(x - y) / std::max(std::fabs(y), floor);
+    double error = (std::isnan(x) && std::isnan(y)) || x == y
+                       ? 0
+                       : std::fabs(x - y) / std::max(std::fabs(y), floor);
     if (!(error <= worst)) {
       worst = error;
       *where = i;
@@ -57,20 +60,24 @@ static double compare(Buffer &got, Buffer &expected, RankedTensorType type, doub
   return worst;
 }
 
-static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef name, StringRef what) {
+static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef name,
+                     StringRef what) {
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(a, b)))
     if (memcmp(std::get<0>(pair).data(), std::get<1>(pair).data(), std::get<0>(pair).bytes)) {
-      llvm::errs() << "error: @" << name << " gives other bits in binding " << index << " " << what << "\n";
+      llvm::errs() << "error: @" << name << " gives other bits in binding " << index << " " << what
+                   << "\n";
       return false;
     }
   return true;
 }
 
-/// Draws over which errors of few values are compared: of one draw low precision may give them all well by chance.
+/// Draws over which errors of few values are compared: of one draw low precision may give them all
+/// well by chance.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// Root mean squares of what a result is wrong by, over elements and draws; and the largest rounding.
+/// Root mean squares of what a result is wrong by, over elements and draws; and the largest
+/// rounding.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };
@@ -82,25 +89,30 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
   double sum = 0;
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    double difference = toDouble(got.data() + i * size, element) - toDouble(expected.data() + i * size, element);
-    sum += std::isfinite(difference) ? difference * difference : std::numeric_limits<double>::infinity();
+    double difference =
+        toDouble(got.data() + i * size, element) - toDouble(expected.data() + i * size, element);
+    sum += std::isfinite(difference) ? difference * difference
+                                     : std::numeric_limits<double>::infinity();
   }
   return sum;
 }
 
 /// Of binding `number`, over `pooledDraws` draws, of which the first is that of the other tests.
-static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough, size_t index, unsigned number) {
+static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
+                              size_t index, unsigned number) {
   PooledError pooled;
   auto type = cast<RankedTensorType>(kernel.getArgument(number).getType());
   double values = static_cast<double>(pooledDraws) * static_cast<double>(type.getNumElements());
   for (unsigned draw = 0; draw < pooledDraws; ++draw) {
-    std::vector<Buffer> expected = makeInputs(kernel, &oracle, draw), got = expected, low = expected;
+    std::vector<Buffer> expected = makeInputs(kernel, &oracle, draw), got = expected,
+                        low = expected;
     if (!oracle.run(index, expected, draw) || !subject.run(index, got, Split::Whole) ||
         !rough.run(index, low, Split::Whole))
       return {std::numeric_limits<double>::infinity(), 0, 0};
     pooled.kernel += sumSquares(got[number], expected[number], type) / values;
     pooled.low += sumSquares(low[number], expected[number], type) / values;
-    pooled.rounding = std::max(pooled.rounding, measureError(got[number], expected[number], type).second);
+    pooled.rounding =
+        std::max(pooled.rounding, measureError(got[number], expected[number], type).second);
   }
   return {std::sqrt(pooled.kernel), std::sqrt(pooled.low), pooled.rounding};
 }
@@ -119,16 +131,22 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Elements of a result that may become anything: those beside a slice that is put into an empty tensor.
+/// Elements of a result that may become anything: those beside a slice that is put into an empty
+/// tensor.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
-  auto insert = out ? kernel.front().getTerminator()->getOperand(out.getInt()).getDefiningOp<tensor::InsertSliceOp>() : nullptr;
+  auto insert = out ? kernel.front()
+                          .getTerminator()
+                          ->getOperand(out.getInt())
+                          .getDefiningOp<tensor::InsertSliceOp>()
+                    : nullptr;
   if (!insert || !insert.getDest().getDefiningOp<tensor::EmptyOp>() || !insert.hasUnitStride() ||
       insert.getSourceType().getRank() != insert.getDestType().getRank())
     return {};
   SmallVector<int64_t> strides = computeStrides(insert.getDestType().getShape()), open;
   for (int64_t i = 0; i < insert.getDestType().getNumElements(); ++i)
-    for (auto [at, begin, size] : llvm::zip_equal(delinearize(i, strides), insert.getStaticOffsets(), insert.getStaticSizes()))
+    for (auto [at, begin, size] : llvm::zip_equal(
+             delinearize(i, strides), insert.getStaticOffsets(), insert.getStaticSizes()))
       if (at < begin || at >= begin + size) {
         open.push_back(i);
         break;
@@ -150,7 +168,8 @@ static void forgetOpen(Trial &trial, BlockArgument argument) {
 /// Whether nothing was written but results.
 static bool keepsWithin(Trial &trial, unsigned number) {
   Buffer &got = trial.got[number], &input = trial.inputs[number];
-  bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] || !memcmp(got.data(), input.data(), got.bytes);
+  bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
+                                         !memcmp(got.data(), input.data(), got.bytes);
   if (!isIntact)
     llvm::errs() << "error: @" << trial.name() << " writes behind binding " << number << "\n";
   if (!isSame)
@@ -167,12 +186,15 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   Buffer given(trial.got[number].bytes);
   fill(given, values);
   bool fine = true;
-  for (auto [whose, buffer] : {std::pair("the kernel", &trial.got[number]), std::pair("the oracle", &trial.expected[number])}) {
+  for (auto [whose, buffer] : {std::pair("the kernel", &trial.got[number]),
+                               std::pair("the oracle", &trial.expected[number])}) {
     int64_t at = 0;
-    if (compare(*buffer, given, cast<RankedTensorType>(argument.getType()), trial.bounds.floor, &at) == 0)
+    if (compare(*buffer, given, cast<RankedTensorType>(argument.getType()), trial.bounds.floor,
+                &at) == 0)
       continue;
-    llvm::errs() << "error: " << whose << " of @" << trial.name() << " does not give the values of binding " << number
-                 << ", first in element " << at << "\n";
+    llvm::errs() << "error: " << whose << " of @" << trial.name()
+                 << " does not give the values of binding " << number << ", first in element " << at
+                 << "\n";
     fine = false;
   }
   return fine;
@@ -187,15 +209,18 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   // Overflow of low precision excuses nothing.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
   if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
-    PooledError pooled = poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
+    PooledError pooled =
+        poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
     error = pooled.kernel;
-    allowed = *trial.bounds.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
+    allowed =
+        *trial.bounds.errorFactor * (std::isfinite(pooled.low) ? pooled.low : 0) + pooled.rounding;
   }
   trial.worst = std::max(trial.worst, error / (allowed + 1e-300));
   if (error <= allowed)
     return true;
-  llvm::errs() << llvm::format("error: @%s binding %u has an error of %.3g, expected at most %.3g\n", trial.name().c_str(), number,
-                               error, allowed);
+  llvm::errs() << llvm::format(
+      "error: @%s binding %u has an error of %.3g, expected at most %.3g\n", trial.name().c_str(),
+      number, error, allowed);
   return false;
 }
 
@@ -204,13 +229,16 @@ static bool isWithinBound(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
   int64_t where = 0;
-  double error = compare(trial.got[number], trial.expected[number], type, trial.bounds.floor, &where);
+  double error =
+      compare(trial.got[number], trial.expected[number], type, trial.bounds.floor, &where);
   trial.worst = std::max(trial.worst, error);
   if (!(error > boundOf(trial.bounds, trial.kernel, type.getElementType())))
     return true;
   size_t size = trial.got[number].bytes / type.getNumElements();
-  llvm::errs() << "error: @" << trial.name() << " binding " << number << " element " << where << ": expected "
-               << toDouble(trial.expected[number].data() + where * size, type.getElementType()) << ", found "
+  llvm::errs() << "error: @" << trial.name() << " binding " << number << " element " << where
+               << ": expected "
+               << toDouble(trial.expected[number].data() + where * size, type.getElementType())
+               << ", found "
                << toDouble(trial.got[number].data() + where * size, type.getElementType()) << "\n";
   return false;
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Errors are measured against the oracle in f64, and bounded by the element type, by a tolerance, or by the errors that the oracle has when it
-// computes in the kernel's own types.
+// Errors are measured against the oracle in f64, and bounded by the element type, by a tolerance,
+// or by the errors that the oracle has when it computes in the kernel's own types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace mlir::fsdp {
 struct Bounds {
   std::optional<double> tolerance;   ///< instead of that of the element type
   std::optional<double> errorFactor; ///< of the error in low precision
-  double floor = 1;                  ///< errors are relative to the value, or to this much of the root mean square
+  double floor = 1; ///< errors are relative to the value, or to this much of the root mean square
 };
 
 /// What a run of a kernel has left, and what that is compared with.

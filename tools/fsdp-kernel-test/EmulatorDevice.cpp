@@ -45,8 +45,9 @@ static TensorMapBytes encode(const EmulatorTensorMap &own, uint64_t base) {
   return encodeTensorMap(map);
 }
 
-std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches, const std::vector<EmulatorBinding> &bindings,
-                                size_t scratchBytes, EmulatorCounts &counts) {
+std::string EmulatorDevice::run(const std::vector<EmulatorLaunch> &launches,
+                                const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
+                                EmulatorCounts &counts) {
   counts = {};
   if (!state)
     return problem;

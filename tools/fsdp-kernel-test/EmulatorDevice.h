@@ -46,9 +46,11 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Launches in order on the bindings, then `scratchBytes` that nobody has written; what went wrong, or nothing.
-  std::string run(const std::vector<EmulatorLaunch> &launches, const std::vector<EmulatorBinding> &bindings,
-                  size_t scratchBytes, EmulatorCounts &counts);
+  /// Launches in order on the bindings, then `scratchBytes` that nobody has written; what went
+  /// wrong, or nothing.
+  std::string run(const std::vector<EmulatorLaunch> &launches,
+                  const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
+                  EmulatorCounts &counts);
 
 private:
   struct State;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an option is for and what is asked for have to go together: one that nothing would read is refused.
+// What an option is for and what is asked for have to go together: one that nothing would read is
+// refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,42 +46,67 @@ namespace {
 /// As they are given.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
-  cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"), cl::cat(category)};
+  cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
+                                 cl::cat(category)};
   cl::opt<std::string> device{"device", cl::init("cpu"),
-                              cl::desc("Where kernels run: cpu (default), or emulate: PTX for --target, with all checks of the emulator"),
+                              cl::desc("Where kernels run: cpu (default), or emulate: PTX for "
+                                       "--target, with all checks of the emulator"),
                               cl::cat(category)};
-  cl::opt<std::string> target{"target", cl::init("sm_80"),
-                              cl::desc("Chip to compile for, with --device=emulate, --emit and --save-bundle (default sm_80)"),
-                              cl::cat(category)};
-  cl::opt<std::string> gemm{"gemm", cl::init("nvptx"), cl::desc("With --emit, who computes contractions: nvptx (default) or cublaslt"), cl::cat(category)};
-  cl::opt<std::string> emit{"emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"), cl::cat(category)};
-  cl::opt<std::string> targetCpu{"target-cpu", cl::init("native"), cl::desc("CPU to compile for"), cl::cat(category)};
-  cl::opt<std::string> alsoCpu{"also-cpu", cl::desc("A second CPU that must give the same bits"), cl::cat(category)};
+  cl::opt<std::string> target{
+      "target", cl::init("sm_80"),
+      cl::desc(
+          "Chip to compile for, with --device=emulate, --emit and --save-bundle (default sm_80)"),
+      cl::cat(category)};
+  cl::opt<std::string> gemm{
+      "gemm", cl::init("nvptx"),
+      cl::desc("With --emit, who computes contractions: nvptx (default) or cublaslt"),
+      cl::cat(category)};
+  cl::opt<std::string> emit{
+      "emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"),
+      cl::cat(category)};
+  cl::opt<std::string> targetCpu{"target-cpu", cl::init("native"), cl::desc("CPU to compile for"),
+                                 cl::cat(category)};
+  cl::opt<std::string> alsoCpu{"also-cpu", cl::desc("A second CPU that must give the same bits"),
+                               cl::cat(category)};
   cl::opt<std::string> only{"only", cl::desc("Only the kernel of this name"), cl::cat(category)};
-  cl::opt<double> tolerance{"tolerance", cl::desc("Instead of the bound of the element type"), cl::cat(category)};
-  cl::opt<double> errorFactor{"error-factor",
-                              cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"), cl::cat(category)};
-  cl::opt<double> floor{"floor", cl::init(1), cl::desc("Errors are relative to the value or to this much of the root mean square"),
-                        cl::cat(category)};
-  cl::opt<bool> times{"times", cl::desc("Print compile time and microseconds per run"), cl::cat(category)};
-  cl::opt<bool> widen{"widen", cl::init(true), cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"),
+  cl::opt<double> tolerance{"tolerance", cl::desc("Instead of the bound of the element type"),
+                            cl::cat(category)};
+  cl::opt<double> errorFactor{
+      "error-factor",
+      cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"),
+      cl::cat(category)};
+  cl::opt<double> floor{
+      "floor", cl::init(1),
+      cl::desc("Errors are relative to the value or to this much of the root mean square"),
+      cl::cat(category)};
+  cl::opt<bool> times{"times", cl::desc("Print compile time and microseconds per run"),
                       cl::cat(category)};
-  cl::opt<bool> bench{"bench", cl::desc("Only time the kernels: no oracle, no comparison"), cl::cat(category)};
-  cl::opt<std::string> saveImage{"save-image", cl::desc("Write the linked image to this file"), cl::cat(category)};
+  cl::opt<bool> widen{"widen", cl::init(true),
+                      cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"),
+                      cl::cat(category)};
+  cl::opt<bool> bench{"bench", cl::desc("Only time the kernels: no oracle, no comparison"),
+                      cl::cat(category)};
+  cl::opt<std::string> saveImage{"save-image", cl::desc("Write the linked image to this file"),
+                                 cl::cat(category)};
   cl::opt<std::string> saveBundle{
-      "save-bundle", cl::desc("Run nothing: write kernels for --target, and how they are launched, to this folder"), cl::cat(category)};
+      "save-bundle",
+      cl::desc(
+          "Run nothing: write kernels for --target, and how they are launched, to this folder"),
+      cl::cat(category)};
 };
 } // namespace
 
 /// What is wrong with options whose values are not known, or empty.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
-       {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only, &line.saveImage, &line.saveBundle})
+       {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,
+        &line.saveImage, &line.saveBundle})
     if (option->getNumOccurrences() && option->empty())
       return "--" + option->ArgStr.str() + "=: expected a value";
   if (line.device != "cpu" && line.device != "emulate")
     return "--device=" + line.device + ": expected cpu or emulate";
-  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" && line.emit != "sass-stats")
+  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" &&
+      line.emit != "sass-stats")
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir or sass-stats";
   if (!GpuTarget::isKnown(line.target))
     return "--target=" + line.target + ": expected " + GpuTarget::getNames();
@@ -89,21 +115,27 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
 
 /// What is wrong with options that nothing would read.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
-  bool emulates = line.device == "emulate", emits = !line.emit.empty(), saves = !line.saveBundle.empty();
+  bool emulates = line.device == "emulate", emits = !line.emit.empty(),
+       saves = !line.saveBundle.empty();
   if (line.gemm != "nvptx" && (line.gemm != "cublaslt" || !emits))
     return "--gemm=" + line.gemm + ": expected nvptx, or with --emit cublaslt";
   if (emits && saves)
     return std::string("--emit prints kernels, --save-bundle writes them: give one of them");
   if (line.target.getNumOccurrences() && !emulates && !emits && !saves)
-    return std::string("--target is of --device=emulate, --emit and --save-bundle, none of which is asked for");
-  const cl::Option *ofRuns[] = {&line.device, &line.targetCpu, &line.alsoCpu, &line.tolerance, &line.errorFactor, &line.floor,
-                                &line.times,  &line.widen,     &line.bench,   &line.saveImage};
+    return std::string(
+        "--target is of --device=emulate, --emit and --save-bundle, none of which is asked for");
+  const cl::Option *ofRuns[] = {&line.device,      &line.targetCpu, &line.alsoCpu, &line.tolerance,
+                                &line.errorFactor, &line.floor,     &line.times,   &line.widen,
+                                &line.bench,       &line.saveImage};
   for (const cl::Option *option : ofRuns)
     if (option->getNumOccurrences() && (emits || saves))
-      return "--" + option->ArgStr.str() + " is of runs, and " + (emits ? "--emit" : "--save-bundle") + " only compiles: leave it out";
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.alsoCpu), static_cast<const cl::Option *>(&line.saveImage)})
+      return "--" + option->ArgStr.str() + " is of runs, and " +
+             (emits ? "--emit" : "--save-bundle") + " only compiles: leave it out";
+  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.alsoCpu),
+                                   static_cast<const cl::Option *>(&line.saveImage)})
     if (option->getNumOccurrences() && emulates)
-      return "--" + option->ArgStr.str() + " is of kernels for a CPU: leave it out with --device=emulate";
+      return "--" + option->ArgStr.str() +
+             " is of kernels for a CPU: leave it out with --device=emulate";
   return std::nullopt;
 }
 
@@ -119,8 +151,22 @@ Options fsdp::parseOptions(int argc, char **argv) {
     llvm::errs() << "fsdp-kernel-test: " << *problem << "\n";
     std::exit(2);
   }
-  Options options = {line.inputFile, line.device, line.target, line.targetCpu, line.alsoCpu, line.only, line.saveImage, line.saveBundle,
-                     line.emit, line.gemm, {}, {}, line.floor, line.times || line.bench, line.bench, line.widen};
+  Options options = {line.inputFile,
+                     line.device,
+                     line.target,
+                     line.targetCpu,
+                     line.alsoCpu,
+                     line.only,
+                     line.saveImage,
+                     line.saveBundle,
+                     line.emit,
+                     line.gemm,
+                     {},
+                     {},
+                     line.floor,
+                     line.times || line.bench,
+                     line.bench,
+                     line.widen};
   if (line.tolerance.getNumOccurrences())
     options.tolerance = line.tolerance;
   if (line.errorFactor.getNumOccurrences())

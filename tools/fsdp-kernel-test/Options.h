@@ -14,7 +14,8 @@ namespace mlir::fsdp {
 
 /// The linker inside this process resets options of llvm::cl, so they are copied.
 struct Options {
-  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit, gemm;
+  std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
+      gemm;
   std::optional<double> tolerance, errorFactor;
   double floor;
   bool times, bench, widen;

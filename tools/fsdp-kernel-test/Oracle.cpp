@@ -16,7 +16,8 @@ DenseElementsAttr fsdp::valuesOf(BlockArgument argument) {
   return values && values.getType() == argument.getType() ? values : DenseElementsAttr();
 }
 
-std::optional<std::pair<std::string, int64_t>> fsdp::sourceOf(func::FuncOp kernel, unsigned number) {
+std::optional<std::pair<std::string, int64_t>> fsdp::sourceOf(func::FuncOp kernel,
+                                                              unsigned number) {
   auto from = kernel.getArgAttrOfType<ArrayAttr>(number, "fsdp.from");
   if (!from || from.size() != 2 || !isa<StringAttr>(from[0]) || !isa<IntegerAttr>(from[1]))
     return std::nullopt;
@@ -27,15 +28,19 @@ static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument)
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<RankedTensorType>(argument.getType());
   if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
-    return kernel.emitError("argument ") << number << ": expected a tensor of a static shape with integers or floats, found " << argument.getType();
+    return kernel.emitError("argument ")
+           << number << ": expected a tensor of a static shape with integers or floats, found "
+           << argument.getType();
   if (Attribute range = kernel.getArgAttr(number, "fsdp.range")) {
     auto bounds = dyn_cast<ArrayAttr>(range);
     if (!bounds || bounds.size() != 2 || !llvm::all_of(bounds, llvm::IsaPred<FloatAttr>))
-      return kernel.emitError("argument ") << number << ": expected fsdp.range = [lo, hi] of two floats, found " << range;
+      return kernel.emitError("argument ")
+             << number << ": expected fsdp.range = [lo, hi] of two floats, found " << range;
   }
   if (Attribute limit = kernel.getArgAttr(number, "fsdp.limit"))
     if (auto integer = dyn_cast<IntegerAttr>(limit); !integer || integer.getInt() <= 0)
-      return kernel.emitError("argument ") << number << ": expected fsdp.limit = n, a positive integer, found " << limit;
+      return kernel.emitError("argument ")
+             << number << ": expected fsdp.limit = n, a positive integer, found " << limit;
   return success();
 }
 
@@ -55,12 +60,13 @@ LogicalResult fsdp::verifySources(ArrayRef<func::FuncOp> kernels) {
         continue;
       auto source = sourceOf(kernel, argument.getArgNumber());
       if (!source)
-        return kernel.emitError("argument ") << argument.getArgNumber() << ": expected fsdp.from = [\"kernel\", result]";
+        return kernel.emitError("argument ")
+               << argument.getArgNumber() << ": expected fsdp.from = [\"kernel\", result]";
       auto found = results.find(*source);
       if (found == results.end() || found->second != argument.getType())
-        return kernel.emitError("argument ") << argument.getArgNumber() << ": expected a kernel '" << source->first
-                                             << "' before this one with a result " << source->second << " of type "
-                                             << argument.getType();
+        return kernel.emitError("argument ") << argument.getArgNumber() << ": expected a kernel '"
+                                             << source->first << "' before this one with a result "
+                                             << source->second << " of type " << argument.getType();
     }
     for (BlockArgument argument : kernel.getArguments())
       if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
@@ -98,8 +104,9 @@ std::vector<Buffer> fsdp::makeInputs(func::FuncOp kernel, Oracle *oracle, unsign
     bool poisoned = kernel.getArgAttr(argument.getArgNumber(), outAttr) && isa<FloatType>(element);
     for (int64_t i = 0; i < type.getNumElements(); ++i) {
       double value = poisoned ? std::numeric_limits<double>::quiet_NaN()
-                     : isa<FloatType>(element) ? std::uniform_real_distribution<double>(lo, hi)(random)
-                                             : static_cast<double>(random() % limit);
+                     : isa<FloatType>(element)
+                         ? std::uniform_real_distribution<double>(lo, hi)(random)
+                         : static_cast<double>(random() % limit);
       fromDouble(buffers.back().data() + i * size, element, value);
     }
   }
@@ -112,7 +119,8 @@ bool Oracle::run(size_t index, std::vector<Buffer> &bindings, unsigned draw) {
     return false;
   for (BlockArgument argument : kernel.getArguments())
     if (auto number = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr))
-      found.emplace(std::tuple(kernel.getName().str(), number.getInt(), draw), bindings[argument.getArgNumber()]);
+      found.emplace(std::tuple(kernel.getName().str(), number.getInt(), draw),
+                    bindings[argument.getArgNumber()]);
   return true;
 }
 
@@ -120,7 +128,9 @@ Buffer Oracle::resultOf(const std::pair<std::string, int64_t> &source, unsigned 
   std::tuple place(source.first, source.second, draw);
   if (auto known = found.find(place); known != found.end())
     return known->second;
-  size_t index = llvm::find_if(kernels, [&](func::FuncOp k) { return k.getName() == source.first; }) - kernels.begin();
+  size_t index =
+      llvm::find_if(kernels, [&](func::FuncOp k) { return k.getName() == source.first; }) -
+      kernels.begin();
   std::vector<Buffer> bindings = makeInputs(kernels[index], this, draw);
   run(index, bindings, draw);
   return found.at(place);

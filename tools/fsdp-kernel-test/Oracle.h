@@ -19,7 +19,8 @@ DenseElementsAttr valuesOf(BlockArgument argument);
 /// The kernel and the result that an argument takes its values from (fsdp.from).
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
-/// Arguments are tensors of static shapes, each fsdp.range has two floats and each fsdp.limit is positive.
+/// Arguments are tensors of static shapes, each fsdp.range has two floats and each fsdp.limit is
+/// positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
 /// Each fsdp.from names a result of a kernel before, of the argument's type.

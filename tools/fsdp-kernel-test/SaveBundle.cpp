@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static bool writeFile(StringRef folder, StringRef name, llvm::function_ref<void(raw_ostream &)> write) {
+static bool writeFile(StringRef folder, StringRef name,
+                      llvm::function_ref<void(raw_ostream &)> write) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name);
   std::error_code error;
@@ -119,6 +120,7 @@ bool saveBundle(const GpuImage &image, ModuleOp module, StringRef folder) {
   };
   return writeFile(folder, "kernels.json", describe) &&
          writeFile(folder, "kernels.ptx", [&](raw_ostream &os) { os << image.ptx; }) &&
-         (image.cubin.empty() ||
-          writeFile(folder, "kernels.cubin", [&](raw_ostream &os) { os.write(image.cubin.data(), image.cubin.size()); }));
+         (image.cubin.empty() || writeFile(folder, "kernels.cubin", [&](raw_ostream &os) {
+            os.write(image.cubin.data(), image.cubin.size());
+          }));
 }

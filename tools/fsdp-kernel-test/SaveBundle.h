@@ -18,7 +18,8 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Writes `image`, made of functions of `module`, into `folder`, which is made. Says what it cannot write.
+/// Writes `image`, made of functions of `module`, into `folder`, which is made. Says what it cannot
+/// write.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 
 #endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H

@@ -28,7 +28,8 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
 }
 
 /// The range of a phase, piece by piece.
-static void runPieces(const PhaseInfo &phase, Split split, llvm::function_ref<void(int64_t, int64_t)> run) {
+static void runPieces(const PhaseInfo &phase, Split split,
+                      llvm::function_ref<void(int64_t, int64_t)> run) {
   int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
   if (split == Split::Whole) {
     run(0, tiles);
@@ -59,7 +60,8 @@ bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
     }
     runPieces(phase, split, [&](int64_t first, int64_t last) {
       if (first < last)
-        kernel(pointers.data(), first * phase.tile, std::min(last * phase.tile, phase.extent), worker.data());
+        kernel(pointers.data(), first * phase.tile, std::min(last * phase.tile, phase.extent),
+               worker.data());
     });
   }
   if (!shared.intact() || !worker.intact()) {
@@ -89,12 +91,18 @@ bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
   std::vector<EmulatorLaunch> launches;
   for (const GpuLaunch &launch : kernel.launches) {
     EmulatorLaunch &own = launches.emplace_back();
-    own = {launch.symbol, static_cast<uint32_t>(launch.blocks), static_cast<uint32_t>(launch.threads),
-           static_cast<uint32_t>(launch.cluster), static_cast<uint64_t>(launch.sharedBytes), {}};
-    auto all = [](ArrayRef<int64_t> numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
+    own = {launch.symbol,
+           static_cast<uint32_t>(launch.blocks),
+           static_cast<uint32_t>(launch.threads),
+           static_cast<uint32_t>(launch.cluster),
+           static_cast<uint64_t>(launch.sharedBytes),
+           {}};
+    auto all = [](ArrayRef<int64_t> numbers) {
+      return std::vector<int64_t>(numbers.begin(), numbers.end());
+    };
     for (const GpuTensorMap &map : launch.maps)
-      own.maps.push_back({static_cast<size_t>(map.binding), static_cast<uint64_t>(map.offset), map.isBf16, all(map.sizes), all(map.strides),
-                          all(map.box)});
+      own.maps.push_back({static_cast<size_t>(map.binding), static_cast<uint64_t>(map.offset),
+                          map.isBf16, all(map.sizes), all(map.strides), all(map.box)});
   }
   std::string problem = device.run(launches, all, kernel.scratchBytes, counts);
   if (!problem.empty())
@@ -107,5 +115,6 @@ void EmulatedSubject::describe(size_t index, llvm::raw_ostream &os) const {
   os << "launches";
   for (const GpuLaunch &launch : kernel.launches)
     os << " " << launch.blocks << "x" << launch.threads << "+" << launch.sharedBytes;
-  os << ", scratch " << kernel.scratchBytes << ", bank conflicts " << counts.bankConflicts << " of " << counts.sharedPasses;
+  os << ", scratch " << kernel.scratchBytes << ", bank conflicts " << counts.bankConflicts << " of "
+     << counts.sharedPasses;
 }

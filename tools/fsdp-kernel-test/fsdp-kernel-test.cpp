@@ -13,14 +13,15 @@
 //
 // With --device=emulate kernels are compiled to PTX and run in the emulator instead of 1 and 2.
 //
-// No byte outside a written binding may change. Floats are uniform in [-1, 1] unless
-// the argument says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written,
-// and scratch, begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
-// oracle is when it computes in the kernel's own types, and some roundings; no number may then be NaN. Of a result of up to 16
-// values that is farther the errors of 16 draws of the inputs are compared together, by their root mean square.
-// `fsdp.values = dense<..>` gives an argument its values; on one that is only
-// written (fsdp.out), those that kernel and oracle must both give. `fsdp.from = ["kernel", i]`
-// gives it what the oracle found for result i of a kernel before: that of gradients in a forward kernel.
+// No byte outside a written binding may change. Floats are uniform in [-1, 1] unless the argument
+// says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written, and scratch,
+// begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
+// oracle is when it computes in the kernel's own types, and some roundings; no number may then be
+// NaN. Of a result of up to 16 values that is farther the errors of 16 draws of the inputs are
+// compared together, by their root mean square. `fsdp.values = dense<..>` gives an argument its
+// values; on one that is only written (fsdp.out), those that kernel and oracle must both give.
+// `fsdp.from = ["kernel", i]` gives it what the oracle found for result i of a kernel before: that
+// of gradients in a forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,13 +54,16 @@ static void printKernel(Subject &subject, size_t index, const std::vector<Buffer
     for (int round = 0; round < 7; ++round) {
       auto begin = std::chrono::steady_clock::now();
       subject.run(index, again, Split::Whole);
-      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+      best = std::min(
+          best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+                    .count());
     }
     llvm::outs() << llvm::format(", %.1f us", best);
   }
 }
 
-static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, Oracle *oracle, Subject *rough, size_t index) {
+static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, Oracle *oracle,
+                       Subject *rough, size_t index) {
   std::vector<Buffer> inputs = makeInputs(kernel, oracle, 0);
   if (options.bench) {
     printKernel(subject, index, inputs);
@@ -100,15 +104,20 @@ static bool hasKernels(ModuleOp module) {
   if (names.empty())
     llvm::errs() << "function marked fsdp.kernel, found none\n";
   else
-    llvm::errs() << "kernel named '" << options.only << "', found " << llvm::join(ArrayRef(names).take_front(most), ", ")
-                 << (names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "") << "\n";
+    llvm::errs() << "kernel named '" << options.only << "', found "
+                 << llvm::join(ArrayRef(names).take_front(most), ", ")
+                 << (names.size() > most ? " and " + std::to_string(names.size() - most) + " more"
+                                         : "")
+                 << "\n";
   return false;
 }
 
-/// The kernels of the module, or --only that one and, where it is compared, what its arguments come from; erases all others.
+/// The kernels of the module, or --only that one and, where it is compared, what its arguments come
+/// from; erases all others.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
-  if (auto only = module.lookupSymbol<func::FuncOp>(options.only); only && !options.bench && !options.onlyCompiles())
+  if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
+      only && !options.bench && !options.onlyCompiles())
     for (unsigned i = 0; i < only.getNumArguments(); ++i)
       if (auto source = sourceOf(only, i))
         names.insert(source->first);
@@ -155,13 +164,15 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
   GpuOptions gpu;
   gpu.assemble = false;
-  FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure()) : compileGpuImage(module, *target, gpu);
+  FailureOr<GpuImage> made =
+      failed(target) ? FailureOr<GpuImage>(failure()) : compileGpuImage(module, *target, gpu);
   if (failed(made))
     return nullptr;
   image = std::move(*made);
   if (image.kernels.size() == count)
     return std::make_unique<EmulatedSubject>(image);
-  llvm::errs() << "error: expected code for " << count << " kernels, found it for " << image.kernels.size() << "\n";
+  llvm::errs() << "error: expected code for " << count << " kernels, found it for "
+               << image.kernels.size() << "\n";
   return nullptr;
 }
 
@@ -174,7 +185,8 @@ static int bundleKernels(ModuleOp module) {
   if (failed(image))
     return 1;
   if (image->kernels.empty()) {
-    llvm::errs() << "error: expected kernels that there is code for on " << options.target << ", found none\n";
+    llvm::errs() << "error: expected kernels that there is code for on " << options.target
+                 << ", found none\n";
     return 1;
   }
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
@@ -187,9 +199,10 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   std::unique_ptr<Subject> emulated;
   auto begin = std::chrono::steady_clock::now();
   if (options.emulates() ? !(emulated = emulateKernels(module, kernels.size(), gpuImage))
-                                  : !own.take(compileCpuImage(module, target)))
+                         : !own.take(compileCpuImage(module, target)))
     return 1;
-  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (options.times)
     llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds)
                  << (emulated ? gpuImage.ptx.size() : own.image->elf.size()) << " bytes\n";
@@ -213,7 +226,8 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   bool fine = true;
   Subject &subject = emulated ? *emulated : *own.subject;
   for (auto [index, kernel] : llvm::enumerate(kernels))
-    fine &= testKernel(kernel, subject, other.subject.get(), oracle ? &*oracle : nullptr, low.subject.get(), index);
+    fine &= testKernel(kernel, subject, other.subject.get(), oracle ? &*oracle : nullptr,
+                       low.subject.get(), index);
   return fine ? 0 : 1;
 }
 
@@ -245,7 +259,8 @@ int main(int argc, char **argv) {
   if (!hasKernels(*module))
     return 2;
   SmallVector<func::FuncOp> kernels = chooseKernels(*module);
-  if (failed(verifyArguments(kernels)) || (!options.bench && !options.onlyCompiles() && failed(verifySources(kernels))))
+  if (failed(verifyArguments(kernels)) ||
+      (!options.bench && !options.onlyCompiles() && failed(verifySources(kernels))))
     return 2;
   if (!options.saveBundle.empty())
     return bundleKernels(*module);

@@ -13,7 +13,8 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
-static constexpr llvm::StringLiteral overview = R"(fsdp-lsp-server: editor support for .mlir files with the fsdp dialect
+static constexpr llvm::StringLiteral overview =
+    R"(fsdp-lsp-server: editor support for .mlir files with the fsdp dialect
 
   Speaks the language server protocol on stdin and stdout: an editor starts it. It shows errors while
   one types, the definition and uses of a value, an op's documentation and types, and completes names.

@@ -56,7 +56,8 @@ struct Emitter::Loops {
     }
     maps.push_back(mapOf(result, letters, context));
     for (auto [index, letter] : llvm::enumerate(letters))
-      iterators.push_back(index < result.size() ? utils::IteratorType::parallel : utils::IteratorType::reduction);
+      iterators.push_back(index < result.size() ? utils::IteratorType::parallel
+                                                : utils::IteratorType::reduction);
     for (char letter : result)
       shape.push_back(sizes.lookup(letter));
   }
@@ -91,8 +92,8 @@ static FloatType floatType(DType type, MLIRContext *context) {
 static InitAttr initAttr(MLIRContext *context, const Parameter &parameter) {
   bool normal = parameter.init == Parameter::Init::Normal;
   double value = parameter.init == Parameter::Init::Ones ? 1 : 0;
-  return InitAttr::get(context, normal ? InitKind::normal : InitKind::constant, llvm::APFloat(value),
-                       llvm::APFloat(normal ? parameter.deviation : 0.0));
+  return InitAttr::get(context, normal ? InitKind::normal : InitKind::constant,
+                       llvm::APFloat(value), llvm::APFloat(normal ? parameter.deviation : 0.0));
 }
 
 Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter> parameters)
@@ -117,7 +118,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   }
   for (StringRef name : {"tokens", "targets"}) {
     function.setArgAttr(locations.size(), FSDPDialect::batchAttr, builder.getStringAttr(name));
-    function.setArgAttr(locations.size(), FSDPDialect::limitAttr, builder.getI64IntegerAttr(config.vocab));
+    function.setArgAttr(locations.size(), FSDPDialect::limitAttr,
+                        builder.getI64IntegerAttr(config.vocab));
     locations.push_back(loc(name));
   }
   for (StringRef key : {"seed", "step", "sample"}) {
@@ -160,13 +162,14 @@ Value Emitter::zeros(ArrayRef<int64_t> shape, FloatType type) {
 Value Emitter::contract(StringRef spec, Value a, Value b, StringRef what) {
   Loops loops(spec, {a, b}, builder.getContext());
   Value init = zeros(loops.shape, wide);
-  return linalg::ContractOp::create(builder, loc(what), TypeRange(init.getType()), ValueRange{a, b}, ValueRange{init},
-                                    builder.getAffineMapArrayAttr(loops.maps))
+  return linalg::ContractOp::create(builder, loc(what), TypeRange(init.getType()), ValueRange{a, b},
+                                    ValueRange{init}, builder.getAffineMapArrayAttr(loops.maps))
       .getResult(0);
 }
 
 /// The block arguments of a body as scalars of the wide type.
-static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments, FloatType wide) {
+static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments,
+                                 FloatType wide) {
   SmallVector<Scalar> scalars;
   for (Value value : arguments) {
     if (value.getType() != wide)
@@ -177,8 +180,9 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
 }
 
 /// A linalg.generic into `init`, whose body sees its inputs and the value so far.
-Value Emitter::generic(const Loops &loops, ValueRange operands, Value init, StringRef what,
-                       llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
+Value Emitter::generic(
+    const Loops &loops, ValueRange operands, Value init, StringRef what,
+    llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
   Location inside = builder.getUnknownLoc(); // only what lies between layers has a name
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
@@ -186,8 +190,8 @@ Value Emitter::generic(const Loops &loops, ValueRange operands, Value init, Stri
     SmallVector<Scalar> inputs = widen(nested, inside, arguments.drop_back(), wide);
     linalg::YieldOp::create(nested, inside, body(nested, inside, inputs, arguments.back()));
   };
-  return linalg::GenericOp::create(builder, loc(what), init.getType(), operands, init, loops.maps, loops.iterators,
-                                   build)
+  return linalg::GenericOp::create(builder, loc(what), init.getType(), operands, init, loops.maps,
+                                   loops.iterators, build)
       .getResult(0);
 }
 
@@ -215,7 +219,8 @@ Value Emitter::view(Value value, ArrayRef<int64_t> shape, StringRef what) {
   auto to = RankedTensorType::get(shape, from.getElementType());
   if (from == to)
     return value;
-  std::optional<SmallVector<ReassociationIndices>> groups = getReassociationIndicesForReshape(from, to);
+  std::optional<SmallVector<ReassociationIndices>> groups =
+      getReassociationIndicesForReshape(from, to);
   assert(groups && "a view splits dimensions or merges them");
   if (from.getRank() < to.getRank())
     return tensor::ExpandShapeOp::create(builder, loc(what), to, value, *groups);
@@ -242,7 +247,8 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   auto type = RankedTensorType::get(shape, wide);
   auto attr = wide.isF64()
                   ? DenseElementsAttr::get(type, values)
-                  : DenseElementsAttr::get(type, ArrayRef<float>(SmallVector<float>(values.begin(), values.end())));
+                  : DenseElementsAttr::get(
+                        type, ArrayRef<float>(SmallVector<float>(values.begin(), values.end())));
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
@@ -252,7 +258,8 @@ Value Emitter::round(Value value, StringRef what) {
   if (type.getElementType() == narrow)
     return value;
   std::string letters = StringRef("abcdefgh").take_front(type.getRank()).str();
-  return map(letters + "->" + letters, value, narrow, what, [](ArrayRef<Scalar> x) { return x[0]; });
+  return map(letters + "->" + letters, value, narrow, what,
+             [](ArrayRef<Scalar> x) { return x[0]; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,12 +280,15 @@ Value Emitter::dropout(Value x, double probability, StringRef what) {
   if (probability == 0)
     return x;
   auto type = cast<RankedTensorType>(x.getType());
-  auto factor = RandomOp::create(
-      builder, loc(what), type.clone(wide), RandomKindAttr::get(builder.getContext(), RandomKind::bernoulli),
-      builder.getF64FloatAttr(1 - probability), behindParameters(2), behindParameters(3), behindParameters(4),
-      builder.getI64IntegerAttr(randomSites++), builder.getI64IntegerAttr(type.getNumElements() / config.batch));
+  auto factor = RandomOp::create(builder, loc(what), type.clone(wide),
+                                 RandomKindAttr::get(builder.getContext(), RandomKind::bernoulli),
+                                 builder.getF64FloatAttr(1 - probability), behindParameters(2),
+                                 behindParameters(3), behindParameters(4),
+                                 builder.getI64IntegerAttr(randomSites++),
+                                 builder.getI64IntegerAttr(type.getNumElements() / config.batch));
   std::string letters = StringRef("abcdefgh").take_front(type.getRank()).str();
-  return map(letters + "," + letters + "->" + letters, {x, factor}, cast<FloatType>(type.getElementType()), what,
+  return map(letters + "," + letters + "->" + letters, {x, factor},
+             cast<FloatType>(type.getElementType()), what,
              [](ArrayRef<Scalar> in) { return in[0] * in[1]; });
 }
 
@@ -292,13 +302,15 @@ Value Emitter::linear(StringRef spec, Value x, Value weight, Value bias) {
 Value Emitter::layerNorm(Value x, Value weight, Value bias) {
   double channels = cast<RankedTensorType>(x.getType()).getDimSize(1);
   Value total = sum("nc->n", x, "sum", [](ArrayRef<Scalar> in) { return in[0]; });
-  Value mean = map("n->n", total, wide, "mean", [&](ArrayRef<Scalar> in) { return in[0] / channels; });
+  Value mean =
+      map("n->n", total, wide, "mean", [&](ArrayRef<Scalar> in) { return in[0] / channels; });
   Value squares = sum("nc,n->n", {x, mean}, "squares", [](ArrayRef<Scalar> in) {
     Scalar centred = in[0] - in[1];
     return centred * centred;
   });
-  Value inverse = map("n->n", squares, wide, "rstd",
-                      [&](ArrayRef<Scalar> in) { return rsqrt(in[0] / channels + config.epsilon); });
+  Value inverse = map("n->n", squares, wide, "rstd", [&](ArrayRef<Scalar> in) {
+    return rsqrt(in[0] / channels + config.epsilon);
+  });
   return map("nc,n,n,c,c->nc", {x, mean, inverse, weight, bias}, narrow, "",
              [](ArrayRef<Scalar> in) { return (in[0] - in[1]) * in[2] * in[3] + in[4]; });
 }
@@ -306,8 +318,9 @@ Value Emitter::layerNorm(Value x, Value weight, Value bias) {
 Value Emitter::rmsNorm(Value x, Value weight) {
   double channels = cast<RankedTensorType>(x.getType()).getDimSize(1);
   Value squares = sum("nc->n", x, "squares", [](ArrayRef<Scalar> in) { return in[0] * in[0]; });
-  Value inverse = map("n->n", squares, wide, "rrms",
-                      [&](ArrayRef<Scalar> in) { return rsqrt(in[0] / channels + config.epsilon); });
+  Value inverse = map("n->n", squares, wide, "rrms", [&](ArrayRef<Scalar> in) {
+    return rsqrt(in[0] / channels + config.epsilon);
+  });
   return map("nc,n,c->nc", {x, inverse, weight}, narrow, "",
              [](ArrayRef<Scalar> in) { return in[0] * in[1] * in[2]; });
 }
@@ -327,7 +340,8 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
 }
 
 Value Emitter::activate(Value x, StringRef what) {
-  return map("nc->nc", x, narrow, what, [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
+  return map("nc->nc", x, narrow, what,
+             [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
 /// scale · scores, -inf where the key lies behind the query; loops are [b, heads…, t, s].
@@ -336,7 +350,8 @@ Value Emitter::maskFuture(Value scores, double scale) {
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";
   return map(spec, scores, wide, "masked", [&](ArrayRef<Scalar> in) {
     Scalar scaled = in[0] * scale;
-    return scaled.whereAtMost(rank - 1, rank - 2, scaled.constant(-std::numeric_limits<double>::infinity()));
+    return scaled.whereAtMost(rank - 1, rank - 2,
+                              scaled.constant(-std::numeric_limits<double>::infinity()));
   });
 }
 
@@ -358,6 +373,7 @@ void Emitter::finish(Value x, Value head) {
   Value logits = contract("nc,vc->nv", x, head, "logits");
   Value flat = view(targets(), {config.tokens()}, "targets");
   auto entropy = CrossEntropyOp::create(builder, loc("loss"), RankedTensorType::get({}, wide),
-                                        RankedTensorType::get({config.tokens()}, wide), logits, flat, IntegerAttr());
+                                        RankedTensorType::get({config.tokens()}, wide), logits,
+                                        flat, IntegerAttr());
   func::ReturnOp::create(builder, loc("loss"), entropy.getLoss());
 }

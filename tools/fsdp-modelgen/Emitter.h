@@ -67,8 +67,8 @@ public:
   // Layers. Activations are [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// x, whose dimensions begin with the sequences (or their tokens): in training each element is 0 with
-  /// this probability, and else larger, so that its mean stays.
+  /// x, whose dimensions begin with the sequences (or their tokens): in training each element is 0
+  /// with this probability, and else larger, so that its mean stays.
   Value dropout(Value x, double probability, StringRef what);
   /// spec: how x meets the weight, "nk,ko->no" (GPT-2) or "nk,ok->no"; no bias when null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);

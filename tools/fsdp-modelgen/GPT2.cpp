@@ -95,7 +95,8 @@ static Value mlp(Emitter &emit, Value x, const std::string &name) {
   Value wide = conv1d(emit, x, name + ".c_fc");
   emit.setScope(name);
   Value active = emit.activate(wide, "act");
-  return emit.dropout(conv1d(emit, active, name + ".c_proj"), emit.config.residualDropout, "dropout");
+  return emit.dropout(conv1d(emit, active, name + ".c_proj"), emit.config.residualDropout,
+                      "dropout");
 }
 
 void modelgen::emitGPT2(Emitter &emit) {

@@ -30,18 +30,60 @@ using llvm::Twine;
 
 /// Keys about tokenizers, generation, heads for other tasks, book-keeping.
 static bool leavesMathsAlone(StringRef key) {
-  static const llvm::StringSet<> names = {
-      "architectures", "auto_map", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward",
-      "cross_attention_hidden_size", "diversity_penalty", "do_sample", "dtype", "early_stopping",
-      "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "finetuning_task", "gradient_checkpointing",
-      "id2label", "is_decoder", "label2id", "length_penalty", "max_length", "max_window_layers", "min_length",
-      "model_type", "n_ctx", "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels",
-      "num_return_sequences", "prefix", "pretraining_tp", "problem_type", "remove_invalid_values",
-      "reorder_and_upcast_attn", "repetition_penalty", "return_dict", "return_dict_in_generate", "suppress_tokens",
-      "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "top_k",
-      "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache", "use_mrope"};
-  return names.contains(key) || key.starts_with("_") || key.starts_with("summary_") || key.starts_with("output_") ||
-         key.starts_with("forced_") || key.ends_with("_token_id");
+  static const llvm::StringSet<> names = {"architectures",
+                                          "auto_map",
+                                          "bad_words_ids",
+                                          "begin_suppress_tokens",
+                                          "chunk_size_feed_forward",
+                                          "cross_attention_hidden_size",
+                                          "diversity_penalty",
+                                          "do_sample",
+                                          "dtype",
+                                          "early_stopping",
+                                          "encoder_no_repeat_ngram_size",
+                                          "exponential_decay_length_penalty",
+                                          "finetuning_task",
+                                          "gradient_checkpointing",
+                                          "id2label",
+                                          "is_decoder",
+                                          "label2id",
+                                          "length_penalty",
+                                          "max_length",
+                                          "max_window_layers",
+                                          "min_length",
+                                          "model_type",
+                                          "n_ctx",
+                                          "name_or_path",
+                                          "no_repeat_ngram_size",
+                                          "num_beam_groups",
+                                          "num_beams",
+                                          "num_labels",
+                                          "num_return_sequences",
+                                          "prefix",
+                                          "pretraining_tp",
+                                          "problem_type",
+                                          "remove_invalid_values",
+                                          "reorder_and_upcast_attn",
+                                          "repetition_penalty",
+                                          "return_dict",
+                                          "return_dict_in_generate",
+                                          "suppress_tokens",
+                                          "task_specific_params",
+                                          "temperature",
+                                          "tf_legacy_loss",
+                                          "tie_encoder_decoder",
+                                          "tokenizer_class",
+                                          "top_k",
+                                          "top_p",
+                                          "torch_dtype",
+                                          "torchscript",
+                                          "transformers_version",
+                                          "typical_p",
+                                          "use_bfloat16",
+                                          "use_cache",
+                                          "use_mrope"};
+  return names.contains(key) || key.starts_with("_") || key.starts_with("summary_") ||
+         key.starts_with("output_") || key.starts_with("forced_") || key.ends_with("_token_id");
 }
 
 static std::string print(const llvm::json::Value &value) { return llvm::formatv("{0}", value); }
@@ -63,9 +105,15 @@ public:
     return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
   }
 
-  void read(StringRef key, int64_t &target) { readAs(key, target, "an integer", &llvm::json::Value::getAsInteger); }
-  void read(StringRef key, double &target) { readAs(key, target, "a number", &llvm::json::Value::getAsNumber); }
-  void read(StringRef key, bool &target) { readAs(key, target, "true or false", &llvm::json::Value::getAsBoolean); }
+  void read(StringRef key, int64_t &target) {
+    readAs(key, target, "an integer", &llvm::json::Value::getAsInteger);
+  }
+  void read(StringRef key, double &target) {
+    readAs(key, target, "a number", &llvm::json::Value::getAsNumber);
+  }
+  void read(StringRef key, bool &target) {
+    readAs(key, target, "true or false", &llvm::json::Value::getAsBoolean);
+  }
   void read(StringRef key, std::optional<int64_t> &target) {
     int64_t value = 0;
     if (take(key)) {
@@ -95,7 +143,8 @@ public:
   void refuseOthers(ArrayRef<std::string> ignored) {
     SmallVector<StringRef> others;
     for (const auto &entry : object)
-      if (!seen.contains(entry.first) && !leavesMathsAlone(entry.first) && !llvm::is_contained(ignored, entry.first))
+      if (!seen.contains(entry.first) && !leavesMathsAlone(entry.first) &&
+          !llvm::is_contained(ignored, entry.first))
         others.push_back(entry.first);
     llvm::sort(others);
     for (StringRef key : others)
@@ -105,7 +154,8 @@ public:
 
 private:
   template <typename T, typename R>
-  void readAs(StringRef key, T &target, StringRef expected, std::optional<R> (llvm::json::Value::*get)() const) {
+  void readAs(StringRef key, T &target, StringRef expected,
+              std::optional<R> (llvm::json::Value::*get)() const) {
     const llvm::json::Value *value = take(key);
     if (!value)
       return;
@@ -135,7 +185,8 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
   if (kind)
     target = *kind;
   else
-    file.error("'" + key + "': unknown function '" + name + "'; expected gelu_new, gelu, silu or relu");
+    file.error("'" + key + "': unknown function '" + name +
+               "'; expected gelu_new, gelu, silu or relu");
 }
 
 /// Dropout is for training alone and has no part in the function.
@@ -143,7 +194,8 @@ static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
   if (rate != 0)
-    file.note("'" + key + "' = " + llvm::formatv("{0:f2}", rate).str() + ": dropout is left out of the model; --dropout adds it");
+    file.note("'" + key + "' = " + llvm::formatv("{0:f2}", rate).str() +
+              ": dropout is left out of the model; --dropout adds it");
 }
 
 static void readGPT2(Section &file, ModelConfig &config) {
@@ -196,7 +248,8 @@ static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingF
   rope.refuseOthers({});
 }
 
-static void readLlama(Section &file, StringRef type, ModelConfig &config, HuggingFaceResult &result) {
+static void readLlama(Section &file, StringRef type, ModelConfig &config,
+                      HuggingFaceResult &result) {
   config.intermediate = 11008;
   if (type == "mistral") {
     config.kvHeads = 8;
@@ -231,7 +284,8 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config, Huggin
     file.expect("use_sliding_window", false, "attention to a sliding window is not supported");
   const llvm::json::Value *window = type == "llama" ? nullptr : file.take("sliding_window");
   if (window && type == "mistral")
-    file.error("'sliding_window' = " + print(*window) + ": attention to a sliding window is not supported; expected null");
+    file.error("'sliding_window' = " + print(*window) +
+               ": attention to a sliding window is not supported; expected null");
 }
 
 /// How deep brackets nest outside of strings: the parser recurses.
@@ -263,7 +317,8 @@ static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceR
   return nullptr;
 }
 
-/// A key that an object of the (valid) text has twice; empty when there is none. llvm::json keeps the last.
+/// A key that an object of the (valid) text has twice; empty when there is none. llvm::json keeps
+/// the last.
 static std::string findDuplicateKey(StringRef text) {
   SmallVector<llvm::StringSet<>> objects;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -292,7 +347,8 @@ HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::
   const std::string name = buffer->getBufferIdentifier().str();
   constexpr unsigned deepest = 64;
   if (nesting(buffer->getBuffer()) > deepest) {
-    result.errors.push_back(name + ": expected brackets nested at most " + std::to_string(deepest) + " deep");
+    result.errors.push_back(name + ": expected brackets nested at most " + std::to_string(deepest) +
+                            " deep");
     return result;
   }
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(buffer->getBuffer());

@@ -97,12 +97,14 @@ struct Rotation {
 /// Turns x [b, t, heads, d]; (low, high) becomes (low·cos - high·sin, high·cos + low·sin).
 static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std::string &what) {
   int64_t half = *emit.config.headDim / 2;
-  Value low = emit.slice(x, 3, 0, half, what + ".low"), high = emit.slice(x, 3, half, half, what + ".high");
+  Value low = emit.slice(x, 3, 0, half, what + ".low"),
+        high = emit.slice(x, 3, half, half, what + ".high");
   StringRef spec = "bthd,bthd,td,td->bthd";
   Value newLow = emit.map(spec, {low, high, rotation.cos, rotation.sin}, emit.narrow, what + ".low",
                           [](ArrayRef<Scalar> in) { return in[0] * in[2] - in[1] * in[3]; });
-  Value newHigh = emit.map(spec, {low, high, rotation.cos, rotation.sin}, emit.narrow, what + ".high",
-                           [](ArrayRef<Scalar> in) { return in[1] * in[2] + in[0] * in[3]; });
+  Value newHigh =
+      emit.map(spec, {low, high, rotation.cos, rotation.sin}, emit.narrow, what + ".high",
+               [](ArrayRef<Scalar> in) { return in[1] * in[2] + in[0] * in[3]; });
   return emit.concat(newLow, newHigh, 3, what + ".rope");
 }
 
@@ -112,7 +114,8 @@ static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std:
 
 static Value linear(Emitter &emit, Value x, const std::string &name, bool bias) {
   emit.setScope(name);
-  return emit.linear("nk,ok->no", x, emit.param(name + ".weight"), bias ? emit.param(name + ".bias") : Value());
+  return emit.linear("nk,ok->no", x, emit.param(name + ".weight"),
+                     bias ? emit.param(name + ".bias") : Value());
 }
 
 static Value norm(Emitter &emit, Value x, const std::string &name) {
@@ -133,7 +136,8 @@ static Value attention(Emitter &emit, Value x, const std::string &name, const Ro
   if (config.groups() > 1) // query head h reads key/value head h / groups
     q = emit.view(q, {batch, seq, keys, config.groups(), dim}, "q");
   Value mixed = emit.causalAttention(q, k, v, 1 / std::sqrt(double(dim)));
-  return emit.dropout(linear(emit, mixed, name + ".o_proj", config.outBias), config.residualDropout, "dropout");
+  return emit.dropout(linear(emit, mixed, name + ".o_proj", config.outBias), config.residualDropout,
+                      "dropout");
 }
 
 static Value mlp(Emitter &emit, Value x, const std::string &name) {
@@ -144,7 +148,8 @@ static Value mlp(Emitter &emit, Value x, const std::string &name) {
   Value gated = emit.map("nc,nc->nc", {gate, up}, emit.narrow, "gated", [&](ArrayRef<Scalar> in) {
     return activation(config.activation, in[0]) * in[1];
   });
-  return emit.dropout(linear(emit, gated, name + ".down_proj", config.mlpBias), config.residualDropout, "dropout");
+  return emit.dropout(linear(emit, gated, name + ".down_proj", config.mlpBias),
+                      config.residualDropout, "dropout");
 }
 
 void modelgen::emitLlama(Emitter &emit) {
@@ -154,7 +159,8 @@ void modelgen::emitLlama(Emitter &emit) {
   Value x = emit.view(embedded, {config.tokens(), config.hidden}, "embed_tokens");
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "model.layers." + std::to_string(layer);
-    Value a = attention(emit, norm(emit, x, name + ".input_layernorm"), name + ".self_attn", rotation);
+    Value a =
+        attention(emit, norm(emit, x, name + ".input_layernorm"), name + ".self_attn", rotation);
     emit.setScope(name);
     x = emit.add(x, a, "residual");
     Value m = mlp(emit, norm(emit, x, name + ".post_attention_layernorm"), name + ".mlp");

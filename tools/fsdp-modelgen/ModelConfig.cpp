@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelConfig.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace mlir;
@@ -56,7 +56,8 @@ public:
             "expected " + name + " in 1.." + Twine(limit) + ", found " + Twine(value));
   }
   void positive(StringRef name, double value) {
-    require(std::isfinite(value) && value > 0, "expected a positive " + name + ", found " + std::to_string(value));
+    require(std::isfinite(value) && value > 0,
+            "expected a positive " + name + ", found " + std::to_string(value));
   }
 };
 } // namespace
@@ -65,30 +66,37 @@ public:
 static void checkElements(const ModelConfig &config, Faults &faults) {
   constexpr double limit = double(int64_t(1) << 56);
   double tokens = double(config.batch) * *config.seq;
-  int64_t widest = std::max({config.vocab, *config.intermediate, 3 * config.hidden, config.heads * *config.headDim,
-                             config.heads * *config.seq});
-  double weights = double(config.layers) * config.hidden * (4.0 * config.hidden + 3.0 * *config.intermediate);
-  faults.require(tokens * widest <= limit, "the model is too large: " + Twine(config.batch) + " · " +
-                                               Twine(*config.seq) + " · " + Twine(widest) + " elements in one tensor");
-  faults.require(weights + double(config.vocab) * config.hidden <= limit, "the model has too many parameters");
+  int64_t widest = std::max({config.vocab, *config.intermediate, 3 * config.hidden,
+                             config.heads * *config.headDim, config.heads * *config.seq});
+  double weights =
+      double(config.layers) * config.hidden * (4.0 * config.hidden + 3.0 * *config.intermediate);
+  faults.require(tokens * widest <= limit, "the model is too large: " + Twine(config.batch) +
+                                               " · " + Twine(*config.seq) + " · " + Twine(widest) +
+                                               " elements in one tensor");
+  faults.require(weights + double(config.vocab) * config.hidden <= limit,
+                 "the model has too many parameters");
 }
 
 static void checkHeads(const ModelConfig &config, Faults &faults) {
   int64_t heads = config.heads, kvHeads = *config.kvHeads, headDim = *config.headDim;
-  faults.require(heads % kvHeads == 0, "expected kv-heads to divide heads (" + Twine(heads) + "), found " +
-                                           Twine(kvHeads) + "; every key/value head serves as many query heads");
+  faults.require(heads % kvHeads == 0, "expected kv-heads to divide heads (" + Twine(heads) +
+                                           "), found " + Twine(kvHeads) +
+                                           "; every key/value head serves as many query heads");
   if (config.family == Family::GPT2) {
-    faults.require(kvHeads == heads,
-                   "gpt2 has as many kv-heads as heads (" + Twine(heads) + "), found " + Twine(kvHeads));
-    faults.require(headDim * heads == config.hidden, "gpt2 has head-dim · heads = hidden (" + Twine(config.hidden) +
-                                                         "), found " + Twine(headDim) + " · " + Twine(heads));
-    faults.require(*config.seq <= config.positions, "expected seq of at most the " + Twine(config.positions) +
-                                                        " learned positions, found " + Twine(*config.seq) +
-                                                        "; give more with --positions");
+    faults.require(kvHeads == heads, "gpt2 has as many kv-heads as heads (" + Twine(heads) +
+                                         "), found " + Twine(kvHeads));
+    faults.require(headDim * heads == config.hidden, "gpt2 has head-dim · heads = hidden (" +
+                                                         Twine(config.hidden) + "), found " +
+                                                         Twine(headDim) + " · " + Twine(heads));
+    faults.require(*config.seq <= config.positions,
+                   "expected seq of at most the " + Twine(config.positions) +
+                       " learned positions, found " + Twine(*config.seq) +
+                       "; give more with --positions");
     return;
   }
-  faults.require(headDim % 2 == 0, "rotary embedding pairs elements of a head: expected an even head-dim, found " +
-                                       Twine(headDim) + "; change hidden or heads, or give --head-dim");
+  faults.require(headDim % 2 == 0,
+                 "rotary embedding pairs elements of a head: expected an even head-dim, found " +
+                     Twine(headDim) + "; change hidden or heads, or give --head-dim");
 }
 
 std::vector<std::string> ModelConfig::resolve() {
@@ -105,15 +113,16 @@ std::vector<std::string> ModelConfig::resolve() {
   faults.positive("rope-theta", ropeTheta);
   for (double rate : {embeddingDropout, attentionDropout, residualDropout})
     if (!(rate >= 0 && rate < 1)) {
-      faults.require(false, "expected dropout to be a probability from 0 up to, but not 1, found " + llvm::formatv("{0:f3}", rate).str());
+      faults.require(false, "expected dropout to be a probability from 0 up to, but not 1, found " +
+                                llvm::formatv("{0:f3}", rate).str());
       break;
     }
   if (!faults.messages.empty())
     return faults.messages;
 
-  faults.require(headDim || hidden % heads == 0, "expected heads to divide hidden (" + Twine(hidden) + "), found " +
-                                                     Twine(heads) +
-                                                     (family == Family::Llama ? "; or give --head-dim" : ""));
+  faults.require(headDim || hidden % heads == 0,
+                 "expected heads to divide hidden (" + Twine(hidden) + "), found " + Twine(heads) +
+                     (family == Family::Llama ? "; or give --head-dim" : ""));
   kvHeads = kvHeads.value_or(heads);
   headDim = headDim.value_or(std::max<int64_t>(1, hidden / heads));
   intermediate = intermediate.value_or(defaultIntermediate(family, hidden));
@@ -129,7 +138,8 @@ std::vector<std::string> ModelConfig::resolve() {
   if (scaling.kind != RopeScaling::Kind::None) {
     faults.positive("rope scaling factor", scaling.factor);
     faults.require(scaling.kind != RopeScaling::Kind::Llama3 ||
-                       (scaling.lowFreqFactor > 0 && scaling.highFreqFactor > scaling.lowFreqFactor &&
+                       (scaling.lowFreqFactor > 0 &&
+                        scaling.highFreqFactor > scaling.lowFreqFactor &&
                         scaling.originalPositions > 0),
                    "expected rope scaling with 0 < low_freq_factor < high_freq_factor and "
                    "original_max_position_embeddings of at least 1");

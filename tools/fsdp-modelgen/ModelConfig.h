@@ -40,9 +40,9 @@ struct ModelConfig {
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
   double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
-  bool tied = false;                                       // the head reads the embedding
-  bool qkvBias = false, outBias = false, mlpBias = false;  // Llama; GPT-2 has every bias
-  bool scaleScores = true, scaleScoresByLayer = false;     // GPT-2
+  bool tied = false;                                      // the head reads the embedding
+  bool qkvBias = false, outBias = false, mlpBias = false; // Llama; GPT-2 has every bias
+  bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 
   /// GPT-2 124M or Llama 7B, as Hugging Face defines them.
   static ModelConfig defaults(Family family);

@@ -19,7 +19,8 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::modelgen;
 namespace cl = llvm::cl;
 
-static constexpr llvm::StringLiteral overview = R"(fsdp-modelgen: write the loss function of a transformer as MLIR
+static constexpr llvm::StringLiteral overview =
+    R"(fsdp-modelgen: write the loss function of a transformer as MLIR
 
   The function takes the parameters (under their Hugging Face names), token ids and
   targets, and returns the mean cross-entropy. fsdp-compile makes a training step of it.
@@ -45,51 +46,66 @@ struct CommandLine {
   cl::OptionCategory model{"Model"}, batch{"Batch, numbers, output"};
 
   cl::opt<std::string> family{cl::Positional, cl::desc("[gpt2|llama]"), cl::cat(model)};
-  cl::opt<std::string> hfConfig{"hf-config", cl::value_desc("config.json"), cl::cat(model),
-                                cl::desc("take the model from a Hugging Face config (gpt2, llama, mistral, qwen2)")};
-  cl::list<std::string> ignoredKeys{"ignore-key", cl::value_desc("key"), cl::CommaSeparated, cl::cat(model),
+  cl::opt<std::string> hfConfig{
+      "hf-config", cl::value_desc("config.json"), cl::cat(model),
+      cl::desc("take the model from a Hugging Face config (gpt2, llama, mistral, qwen2)")};
+  cl::list<std::string> ignoredKeys{"ignore-key", cl::value_desc("key"), cl::CommaSeparated,
+                                    cl::cat(model),
                                     cl::desc("accept a key of config.json that is not known")};
-  Int layers{"layers", cl::value_desc("n"), cl::desc("transformer blocks (gpt2: 12, llama: 32)"), cl::cat(model)};
-  Int hidden{"hidden", cl::value_desc("n"), cl::desc("channels between blocks (gpt2: 768, llama: 4096)"), cl::cat(model)};
-  Int heads{"heads", cl::value_desc("n"), cl::desc("query heads (gpt2: 12, llama: 32)"), cl::cat(model)};
+  Int layers{"layers", cl::value_desc("n"), cl::desc("transformer blocks (gpt2: 12, llama: 32)"),
+             cl::cat(model)};
+  Int hidden{"hidden", cl::value_desc("n"),
+             cl::desc("channels between blocks (gpt2: 768, llama: 4096)"), cl::cat(model)};
+  Int heads{"heads", cl::value_desc("n"), cl::desc("query heads (gpt2: 12, llama: 32)"),
+            cl::cat(model)};
   Int kvHeads{"kv-heads", cl::value_desc("n"), cl::cat(model),
               cl::desc("key/value heads, a divisor of heads (default: heads; llama)")};
   Int headDim{"head-dim", cl::value_desc("n"), cl::cat(model),
               cl::desc("channels of a head (default: hidden / heads; llama)")};
   Int intermediate{"intermediate", cl::value_desc("n"), cl::cat(model),
-                   cl::desc("channels inside the MLP (default: 4·hidden; llama: 8/3·hidden, up to a multiple of 256)")};
-  Int vocab{"vocab", cl::value_desc("n"), cl::desc("rows of the embedding; ids are below it (gpt2: 50257, llama: 32000)"), cl::cat(model)};
+                   cl::desc("channels inside the MLP (default: 4·hidden; llama: 8/3·hidden, up to "
+                            "a multiple of 256)")};
+  Int vocab{"vocab", cl::value_desc("n"),
+            cl::desc("rows of the embedding; ids are below it (gpt2: 50257, llama: 32000)"),
+            cl::cat(model)};
   Int positions{"positions", cl::value_desc("n"), cl::cat(model),
                 cl::desc("learned positions (gpt2; default: seq when --seq is given, else 1024)")};
-  Flag tie{"tie-embeddings", cl::desc("the head reads the embedding (default: gpt2)"), cl::cat(model)};
-  Flag noTie{"no-tie", cl::desc("the head has a parameter of its own (default: llama)"), cl::cat(model)};
+  Flag tie{"tie-embeddings", cl::desc("the head reads the embedding (default: gpt2)"),
+           cl::cat(model)};
+  Flag noTie{"no-tie", cl::desc("the head has a parameter of its own (default: llama)"),
+             cl::cat(model)};
   Flag qkvBias{"qkv-bias", cl::desc("biases of q, k and v (llama)"), cl::cat(model)};
   Flag attentionBias{"attention-bias", cl::desc("biases of q, k, v and o (llama)"), cl::cat(model)};
   Flag mlpBias{"mlp-bias", cl::desc("biases of the MLP (llama)"), cl::cat(model)};
-  Real epsilon{"eps", cl::value_desc("x"), cl::desc("added to the variance (gpt2: 1e-5, llama: 1e-6)"), cl::cat(model)};
-  Real ropeTheta{"rope-theta", cl::value_desc("x"), cl::desc("base of the rotary frequencies (llama: 10000)"),
-                 cl::cat(model)};
-  Real initRange{"init-range", cl::value_desc("x"), cl::desc("standard deviation of initial weights (0.02)"),
-                 cl::cat(model)};
+  Real epsilon{"eps", cl::value_desc("x"),
+               cl::desc("added to the variance (gpt2: 1e-5, llama: 1e-6)"), cl::cat(model)};
+  Real ropeTheta{"rope-theta", cl::value_desc("x"),
+                 cl::desc("base of the rotary frequencies (llama: 10000)"), cl::cat(model)};
+  Real initRange{"init-range", cl::value_desc("x"),
+                 cl::desc("standard deviation of initial weights (0.02)"), cl::cat(model)};
 
   Real dropout{"dropout", cl::value_desc("p"), cl::cat(model),
-               cl::desc("probability that training drops an element: of attention weights, of what a block adds to the "
+               cl::desc("probability that training drops an element: of attention weights, of what "
+                        "a block adds to the "
                         "residual, and (gpt2) of embeddings (default 0)")};
 
-  Int seq{"seq", cl::value_desc("n"), cl::desc("tokens of a sequence (default: positions, at most 2048)"),
-          cl::cat(batch)};
-  Int batchSize{"batch", cl::value_desc("n"), cl::desc("sequences per rank and step (default: 1)"), cl::cat(batch)};
-  cl::opt<DType> dtype{"dtype", cl::desc("type of parameters and activations (default: f32)"), cl::cat(batch),
-                       cl::init(DType::F32),
-                       cl::values(clEnumValN(DType::F32, "f32", "everything in f32"),
-                                  clEnumValN(DType::F64, "f64", "everything in f64, for checks of gradients"),
-                                  clEnumValN(DType::BF16, "bf16", "bf16; sums, statistics, softmax and loss in f32"),
-                                  clEnumValN(DType::F16, "f16", "the same with f16; nothing scales the loss"))};
+  Int seq{"seq", cl::value_desc("n"),
+          cl::desc("tokens of a sequence (default: positions, at most 2048)"), cl::cat(batch)};
+  Int batchSize{"batch", cl::value_desc("n"), cl::desc("sequences per rank and step (default: 1)"),
+                cl::cat(batch)};
+  cl::opt<DType> dtype{
+      "dtype", cl::desc("type of parameters and activations (default: f32)"), cl::cat(batch),
+      cl::init(DType::F32),
+      cl::values(clEnumValN(DType::F32, "f32", "everything in f32"),
+                 clEnumValN(DType::F64, "f64", "everything in f64, for checks of gradients"),
+                 clEnumValN(DType::BF16, "bf16", "bf16; sums, statistics, softmax and loss in f32"),
+                 clEnumValN(DType::F16, "f16", "the same with f16; nothing scales the loss"))};
   Int seed{"seed", cl::value_desc("n"), cl::cat(batch),
            cl::desc("seed of the initial values, where a run gives none (attribute fsdp.seed)")};
 
-  cl::opt<std::string> output{"o", cl::value_desc("file"), cl::desc("where to write; - is stdout (default)"),
-                              cl::init("-"), cl::cat(batch)};
+  cl::opt<std::string> output{"o", cl::value_desc("file"),
+                              cl::desc("where to write; - is stdout (default)"), cl::init("-"),
+                              cl::cat(batch)};
 
   std::vector<std::string> errors, notes;
 
@@ -165,10 +181,11 @@ void CommandLine::refuseOptionsOfOtherFamily(Family family) {
       errors.push_back("--positions is for gpt2; rotary positions are not learned");
     return;
   }
-  for (const cl::Option *option : std::initializer_list<const cl::Option *>{&kvHeads, &headDim, &qkvBias, &attentionBias,
-                                                                            &mlpBias, &ropeTheta})
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
+           &kvHeads, &headDim, &qkvBias, &attentionBias, &mlpBias, &ropeTheta})
     if (option->getNumOccurrences())
-      errors.push_back("--" + option->ArgStr.str() + " is for llama; a gpt2 model has no such choice");
+      errors.push_back("--" + option->ArgStr.str() +
+                       " is for llama; a gpt2 model has no such choice");
 }
 
 std::optional<ModelConfig> CommandLine::configure() {
@@ -186,8 +203,8 @@ std::optional<ModelConfig> CommandLine::configure() {
     notes = read.notes;
     config = read.config;
     if (errors.empty() && chosen && *chosen != config.family)
-      errors.push_back("config.json holds a " + std::string(nameOf(config.family)) + " model, not '" + family +
-                       "'; leave one of them out");
+      errors.push_back("config.json holds a " + std::string(nameOf(config.family)) +
+                       " model, not '" + family + "'; leave one of them out");
   } else {
     config = ModelConfig::defaults(*chosen);
     if (!ignoredKeys.empty())

@@ -23,7 +23,8 @@ namespace mlir::fsdp::modelgen {
 
 class Scalar {
 public:
-  Scalar(OpBuilder &builder, Location loc, Value value) : builder(&builder), loc(loc), value(value) {}
+  Scalar(OpBuilder &builder, Location loc, Value value)
+      : builder(&builder), loc(loc), value(value) {}
 
   Value get() const { return value; }
   Scalar constant(double number) const {

@@ -78,10 +78,11 @@ int main(int argc, char **argv) {
   }
 
   const ModelConfig &config = request->config;
-  std::vector<Parameter> parameters = config.family == Family::GPT2 ? gpt2Parameters(config) : llamaParameters(config);
+  std::vector<Parameter> parameters =
+      config.family == Family::GPT2 ? gpt2Parameters(config) : llamaParameters(config);
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<FSDPDialect, arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                      tensor::TensorDialect>();
+  context.loadDialect<FSDPDialect, arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
+                      math::MathDialect, tensor::TensorDialect>();
   OwningOpRef<ModuleOp> module = generate(context, config, parameters);
   if (failed(verify(*module)) || failed(write(*module, request->output)))
     return 1;

@@ -42,7 +42,7 @@ EXAMPLES
     fsdp-opt import.mlir --fsdp-form-units="mesh=shard=4 auto-wrap-policy=none"
     fsdp-opt import.mlir --pass-pipeline="builtin.module(fsdp-form-units{mesh=shard=4},canonicalize)"
 
-  Where a pass changes what
+  Where a pass changes what (statistics need an LLVM with LLVM_FORCE_ENABLE_STATS or assertions)
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-print-ir-after-all --mlir-print-ir-after-change
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-print-ir-after-all --mlir-print-ir-tree-dir=dump
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-pass-statistics --mlir-timing
@@ -73,6 +73,18 @@ static bool printedOurHelp(int argc, char **argv) {
 static int badUsage(const llvm::Twine &message) {
   llvm::errs() << "fsdp-opt: error: " << message << "\n";
   return 2;
+}
+
+/// Warns that the report of --mlir-pass-statistics is empty where LLVM was built without
+/// statistics.
+static void warnOfEmptyStatistics() {
+#if !LLVM_ENABLE_STATS
+  cl::Option *option = cl::getRegisteredOptions().lookup("mlir-pass-statistics");
+  if (option && option->getNumOccurrences())
+    llvm::errs()
+        << "fsdp-opt: warning: --mlir-pass-statistics prints nothing with this LLVM, which was "
+           "built without statistics (LLVM_FORCE_ENABLE_STATS)\n";
+#endif
 }
 
 /// Does the work of mlir-opt. A crash of the parser, before the first pass, becomes an error.
@@ -108,7 +120,8 @@ int main(int argc, char **argv) {
   registerAllPasses();
   fsdp::registerPasses();
   cl::opt<std::string> input(cl::Positional, cl::desc("[FILE.mlir]"), cl::init("-"));
-  cl::opt<std::string> output("o", cl::desc("Where to write"), cl::value_desc("FILE"), cl::init("-"));
+  cl::opt<std::string> output("o", cl::desc("Where to write"), cl::value_desc("FILE"),
+                              cl::init("-"));
   std::string header = registerCLIOptions("fsdp-opt", registry);
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
@@ -117,6 +130,7 @@ int main(int argc, char **argv) {
     return badUsage(why);
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
+  warnOfEmptyStatistics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));

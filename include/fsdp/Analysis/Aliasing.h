@@ -22,7 +22,8 @@ int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 /// Iterations of a loop with constant bounds.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Where a view begins in its source: `bytes`, and `stride` more per iteration of the loop around it.
+/// Where a view begins in its source: `bytes`, and `stride` more per iteration of the loop around
+/// it.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// What mask_mod keeps, in the words of the field: "causal, window of 256 or 4 sink keys". For people:
-/// kernels take bounds (AttentionTiles.h). Empty: everything.
+/// What mask_mod keeps, in the words of the field: "causal, window of 256 or 4 sink keys". For
+/// people: kernels take bounds (AttentionTiles.h). Empty: everything.
 std::string nameMask(AttentionOp op);
 
 /// What score_mod does, from the score outwards: "softcap 30, ALiBi". Empty: nothing.

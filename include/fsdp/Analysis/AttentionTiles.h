@@ -65,9 +65,9 @@ struct TileRange {
 
 enum class TileState { Masked, Partial, Unmasked };
 
-/// A comparison that every kept score fulfils, of a value that depends on the row alone with one that
-/// depends on the column alone, at least one of them read from captured data: `documents[q] == documents[k]`.
-/// A tile in which it fails for the extremes of both sides can be skipped.
+/// A comparison that every kept score fulfils, of a value that depends on the row alone with one
+/// that depends on the column alone, at least one of them read from captured data: `documents[q] ==
+/// documents[k]`. A tile in which it fails for the extremes of both sides can be skipped.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // of mask_mod
@@ -96,7 +96,8 @@ public:
   /// No row keeps a key. False when that is not clear.
   bool isFullyMasked() const;
 
-  /// Rows [q0, q1) × keys [k0, k1) by the ranges over keys, for given batch and head. Scalars: as in TileSymbols.
+  /// Rows [q0, q1) × keys [k0, k1) by the ranges over keys, for given batch and head. Scalars: as
+  /// in TileSymbols.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }

@@ -11,13 +11,15 @@
 
 namespace mlir::fsdp {
 
-/// The commands of one block of a program, and which of them touch what another one writes. A loop is one command.
+/// The commands of one block of a program, and which of them touch what another one writes. A loop
+/// is one command.
 class CommandGraph {
 public:
   CommandGraph(Block &block, SymbolTableCollection &tables);
 
   ArrayRef<Operation *> getCommands() const { return commands; }
-  /// Commands that have to be done before command `index`, and those that have to wait for it, ascending.
+  /// Commands that have to be done before command `index`, and those that have to wait for it,
+  /// ascending.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
   ArrayRef<unsigned> getBehind(unsigned index) const { return behind[index]; }
 

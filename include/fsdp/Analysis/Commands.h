@@ -41,9 +41,11 @@ SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 struct Lifetime {
   int64_t first, last;
 };
-llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program, SymbolTableCollection &tables);
+llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
+                                                   SymbolTableCollection &tables);
 
-/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`; erases those that no command uses.
+/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`; erases those
+/// that no command uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

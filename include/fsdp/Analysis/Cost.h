@@ -18,7 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// That of `path`, of CPU ranks where it is empty, or getGpuCluster() by its name. Failure: said as a diagnostic, where the file is wrong.
+/// That of `path`, of CPU ranks where it is empty, or getGpuCluster() by its name. Failure: said as
+/// a diagnostic, where the file is wrong.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Seconds of the commands of programs of one module on one rank.
@@ -26,8 +27,8 @@ class CostModel {
 public:
   explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
 
-  /// Of one run of a command. A loop: all its iterations, one command after the other. A collective: from
-  /// its start to its end, alone on its links. A wait: nothing.
+  /// Of one run of a command. A loop: all its iterations, one command after the other. A
+  /// collective: from its start to its end, alone on its links. A wait: nothing.
   double getSeconds(Operation *command);
   /// Of a collective without bytes: what a launch of several pays once.
   double getLatency(CollectiveOp collective);

@@ -51,7 +51,8 @@ private:
 /// Ops of one part that do the same in the same types.
 struct DtypeRow {
   StepPart part;
-  std::string what;  ///< product, reduction, conversion, rounding, accumulation, state, or a collective
+  std::string
+      what; ///< product, reduction, conversion, rounding, accumulation, state, or a collective
   std::string types; ///< `bf16 x bf16 -> f32`
   /// In one step, loops unrolled: how many; elements written, sent or kept, and their bytes.
   int64_t count = 0, elements = 0, bytes = 0;

@@ -11,11 +11,13 @@
 
 namespace mlir::fsdp {
 
-/// Memory by category. Each number is the most bytes alive at one moment, so they add up to more than `peak`.
+/// Memory by category. Each number is the most bytes alive at one moment, so they add up to more
+/// than `peak`.
 struct MemoryReport {
   /// Indexed by Category.
   int64_t bytes[9] = {};
-  /// The arena; the most that is alive at once, which no packing beats; zeros behind and between parameters.
+  /// The arena; the most that is alive at once, which no packing beats; zeros behind and between
+  /// parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// The host's arena, beside it; by category, as `bytes` are.
   int64_t host = 0, hostBytes[9] = {};
@@ -23,11 +25,14 @@ struct MemoryReport {
   int64_t file = 0;
   /// One rank that holds everything, without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
-  int64_t getUnshardedOwned() const { return unshardedParameters + unshardedGradients + unshardedOptimizer; }
-  /// Where most is alive: a command, its number and its program, how much, and the buffers, largest first.
-  /// By category: what is alive there.
+  int64_t getUnshardedOwned() const {
+    return unshardedParameters + unshardedGradients + unshardedOptimizer;
+  }
+  /// Where most is alive: a command, its number and its program, how much, and the buffers, largest
+  /// first. By category: what is alive there.
   int64_t atPeak[9] = {};
-  /// The arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0: there is none.
+  /// The arena of the unsharded reference, which computes all micro-batches of the step on one
+  /// rank; 0: there is none.
   int64_t unshardedPeak = 0;
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
@@ -36,7 +41,8 @@ struct MemoryReport {
   int64_t getAtPeak(Category category) const { return atPeak[static_cast<unsigned>(category)]; }
   /// Parameters, gradients and optimizer state.
   int64_t getOwnedAtPeak() const {
-    return getAtPeak(Category::parameters) + getAtPeak(Category::gradients) + getAtPeak(Category::optimizer);
+    return getAtPeak(Category::parameters) + getAtPeak(Category::gradients) +
+           getAtPeak(Category::optimizer);
   }
   int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
 };
@@ -56,11 +62,13 @@ struct CommunicationReport {
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Of one rank: its part of the parameters and of the optimizer's state; all parameters while they are gathered.
+  /// Of one rank: its part of the parameters and of the optimizer's state; all parameters while
+  /// they are gathered.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Zeros behind and between parameters, in all shards together.
   int64_t paddingBytes = 0;
-  /// The type in which they are gathered, if they are; how often in a step; what happens behind the forward.
+  /// The type in which they are gathered, if they are; how often in a step; what happens behind the
+  /// forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
@@ -92,8 +100,8 @@ struct ChoiceReport {
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);
 
 /// The members of the JSON object below.
-void writeExplanation(ModuleOp planned, llvm::json::OStream &json, ArrayRef<ChoiceReport> accumulation,
-                      ArrayRef<DtypeRow> dtypes);
+void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
+                      ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
 
 /// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
 /// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.

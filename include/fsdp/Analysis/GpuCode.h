@@ -56,7 +56,7 @@ struct GpuGrid {
 struct GpuCode {
   std::string chip; ///< empty: the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
-  llvm::StringMap<GpuGrid> grids; ///< by the symbol of a phase
+  llvm::StringMap<GpuGrid> grids;       ///< by the symbol of a phase
   llvm::StringMap<GpuProduct> products; ///< likewise, of what a library does
 };
 

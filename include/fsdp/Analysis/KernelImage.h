@@ -34,7 +34,8 @@ struct KernelInfo {
   /// kernel's arguments (without the shared scratch).
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
-  /// Of each binding, whether what is in it before the launch matters; one that is written and does not is written whole.
+  /// Of each binding, whether what is in it before the launch matters; one that is written and does
+  /// not is written whole.
   SmallVector<bool> reads;
   /// Scratch that all workers of a launch share; when it is not 0, its address is an
   /// additional last binding.

@@ -14,8 +14,9 @@ namespace mlir::fsdp {
 /// The largest arena that the runtime takes.
 constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
-/// Fails with an error where the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes). It says what fills the arena most, and what
-/// makes that smaller. The arena of the reference is not a rank's: nobody has to run it.
+/// Fails with an error where the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes).
+/// It says what fills the arena most, and what makes that smaller. The arena of the reference is
+/// not a rank's: nobody has to run it.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Multiply-adds of the contractions and of the attention in a kernel; `bf16`: those of two bf16 values, the others are in `wide`, where one
-/// of f64 counts as two.
+/// Multiply-adds of the contractions and of the attention in a kernel; `bf16`: those of two bf16
+/// values, the others are in `wide`, where one of f64 counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };

@@ -20,7 +20,9 @@ inline constexpr int64_t bufferAlignment = 64;
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
 /// The alignment of a buffer of `bytes`.
-inline int64_t getBufferAlignment(int64_t bytes) { return bytes >= largeBuffer ? pageAlignment : bufferAlignment; }
+inline int64_t getBufferAlignment(int64_t bytes) {
+  return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
+}
 
 /// A buffer that lives from moment `first` to moment `last`, both included.
 struct Interval {
@@ -43,9 +45,10 @@ struct Packing {
 /// `moment`, when given, is set to the first moment at which they are.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
-/// Places all intervals from offset 0 on, so that no two that meet overlap, in as few bytes as are found. Given `enough`, any
-/// packing of at most so many will do, and no time is lost where there cannot be one. What decides is the order in which intervals begin
-/// and end, not how many moments are between.
+/// Places all intervals from offset 0 on, so that no two that meet overlap, in as few bytes as are
+/// found. Given `enough`, any packing of at most so many will do, and no time is lost where there
+/// cannot be one. What decides is the order in which intervals begin and end, not how many moments
+/// are between.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

@@ -11,9 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// While an object of this class lives, a crash of the process (a stack overflow or an abort) prints an error that
-/// names `file` and ends the process with exit code 2. For the time in which upstream code reads a user's file, no
-/// longer: a crash of a pass is a defect of the compiler, and its stack trace is needed. One at a time.
+/// While an object of this class lives, a crash of the process (a stack overflow or an abort)
+/// prints an error that names `file` and ends the process with exit code 2. For the time in which
+/// upstream code reads a user's file, no longer: a crash of a pass is a defect of the compiler, and
+/// its stack trace is needed. One at a time.
 class ParserGuard {
 public:
   ParserGuard(llvm::StringRef tool, llvm::StringRef file);

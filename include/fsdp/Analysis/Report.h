@@ -12,10 +12,12 @@
 
 namespace mlir::fsdp {
 
-/// Writes the program `step` of a planned module, its workspace included, as one page of HTML that needs nothing else:
-/// the arena over the step with the buffers under the pointer, lanes of compute and communication by the times that are
-/// estimated for `cluster`, units, bytes sent, and the flow of types. `title`: what is planned.
-void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes, StringRef title, raw_ostream &os);
+/// Writes the program `step` of a planned module, its workspace included, as one page of HTML that
+/// needs nothing else: the arena over the step with the buffers under the pointer, lanes of compute
+/// and communication by the times that are estimated for `cluster`, units, bytes sent, and the flow
+/// of types. `title`: what is planned.
+void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
+                 StringRef title, raw_ostream &os);
 
 } // namespace mlir::fsdp
 

@@ -22,8 +22,9 @@ struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
   /// Of a compute: how long it takes. Of a start: how long the transfer takes alone on its links.
   double seconds = 0;
-  /// Of a start and a wait: the number of the transfer, a collective or a copy. Of a start: transfers of one channel go
-  /// one behind the other; those of different channels share in equal parts the links that they have in common.
+  /// Of a start and a wait: the number of the transfer, a collective or a copy. Of a start:
+  /// transfers of one channel go one behind the other; those of different channels share in equal
+  /// parts the links that they have in common.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
@@ -38,13 +39,15 @@ struct Timeline {
 /// Runs `events` from time 0 on. Every start has its wait.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
-/// A collective as work for the links: `head` seconds of compute must come before it, `tail` behind it.
+/// A collective as work for the links: `head` seconds of compute must come before it, `tail` behind
+/// it.
 struct LinkJob {
   double head, seconds, tail;
 };
 
-/// Seconds that no order of starts and waits can beat, whatever the memory: the compute, or the links busy with the
-/// work of largest tail that is ready (Jackson's preemptive rule, which is optimal for one machine).
+/// Seconds that no order of starts and waits can beat, whatever the memory: the compute, or the
+/// links busy with the work of largest tail that is ready (Jackson's preemptive rule, which is
+/// optimal for one machine).
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

@@ -22,8 +22,10 @@ LogicalResult lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target,
 void decomposeAttention(func::FuncOp kernel);
 
 namespace attention {
-LogicalResult lowerForward(func::FuncOp kernel, AttentionOp op, const CpuTarget &target, KernelInfo &info);
-LogicalResult lowerBackward(func::FuncOp kernel, AttentionGradOp op, const CpuTarget &target, KernelInfo &info);
+LogicalResult lowerForward(func::FuncOp kernel, AttentionOp op, const CpuTarget &target,
+                           KernelInfo &info);
+LogicalResult lowerBackward(func::FuncOp kernel, AttentionGradOp op, const CpuTarget &target,
+                            KernelInfo &info);
 } // namespace attention
 
 } // namespace mlir::fsdp

@@ -59,13 +59,17 @@ public:
   /// for (i = from; i < to; i += step) body(i)
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
   /// The same with values that go from turn to turn; those of the last.
-  Carried loop(Value from, Value to, int64_t step, ValueRange first, function_ref<Carried(Value, ValueRange)> body);
+  Carried loop(Value from, Value to, int64_t step, ValueRange first,
+               function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
   /// What one of two branches gives.
-  Carried choose(Value condition, TypeRange types, function_ref<Carried()> then, function_ref<Carried()> otherwise);
+  Carried choose(Value condition, TypeRange types, function_ref<Carried()> then,
+                 function_ref<Carried()> otherwise);
 
   Value address(const Pointer &place);
-  Pointer shift(const Pointer &place, Value by) { return {place.base, place.type, add(place.index, by)}; }
+  Pointer shift(const Pointer &place, Value by) {
+    return {place.base, place.type, add(place.index, by)};
+  }
   /// Aligned to one element. With a mask: only its lanes, zero elsewhere.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);

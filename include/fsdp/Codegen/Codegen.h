@@ -49,7 +49,8 @@ LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelIn
 /// links them. The same module gives the same bytes. The linker, which runs in this
 /// process, resets llvm::cl options to their defaults: read them before.
 /// What `cache` has of them is not compiled again, and gives the same bytes.
-FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target, KernelCache *cache = nullptr);
+FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
+                                 KernelCache *cache = nullptr);
 
 /// The same without code: phases and scratch of every kernel, no image.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);

@@ -64,7 +64,9 @@ public:
   /// The position along the lanes, 0 to lanes - 1.
   AffineExpr lane() const { return getAffineDimExpr(0, builder.getContext()); }
   AffineExpr addDim(Value value, int64_t lo, int64_t hi);
-  AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, builder.getContext()); }
+  AffineExpr constant(int64_t value) const {
+    return getAffineConstantExpr(value, builder.getContext());
+  }
   Subscripts subscripts() const { return Subscripts(dims); }
   int64_t getLanes() const { return lanes; }
   /// The same loops and memory of values with another number of lanes.
@@ -82,7 +84,9 @@ public:
   /// Writes all lanes of `value` to a flat memref, from `offset` on.
   void store(Value value, Value memory, AffineExpr offset);
   /// Reads all lanes of a flat memref, from `offset` on.
-  Value load(Value memory, Type element, AffineExpr offset) { return loadFlat(memory, element, offset, {}); }
+  Value load(Value memory, Type element, AffineExpr offset) {
+    return loadFlat(memory, element, offset, {});
+  }
   Value broadcast(Value value);
   /// The scalar value of an expression without lane.
   Value materialise(AffineExpr expr);

@@ -18,8 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// Names files by all that decides what is in them: this build of the compiler and of LLVM, the target, the kernel.
-/// Its functions may be called by several threads at once.
+/// Names files by all that decides what is in them: this build of the compiler and of LLVM, the
+/// target, the kernel. Its functions may be called by several threads at once.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
@@ -29,8 +29,8 @@ public:
   /// Deletes what was not used for long, and what is too much in all.
   ~KernelCache();
 
-  /// The object of `kernel`, with the phases and the scratch that lowering it gave in `info`: from the folder, or of
-  /// `compile`, which is then kept. A file that is damaged is written anew.
+  /// The object of `kernel`, with the phases and the scratch that lowering it gave in `info`: from
+  /// the folder, or of `compile`, which is then kept. A file that is damaged is written anew.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 

@@ -34,7 +34,9 @@ struct Step {
   SmallVector<BlockArgument> destinations;
 
   RankedTensorType getType() const { return cast<RankedTensorType>(value.getType()); }
-  bool isReduction() const { return kind == StepKind::RowReduction || kind == StepKind::ColumnReduction; }
+  bool isReduction() const {
+    return kind == StepKind::RowReduction || kind == StepKind::ColumnReduction;
+  }
 };
 
 /// The steps of a kernel, in an order in which they can run; nothing when the

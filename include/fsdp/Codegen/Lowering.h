@@ -29,8 +29,8 @@ BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 
 /// Makes a phase function: `body` is an empty function with the arguments of
 /// lowerKernel's contract. `sharedBytes` > 0 adds the shared scratch.
-func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent, int64_t tile,
-                         bool shared);
+func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent,
+                         int64_t tile, bool shared);
 
 /// No fast-math flag on any op; counts the ops that could have one.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
@@ -60,10 +60,13 @@ void storeBf16AsBits(ModuleOp module);
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
 using Object = SmallVector<char, 0>;
-/// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be `optimised`.
-FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target, bool optimised = true);
+/// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be
+/// `optimised`.
+FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
+                             bool optimised = true);
 /// Compiles each kernel in a module of its own by `compile`, and links.
-FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef> libraries,
+FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
+                              ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 /// Links objects; `libraries` are shared objects that may resolve symbols.
 FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,

@@ -64,43 +64,52 @@ private:
   SmallVector<Value> getTargets(Phase &phase, const Step &step);
   bool isReadLater(const Step &step, ArrayRef<Step> segment);
   Value constantVector(TypedAttr element, int64_t lanes);
-  int64_t vectorLanes(int64_t lanes) const { return std::min<int64_t>(lanes, target.vectorBits / 8); }
+  int64_t vectorLanes(int64_t lanes) const {
+    return std::min<int64_t>(lanes, target.vectorBits / 8);
+  }
   void storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, AffineExpr offset);
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   // RowNests.cpp
   bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildFlat(ArrayRef<Step> segment);
-  void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
+  void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
+               AffineExpr row);
   void emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
                  ArrayRef<AffineExpr> rowIndices);
   void emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
-                ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried, int64_t pieces);
-  void emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices, Value value);
+                ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried,
+                int64_t pieces);
+  void emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices,
+                 Value value);
   Trial attempt(Phase &phase, function_ref<void()> emit);
-  Columns chooseColumns(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
-                        ArrayRef<int64_t> shape, Evaluator &at);
-  Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at, int64_t chunk,
-                   Values carried, function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body);
+  Columns chooseColumns(Phase &phase, ArrayRef<const Step *> members,
+                        ArrayRef<AffineExpr> rowIndices, ArrayRef<int64_t> shape, Evaluator &at);
+  Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer,
+                   Evaluator &at, int64_t chunk, Values carried,
+                   function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body);
   Value reduceLanes(const Step &step, ArrayRef<Value> parts);
 
   // ShortRows.cpp
   bool buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
-  void emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at, AffineExpr row);
+  void emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
+                     AffineExpr row);
 
   // TransposedNests.cpp
   bool buildTransposed(ArrayRef<Step> segment);
-  void emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at, SmallVector<AffineExpr> indices, unsigned across,
-                  AffineExpr row, AffineExpr column);
+  void emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at,
+                  SmallVector<AffineExpr> indices, unsigned across, AffineExpr row,
+                  AffineExpr column);
   void emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across);
 
   // ColumnNests.cpp
   bool buildColumnReduction(ArrayRef<Step> segment);
   bool buildScatter(const Step &step);
-  void emitRange(Phase &phase, int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body,
-                 int64_t lanes = 0);
+  void emitRange(Phase &phase, int64_t size, Evaluator &at,
+                 function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes = 0);
   void emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
-  void emitPieces(int64_t begin, int64_t end, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+  void emitPieces(int64_t begin, int64_t end, Evaluator &at,
+                  function_ref<void(Evaluator &, AffineExpr)> body);
 
   func::FuncOp kernel;
   const CpuTarget &target;
@@ -128,14 +137,16 @@ void generaliseNamedOps(func::FuncOp kernel);
 bool mayShareSegment(const Step &before, const Step &step);
 /// The dimensions of a step inside a row of shape `rows`; none when it has no such rows.
 std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
-/// Groups of steps that one pass over the columns of such a row computes, in order; `all` are those of the kernel.
-SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows, ArrayRef<Step> all);
+/// Groups of steps that one pass over the columns of such a row computes, in order; `all` are those
+/// of the kernel.
+SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                                       ArrayRef<Step> all);
 /// Indices of a step's value: of the row, then of the column; the rest is one element.
-SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
-                                     AffineExpr zero);
+SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row,
+                                     ArrayRef<AffineExpr> column, AffineExpr zero);
 /// The loop position of a reduction at a row and a column.
-SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> column,
-                                    AffineExpr zero);
+SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row,
+                                    ArrayRef<AffineExpr> column, AffineExpr zero);
 
 /// Lowers a kernel of maps, row and column reductions and scatters; false, with
 /// the kernel as it was, when it holds something else.

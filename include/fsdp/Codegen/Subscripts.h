@@ -59,10 +59,11 @@ private:
 };
 
 /// Indices of position `linear` in row-major order of `shape`.
-SmallVector<AffineExpr> delinearise(const Subscripts &subscripts, AffineExpr linear, ArrayRef<int64_t> shape);
+SmallVector<AffineExpr> delinearise(const Subscripts &subscripts, AffineExpr linear,
+                                    ArrayRef<int64_t> shape);
 /// The inverse.
-AffineExpr linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices, ArrayRef<int64_t> shape,
-                     MLIRContext *context);
+AffineExpr linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices,
+                     ArrayRef<int64_t> shape, MLIRContext *context);
 
 } // namespace mlir::fsdp
 

@@ -17,7 +17,8 @@ struct DifferentiateOptions {
   /// Type in which gradients cross ranks (f32, f64, bf16, f16); empty: f32, f64 in f64.
   double gradPredivide = 1; ///< `--grad-predivide`
   std::string reduceDtype;
-  /// Gradients are multiplied by a scale, an argument of the program: on, off, or auto (where there is f16).
+  /// Gradients are multiplied by a scale, an argument of the program: on, off, or auto (where there
+  /// is f16).
   std::string lossScale = "auto";
   /// Batches in which more targets count weigh more (`--grad-divide=tokens`).
   bool weighLoss = false;

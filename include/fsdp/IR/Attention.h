@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// What functions of attention compute with: index, integers of at most 64 bits, f16, bf16, f32, f64.
+/// What functions of attention compute with: index, integers of at most 64 bits, f16, bf16, f32,
+/// f64.
 bool isAttentionScalar(Type type);
 
 } // namespace mlir::fsdp

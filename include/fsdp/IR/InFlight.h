@@ -6,7 +6,8 @@
 //
 // A collective on a channel, or a copy that carries `fsdp.id` and `fsdp.channel`:
 //
-//   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096] {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
+//   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
+//     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
 //   ..
 //   fsdp.wait 7
 //
@@ -19,7 +20,8 @@
 
 namespace mlir::fsdp {
 
-/// The channel of a copy, 0: none, and its id, which no other copy and no collective of its program has.
+/// The channel of a copy, 0: none, and its id, which no other copy and no collective of its program
+/// has.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
 /// 0 of a command that is done at once.

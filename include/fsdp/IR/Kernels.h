@@ -26,7 +26,8 @@ inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 /// The storage type of an element: what a memref of a binding holds. i1 takes a
 /// byte (0 or 1), index 8 bytes; all others stand for themselves.
 Type getStorageType(Type element);
-/// An integer that memory holds in whole bytes: of 1, 8, 16, 32 or 64 bits, without a sign of its own.
+/// An integer that memory holds in whole bytes: of 1, 8, 16, 32 or 64 bits, without a sign of its
+/// own.
 bool isStoredInteger(Type element);
 /// Bytes of a tensor or memref of static shape in memory.
 int64_t getStorageBytes(ShapedType type);

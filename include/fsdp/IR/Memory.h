@@ -6,8 +6,8 @@
 //
 //   fsdp.buffer @a "a" gathered 512                           the device's arena
 //   fsdp.buffer @b "b" gradients 256 host                     the host's
-//   fsdp.buffer @c "c" optimizer 256 at 4096 {fsdp.file}      the rank's file, which only copies, fills and
-//                                                             initial values touch
+//   fsdp.buffer @c "c" optimizer 256 at 4096 {fsdp.file}      the rank's file, which only copies,
+//                                                             fills and initial values touch
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,17 @@
 
 namespace mlir::fsdp {
 
-/// Marks a buffer of the file; how long that is, on a packed layout.
-/// On a kernel call, and on the buffers of its results: they may wait on the host (fsdp-rematerialise chooses).
+/// Marks a buffer of the file; how long that is, on a packed layout. On a kernel call, and on the
+/// buffers of its results: they may wait on the host (fsdp-rematerialise chooses).
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };
 
 inline Memory getMemory(BufferOp buffer) {
-  return buffer->hasAttr(fileAttr) ? Memory::file : buffer.getHost() ? Memory::host : Memory::device;
+  return buffer->hasAttr(fileAttr) ? Memory::file
+         : buffer.getHost()        ? Memory::host
+                                   : Memory::device;
 }
 inline StringRef getName(Memory memory) {
   return memory == Memory::device ? "device" : memory == Memory::host ? "host" : "file";

@@ -39,19 +39,22 @@ int64_t getElementsPerBlock(const RandomDraw &draw);
 int64_t getKeptBelow(double keep);
 
 /// The words of blocks `block`: i64 below 2^32, scalars or vectors.
-std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place,
-                                      Value block);
+std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
+                                      const RandomPlace &place, Value block);
 /// Element `element` (i64) of a sample.
-Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw, const RandomPlace &place, Value element);
+Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
+                         const RandomPlace &place, Value element);
 
 /// The four words at `counter` (each an i64 below 2^32) under the i64 `key`; vectors alike.
-std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter, Value key);
+std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
+                                 Value key);
 
 /// The element of row-major index `linear` (i64); `key` is seed, step and first as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
-/// `x`, an f32, as one of its two neighbours in bf16 (itself when it is one): away from zero with a probability that
-/// makes the mean `x`. `noise` is an i64 of 16 random bits. NaN and infinity stay what they are.
+/// `x`, an f32, as one of its two neighbours in bf16 (itself when it is one): away from zero with a
+/// probability that makes the mean `x`. `noise` is an i64 of 16 random bits. NaN and infinity stay
+/// what they are.
 Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
 
 } // namespace mlir::fsdp

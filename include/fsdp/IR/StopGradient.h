@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The op fsdp.stop_gradient, and the attributes of the markers that Import turns into it. Only Import,
-// Shard and Differentiate see them, so FSDP.h does not include this header.
+// The op fsdp.stop_gradient, and the attributes of the markers that Import turns into it. Only
+// Import, Shard and Differentiate see them, so FSDP.h does not include this header.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// `extf` of the one input and nothing else, wherever its elements go: exact, so that readers may as well widen what they read.
+/// `extf` of the one input and nothing else, wherever its elements go: exact, so that readers may
+/// as well widen what they read.
 bool isWidening(linalg::GenericOp op);
 /// The same where each element stays at its place.
 bool isWideningInPlace(linalg::GenericOp op);

@@ -38,12 +38,12 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Refuses a module whose programs are for more ranks than an artifact can have.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// Gives each layout of a planned module the scratch that its kernels need, behind all buffers; sets
-/// the final size of the arena.
+/// Gives each layout of a planned module the scratch that its kernels need, behind all buffers;
+/// sets the final size of the arena.
 void addWorkspace(ModuleOp module, const Image &image, unsigned workers);
 
-/// A file as pieces, one behind the other. Those behind the first belong to the module whose values they are,
-/// or to `unpacked`.
+/// A file as pieces, one behind the other. Those behind the first belong to the module whose values
+/// they are, or to `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
@@ -52,16 +52,18 @@ struct ArtifactPieces {
 
 /// The bytes of the .fsdp file of a planned module with workspace: see
 /// runtime/include/fsdprt/artifact_header.h. The same module and image give the same bytes.
-FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const Image &image, const PackageOptions &options);
+FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const Image &image,
+                                        const PackageOptions &options);
 
-/// Writes a file in one go: to a temporary file beside it, which then takes its name. On an error nothing
-/// is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout) is written to; - is
-/// stdout.
+/// Writes a file in one go: to a temporary file beside it, which then takes its name. On an error
+/// nothing is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout)
+/// is written to; - is stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 
 /// All of the above.
-LogicalResult packArtifact(ModuleOp module, const Image &image, const PackageOptions &options, StringRef path);
+LogicalResult packArtifact(ModuleOp module, const Image &image, const PackageOptions &options,
+                           StringRef path);
 
 } // namespace mlir::fsdp
 

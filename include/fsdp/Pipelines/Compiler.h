@@ -35,16 +35,16 @@ struct CompileOptions {
   FuseOptions fuse;
   PlanOptions plan;
 
-  std::string target = "cpu";    ///< cpu, reference, or the chip of a GPU
-  GpuOptions gpu;                ///< with the latter
-  std::string targetCpu;         ///< empty: the host
-  std::string kernelCache;       ///< folder of kernels for CPUs that were compiled before; empty: none
-  unsigned threadsPerRank = 1;   ///< worker threads that kernels may use
-  std::string source;            ///< name of the model file, for the artifact
-  std::string compiler;          ///< name and version of the compiler, for the artifact
-  double learningRate = 3e-4;    ///< default of fsdp-run
-  std::string dumpDirectory;     ///< IR after each phase; empty: none
-  bool timing = false;           ///< time of each phase and pass on stderr
+  std::string target = "cpu"; ///< cpu, reference, or the chip of a GPU
+  GpuOptions gpu;             ///< with the latter
+  std::string targetCpu;      ///< empty: the host
+  std::string kernelCache;    ///< folder of kernels for CPUs that were compiled before; empty: none
+  unsigned threadsPerRank = 1; ///< worker threads that kernels may use
+  std::string source;          ///< name of the model file, for the artifact
+  std::string compiler;        ///< name and version of the compiler, for the artifact
+  double learningRate = 3e-4;  ///< default of fsdp-run
+  std::string dumpDirectory;   ///< IR after each phase; empty: none
+  bool timing = false;         ///< time of each phase and pass on stderr
   /// Called with the imported model; may still change the options of later phases.
   std::function<LogicalResult(ModuleOp)> afterImport = nullptr;
 };
@@ -73,14 +73,17 @@ LogicalResult lowerKernels(ModuleOp planned, const CompileOptions &options);
 
 /// Compiles the kernels of a planned module, and gives its arenas the scratch
 /// that they need: from here on the plan is exact. Without `code` the image stays empty.
-FailureOr<Kernels> compileKernels(ModuleOp planned, const CompileOptions &options, bool code = true);
+FailureOr<Kernels> compileKernels(ModuleOp planned, const CompileOptions &options,
+                                  bool code = true);
 
-/// Prints the kernels of a planned module that there is GPU code for, as ptx, kernel-mlir or sass-stats. A warning
-/// at its place names each other one.
-LogicalResult printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what, llvm::raw_ostream &os);
+/// Prints the kernels of a planned module that there is GPU code for, as ptx, kernel-mlir or
+/// sass-stats. A warning at its place names each other one.
+LogicalResult printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what,
+                              llvm::raw_ostream &os);
 
 /// Writes the artifact to `path`; nothing is left there on failure.
-LogicalResult writeArtifact(ModuleOp planned, const Kernels &kernels, const CompileOptions &options, StringRef path);
+LogicalResult writeArtifact(ModuleOp planned, const Kernels &kernels, const CompileOptions &options,
+                            StringRef path);
 
 } // namespace mlir::fsdp
 

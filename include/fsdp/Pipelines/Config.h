@@ -58,14 +58,17 @@ struct Config {
 };
 
 /// Says what is wrong, or (`isError` false) what was accepted without effect.
-using ConfigReport = llvm::function_ref<void(bool isError, const ConfigOrigin &place, const llvm::Twine &message)>;
+using ConfigReport =
+    llvm::function_ref<void(bool isError, const ConfigOrigin &place, const llvm::Twine &message)>;
 
 /// Reads a file; nothing when an error was reported.
-std::optional<Config> readConfig(llvm::StringRef path, llvm::ArrayRef<ConfigOption> options, ConfigReport report);
+std::optional<Config> readConfig(llvm::StringRef path, llvm::ArrayRef<ConfigOption> options,
+                                 ConfigReport report);
 
-/// Compares what the file says with `ranks` and with the `batch` of the model (0: it has none). `accumulation` is
-/// compared, too, or follows where it is 0. False when an error was reported.
-bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation, ConfigReport report);
+/// Compares what the file says with `ranks` and with the `batch` of the model (0: it has none).
+/// `accumulation` is compared, too, or follows where it is 0. False when an error was reported.
+bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
+                ConfigReport report);
 
 /// The table of foreign keys, as Markdown.
 void printConfigKeys(llvm::raw_ostream &os);

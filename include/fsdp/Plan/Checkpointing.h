@@ -14,12 +14,14 @@
 
 namespace mlir::fsdp {
 
-/// A policy of activation checkpointing: none, full, auto, or selective=KIND+KIND/N, where KIND is that of a kernel.
+/// A policy of activation checkpointing: none, full, auto, or selective=KIND+KIND/N, where KIND is
+/// that of a kernel.
 struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// Of each so many calls of a kind in a unit the first one's results are kept; of kinds that are not here none are.
+  /// Of each so many calls of a kind in a unit the first one's results are kept; of kinds that are
+  /// not here none are.
   llvm::StringMap<int64_t> kept;
 
   /// What `text` says, or, with `problem`, what it should have been.

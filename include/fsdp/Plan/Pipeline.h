@@ -27,10 +27,12 @@ struct OffloadKinds {
 };
 
 struct PlanOptions {
-  /// What of the forward is computed again in the backward: none, full, selective=KIND+KIND/N (what is kept: of KIND/N the
-  /// first of each N in a unit), or auto: what fits into memoryLimit at the least time.
+  /// What of the forward is computed again in the backward: none, full, selective=KIND+KIND/N (what
+  /// is kept: of KIND/N the first of each N in a unit), or auto: what fits into memoryLimit at the
+  /// least time.
   std::string checkpointing = "none";
-  /// auto: parameters may stay gathered from the forward on, where the forward's and the backward's gathers are the same.
+  /// auto: parameters may stay gathered from the forward on, where the forward's and the backward's
+  /// gathers are the same.
   bool keepGathers = true;
   /// Kept in the host's memory: words of OffloadKinds; activations of offloadMinBytes and more.
   std::string offload = "none";
@@ -39,7 +41,8 @@ struct PlanOptions {
   bool hostComputes = true;
   /// Collectives run beside compute: gathers are started ahead, reductions waited for later.
   bool overlap = false;
-  /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as hide them.
+  /// Gathers started before an earlier one is waited for, of forward and backward; -1: as many as
+  /// hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
   /// The same of copies between the arenas of the device and the host.
   int64_t copyPrefetch = -1;

@@ -46,8 +46,8 @@ struct UnitLayout {
   int64_t padding = 0;
 };
 
-/// Lays parameters out in one flat buffer of `shards` equal slices, each of which can be cut
-/// into `parts` equal ones, and is a multiple of `rowSize`. The sizes add up to at most `kMaxUnitSize`.
+/// Lays parameters out in one flat buffer of `shards` equal slices, each of which can be cut into
+/// `parts` equal ones, and is a multiple of `rowSize`. The sizes add up to at most `kMaxUnitSize`.
 UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1,
                       int64_t offsetAlignment = kOffsetAlignment, int64_t rowSize = 1);
 

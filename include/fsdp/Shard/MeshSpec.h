@@ -23,8 +23,7 @@ constexpr int64_t kMaxRanks = 1 << 16;
 
 /// Reads `[replicate=R,]shard=S` in any order, sizes being `4` or `2x4`.
 /// What is wrong is said through `emitError`.
-FailureOr<MeshSpec> parseMeshSpec(StringRef text,
-                                  function_ref<InFlightDiagnostic()> emitError);
+FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp
 } // namespace mlir

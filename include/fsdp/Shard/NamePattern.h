@@ -42,7 +42,8 @@ private:
 /// Which of `names` a list of patterns selects, as --freeze gives them: `h.0,*.bias`.
 /// A pattern is a glob over a whole name or over its beginning up to a separator; `*`
 /// matches separators, too. Each must match something.
-FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns, StringRef option,
+FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
+                                       StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
 /// "; names look like 'a' and 'b'", for a pattern that matches nothing.

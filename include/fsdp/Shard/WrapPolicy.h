@@ -28,16 +28,16 @@ SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 /// The same for layers given as patterns, `h.*` or `encoder.*.block_[0-9],...`:
 /// matched component by component against the start of a name. Every pattern
 /// must match something; what is wrong is said through `emitError`.
-FailureOr<SmallVector<StringRef>>
-matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
-            function_ref<InFlightDiagnostic()> emitError);
+FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
+                                              function_ref<InFlightDiagnostic()> emitError);
 
 /// The same for units of at least `minimum` elements (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
 /// The same for units listed in a JSON file (ManualWrap.cpp). Names are kept in
 /// the context of `loc`.
-FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, StringRef path, Location loc);
+FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, StringRef path,
+                                               Location loc);
 
 /// What --auto-wrap-policy and its companions say.
 struct WrapOptions {
@@ -56,8 +56,8 @@ LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 /// For each parameter the name of its unit, empty for the root (ChooseUnits.cpp).
 /// Names are kept in the context of `loc`. `gathers`: parameters are gathered at
 /// all, so that one unit for everything has its price.
-FailureOr<SmallVector<StringRef>> chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers,
-                                              Location loc);
+FailureOr<SmallVector<StringRef>>
+chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 
 } // namespace fsdp
 } // namespace mlir

@@ -18,8 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// Output that cannot be written ends the process with "NAME: error: ..." and exit code 1, wherever LLVM notices.
-/// `name` has to live as long as the process.
+/// Output that cannot be written ends the process with "NAME: error: ..." and exit code 1, wherever
+/// LLVM notices. `name` has to live as long as the process.
 void startTool(const char *name);
 
 /// Prints `text`, or what --version says, and returns true when the arguments ask for it.
@@ -28,8 +28,8 @@ bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 /// "NAME 0.1.0 (LLVM/MLIR 22.1.8)" as the answer to --version of llvm::cl.
 void setVersion(const char *name);
 
-/// Why a file could not be opened for writing, or would destroy `input`; asked before the work. "-" is stdout.
-/// Leaves nothing behind.
+/// Why a file could not be opened for writing, or would destroy `input`; asked before the work. "-"
+/// is stdout. Leaves nothing behind.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
 } // namespace mlir::fsdp

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork; the child leads a process group, limits the size of files, writes into a pipe, and becomes the program. What kept it
-//     from that comes through a second pipe, which closes when it has become it.
+//  1. Fork; the child leads a process group, limits the size of files, writes into a pipe, and
+//     becomes the program. What kept it from that comes through a second pipe, which closes when it
+//     has become it.
 //  2. Read the pipe until the program ends, the time is over or the text is too long.
 //  3. Kill the group, and with it what the program has started and left behind.
 //
@@ -52,7 +53,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   rlimit files;
-  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && (files.rlim_cur == RLIM_INFINITY || files.rlim_cur > fileBytes)) {
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 &&
+      (files.rlim_cur == RLIM_INFINITY || files.rlim_cur > fileBytes)) {
     files.rlim_cur = fileBytes;
     setrlimit(RLIMIT_FSIZE, &files);
   }
@@ -63,7 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Whether the pipe goes on; appends what is in it, of which `most` bytes are kept and one more says that there are more.
+/// Whether the pipe goes on; appends what is in it, of which `most` bytes are kept and one more
+/// says that there are more.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -72,8 +75,10 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. One that has ended stays a zombie, so that its group's number is nobody else's.
-static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits, std::string &text) {
+/// Reads until the program ends or a limit is reached. One that has ended stays a zombie, so that
+/// its group's number is nobody else's.
+static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
+                                   std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);
   constexpr int turn = 10; // milliseconds
   bool isOpen = true;

@@ -25,7 +25,8 @@ struct ProcessEnd {
   std::string text;
 };
 
-/// Runs the program at the path `arguments[0]`. When this returns, nothing of what it has started in its process group is left.
+/// Runs the program at the path `arguments[0]`. When this returns, nothing of what it has started
+/// in its process group is left.
 ProcessEnd runBounded(ArrayRef<std::string> arguments, const ProcessLimits &limits);
 
 } // namespace mlir::fsdp

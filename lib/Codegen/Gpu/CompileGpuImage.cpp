@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Write each kernel that there is code for as entries of one module; those that a library has become calls of it.
+//  1. Write each kernel that there is code for as entries of one module; those that a library has
+//     become calls of it.
 //  2. Lower the module, emit its text.
 //  3. Assemble the text, when there is a ptxas.
 //
@@ -41,13 +42,15 @@ static std::string describeShape(const Shape &shape, Type type) {
 
 /// Of either op.
 template <typename Op, typename Choose>
-static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target, Choose choose) {
+static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target,
+                                          Choose choose) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   if (element.isF64())
     return (what + " in f64").str();
   // Places within a head are counted in 32 bits.
-  int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) * tile::Sm80Tiles::bytesOf(element);
+  int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) *
+                    tile::Sm80Tiles::bytesOf(element);
   if (largest >= INT64_C(1) << 31)
     return (what + " with heads of 2 GiB or more").str();
   if (!choose(shape, element, target))
@@ -57,7 +60,8 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
 
 /// Contractions by tiles of matrix instructions; those that have none are sums like any other.
 static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
-  bool contracts = kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
+  bool contracts =
+      kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
   return contracts && (kernel->hasAttr(gemm::gemmTileAttr) || !gemm::whyNoGpuGemm(kernel, target));
 }
 
@@ -72,15 +76,17 @@ std::optional<std::string> fsdp::whyNoGpuAttention(Operation *op, const GpuTarge
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
   if (isContraction(kernel, target))
     return gemm::whyNoGpuGemm(kernel, target);
-  return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target) : std::nullopt;
+  return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target)
+                                        : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
 // The way
 //===----------------------------------------------------------------------===//
 
-/// A score that bf16 or f16 would round is allowed the hyperbolic tangent that is right to 2^-21 of 1 (GpuMath.cpp): exponentials see
-/// the absolute error of a score, of which a cap times that is no more than the sum over products in f32 has.
+/// A score that bf16 or f16 would round is allowed the hyperbolic tangent that is right to 2^-21 of
+/// 1 (GpuMath.cpp): exponentials see the absolute error of a score, of which a cap times that is no
+/// more than the sum over products in f32 has.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())
@@ -88,16 +94,19 @@ static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   entry.walk([](math::TanhOp op) { op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn); });
 }
 
-static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                    GpuKernel &info) {
   if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
     if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
       return lowerSm90Forward(kernel, forward, *config, target, entries, info);
     return lowerSm80Forward(kernel, forward, target, entries, info);
   }
-  return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries, info);
+  return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries,
+                           info);
 }
 
-LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                   GpuKernel &info) {
   if (isContraction(kernel, target))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
   if (!handlesAttentionKernel(kernel))
@@ -110,7 +119,8 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
 }
 
 /// Entries of all kernels of `module` that there is code for; their launches in `image`.
-static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target, GpuImage &image) {
+static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target,
+                                                       GpuImage &image) {
   OwningOpRef<ModuleOp> entries = ModuleOp::create(module.getLoc());
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(kernelAttr))
@@ -119,7 +129,8 @@ static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const Gp
     if (failed(describeKernel(kernel, info.info)) || failed(verifyFloatContract(kernel)))
       return failure();
     if (std::optional<std::string> reason = whyNoGpuKernel(kernel, target)) {
-      kernel.emitWarning("no kernel for ") << target.chip << ": " << *reason << " ('" << kernel.getName() << "')";
+      kernel.emitWarning("no kernel for ")
+          << target.chip << ": " << *reason << " ('" << kernel.getName() << "')";
       continue;
     }
     if (std::optional<GpuProduct> product = gemm::readAsLibraryProduct(kernel, target))
@@ -141,13 +152,15 @@ FailureOr<GpuImage> fsdp::measureGpuKernels(ModuleOp module, const GpuTarget &ta
   return image;
 }
 
-FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target, const GpuOptions &options) {
+FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target,
+                                          const GpuOptions &options) {
   loadGpuDialects(*module.getContext());
   GpuImage image;
   image.chip = target.chip;
   std::string ptxas = options.assemble ? findPtxas() : std::string();
   if (options.assemble && ptxas.empty() && options.spills == SpillPolicy::Error)
-    return emitError(module.getLoc()) << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
+    return emitError(module.getLoc())
+           << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
   FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
   if (failed(entries))
     return failure();

@@ -8,13 +8,15 @@
 //
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
-// and where one does, which may give any number (-1e30 for what is to be left out), with c = log2(e):
+// and where one does, which may give any number (-1e30 for what is to be left out), with c =
+// log2(e):
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The former is an instruction shorter. It rounds c · max(s), which exp2 sees: right for scores up to 2^30.
-// Maxima are those of the whole row (four lanes have it), sums those of a lane's own columns
-// until the end. As long as a row has no key, m' is -inf, and 0 in its place leaves all at 0.
+// The former is an instruction shorter. It rounds c · max(s), which exp2 sees: right for scores up
+// to 2^30. Maxima are those of the whole row (four lanes have it), sums those of a lane's own
+// columns until the end. As long as a row has no key, m' is -inf, and 0 in its place leaves all at
+// 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +30,25 @@ using namespace mlir::fsdp::tile;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-ForwardScores::ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, Layout layout, const Head &head)
-    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head), mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
-      weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head), b(b), op(op), shape(shape), layout(layout), head(head) {}
+ForwardScores::ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, Layout layout,
+                             const Head &head)
+    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head),
+      mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
+      weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head), b(b), op(op), shape(shape),
+      layout(layout), head(head) {}
 
-bool ForwardScores::foldsScale() const { return score.empty() && op.getScale().convertToDouble() > 0; }
+bool ForwardScores::foldsScale() const {
+  return score.empty() && op.getScale().convertToDouble() > 0;
+}
 
-Value ForwardScores::factor() const { return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e); }
+Value ForwardScores::factor() const {
+  return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
+}
 
 /// What m is of a score.
-Value ForwardScores::toMax(Value score) const { return foldsScale() ? b.mulf(score, factor()) : score; }
+Value ForwardScores::toMax(Value score) const {
+  return foldsScale() ? b.mulf(score, factor()) : score;
+}
 
 /// exp2 of the distance of two values of m.
 Value ForwardScores::expOf(Value x, Value shift) const {
@@ -46,13 +57,15 @@ Value ForwardScores::expOf(Value x, Value shift) const {
 }
 
 ForwardScores::State ForwardScores::start() {
-  return {SmallVector<Value>(rowsOfLane(), b.number(-infinity)), SmallVector<Value>(rowsOfLane(), b.number(0))};
+  return {SmallVector<Value>(rowsOfLane(), b.number(-infinity)),
+          SmallVector<Value>(rowsOfLane(), b.number(0))};
 }
 
 void ForwardScores::placeRows(Value first) {
   for (int64_t i = 0; i < rowsOfLane(); ++i) {
     Value number = b.add(first, 8 * i), existing = b.min(number, b.i32(shape.rows - 1));
-    rows.push_back({number, existing, score.ofRow(existing), mask.ofRow(existing), weight.ofRow(existing)});
+    rows.push_back(
+        {number, existing, score.ofRow(existing), mask.ofRow(existing), weight.ofRow(existing)});
   }
 }
 
@@ -63,15 +76,18 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 /// Columns first: what is known of one is used for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
-  SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(layout.numCols());
+  SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
+      layout.numCols());
   SmallVector<std::pair<Value, Value>> places(layout.numCols());
   for (int64_t reg = 0; reg < layout.numRegisters(); ++reg) {
     int64_t at = layout.place(reg).second;
     const Row &row = rows[layout.rowOf(reg)];
     if (!places[at].first) {
-      Value col = b.add(own, at), existing = masked && !wholeCols() ? b.min(col, b.i32(shape.cols - 1)) : col;
+      Value col = b.add(own, at),
+            existing = masked && !wholeCols() ? b.min(col, b.i32(shape.cols - 1)) : col;
       places[at] = {col, existing};
-      columns[at] = {score.ofColumn(existing), masked ? mask.ofColumn(existing) : FragmentFunction::Values()};
+      columns[at] = {score.ofColumn(existing),
+                     masked ? mask.ofColumn(existing) : FragmentFunction::Values()};
     }
     auto [col, existing] = places[at];
     Value x = s.registers[reg];
@@ -92,7 +108,8 @@ Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
   return s;
 }
 
-Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Value> &correction) const {
+Fragment ForwardScores::softmax(const Fragment &s, State &state,
+                                SmallVector<Value> &correction) const {
   Fragment p = s;
   auto larger = [&](Value x, Value y) -> Value { return arith::MaxNumFOp::create(b, b.loc, x, y); };
   SmallVector<Value> most(layout.rowsOfLane()), shift, sums(layout.rowsOfLane());
@@ -102,7 +119,8 @@ Fragment ForwardScores::softmax(const Fragment &s, State &state, SmallVector<Val
   }
   for (auto [i, all] : llvm::enumerate(most)) {
     Value after = larger(toMax(b.overQuad(all, larger)), state.max[i]);
-    Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, b.number(-infinity));
+    Value isEmpty =
+        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, after, b.number(-infinity));
     shift.push_back(b.select(isEmpty, b.number(0), after));
     correction.push_back(expOf(state.max[i], shift.back()));
     if (foldsScale())

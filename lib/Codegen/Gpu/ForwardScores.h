@@ -19,7 +19,8 @@ namespace mlir::fsdp::attention {
 class ForwardScores {
 public:
   /// Of a head; `layout` is that of its scores with a block of keys.
-  ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout, const Head &head);
+  ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
+                const Head &head);
 
   /// What is known of a lane's rows while it goes through keys.
   struct State {
@@ -37,11 +38,14 @@ public:
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
   /// Whether modify does something where nothing is masked.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// P over S, and the state behind it; what was summed before is to be multiplied by `correction`, by row.
-  tile::Fragment softmax(const tile::Fragment &s, State &state, SmallVector<Value> &correction) const;
+  /// P over S, and the state behind it; what was summed before is to be multiplied by `correction`,
+  /// by row.
+  tile::Fragment softmax(const tile::Fragment &s, State &state,
+                         SmallVector<Value> &correction) const;
   /// P · weight_mod; a factor where the mask masks may be anything.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Factors for the rows of O: 0 where there was no key. Log-sum-exps go to `lse`, when it has a base.
+  /// Factors for the rows of O: 0 where there was no key. Log-sum-exps go to `lse`, when it has a
+  /// base.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;

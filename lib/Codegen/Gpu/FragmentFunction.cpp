@@ -28,8 +28,8 @@ static SmallVector<Captured> collect(const GpuBuilder &b, ValueRange captures) {
   });
 }
 
-FragmentFunction::FragmentFunction(GpuBuilder &b, Region &region, unsigned scores, const Shape &shape, ValueRange captures,
-                                   const Head &head)
+FragmentFunction::FragmentFunction(GpuBuilder &b, Region &region, unsigned scores,
+                                   const Shape &shape, ValueRange captures, const Head &head)
     : function(region, scores, shape.extents(), collect(b, captures)), b(b), head(head) {
   if (!empty())
     function.emitUnit(b, siteOf(b, head), unit);
@@ -57,7 +57,8 @@ FragmentFunction::Values FragmentFunction::ofColumn(Value column) const {
   return values;
 }
 
-Value FragmentFunction::emit(const Values &row, const Values &column, Value q, Value k, ArrayRef<Value> scores) const {
+Value FragmentFunction::emit(const Values &row, const Values &column, Value q, Value k,
+                             ArrayRef<Value> scores) const {
   Values values = row;
   values.insert(column.begin(), column.end());
   return function.emit(b, function.result(), siteAt(q, k, scores), values);

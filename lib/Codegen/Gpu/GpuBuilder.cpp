@@ -17,18 +17,22 @@ static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 static constexpr int64_t bindingAlignment = 64;
 
 Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange arguments) {
-  return LLVM::CallIntrinsicOp::create(b, loc, arguments.front().getType(), b.getStringAttr(name), arguments).getResult(0);
+  return LLVM::CallIntrinsicOp::create(b, loc, arguments.front().getType(), b.getStringAttr(name),
+                                       arguments)
+      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// No kernel's name, nor the begin of one: names of launches are those of kernels with something behind.
+/// No kernel's name, nor the begin of one: names of launches are those of kernels with something
+/// behind.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
-  while (llvm::any_of(functions, [&](func::FuncOp function) { return function.getName().starts_with(name); }))
+  while (llvm::any_of(functions,
+                      [&](func::FuncOp function) { return function.getName().starts_with(name); }))
     name += '$';
   return name;
 }
@@ -41,8 +45,9 @@ static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp ker
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entries.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  return LLVM::GlobalOp::create(b, entries.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, nameShared(kernel),
-                                Attribute(), /*alignment=*/1024, sharedSpace);
+  return LLVM::GlobalOp::create(b, entries.getLoc(), type, /*isConstant=*/false,
+                                LLVM::Linkage::External, nameShared(kernel), Attribute(),
+                                /*alignment=*/1024, sharedSpace);
 }
 
 /// A parameter that is a tensor map, of 128 bytes.
@@ -53,9 +58,11 @@ static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument)
   entry.setArgAttr(argument, NVVM::NVVMDialect::getGridConstantAttrName(), b.getUnitAttr());
 }
 
-static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, int64_t threads, int64_t minBlocks, int64_t maps) {
+static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, int64_t threads,
+                     int64_t minBlocks, int64_t maps) {
   entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
+  entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                 b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
   entry->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(minBlocks));
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     if (i >= entry.getNumArguments() - maps) {
@@ -64,15 +71,17 @@ static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, 
     }
     entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
     entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
-    entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(bindingAlignment));
-    bool written = i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) || kernel.getArgAttr(i, inoutAttr);
+    entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                     b.getI64IntegerAttr(bindingAlignment));
+    bool written = i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) ||
+                   kernel.getArgAttr(i, inoutAttr);
     if (!written)
       entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
   }
 }
 
-void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch,
-                       int64_t maps, int64_t cluster) {
+void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
+                       bool scratch, int64_t maps, int64_t cluster) {
   LLVM::GlobalOp shared = getShared(*this, entries, kernel);
   auto pointer = LLVM::LLVMPointerType::get(getContext(), globalSpace);
   SmallVector<Type> types(kernel.getNumArguments() + scratch, pointer);
@@ -82,7 +91,8 @@ void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, 
   auto entry = LLVM::LLVMFuncOp::create(*this, loc, symbol, type);
   describe(*this, entry, kernel, threads, minBlocks, maps);
   if (cluster > 1)
-    entry->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), getDenseI32ArrayAttr({static_cast<int32_t>(cluster), 1, 1}));
+    entry->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                   getDenseI32ArrayAttr({static_cast<int32_t>(cluster), 1, 1}));
   Block *block = entry.addEntryBlock(*this);
   setInsertionPointToStart(block);
   bindings.clear();
@@ -113,8 +123,12 @@ Value GpuBuilder::number(double value) {
   return arith::ConstantOp::create(*this, loc, getF32FloatAttr(static_cast<float>(value)));
 }
 
-Value GpuBuilder::to64(Value value) { return createOrFold<arith::ExtSIOp>(loc, getI64Type(), value); }
-Value GpuBuilder::to32(Value value) { return createOrFold<arith::TruncIOp>(loc, getI32Type(), value); }
+Value GpuBuilder::to64(Value value) {
+  return createOrFold<arith::ExtSIOp>(loc, getI64Type(), value);
+}
+Value GpuBuilder::to32(Value value) {
+  return createOrFold<arith::TruncIOp>(loc, getI32Type(), value);
+}
 Value GpuBuilder::thread() { return NVVM::ThreadIdXOp::create(*this, loc, getI32Type()); }
 Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Type()); }
 
@@ -126,7 +140,8 @@ void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
 Value GpuBuilder::exchange(Value value, int64_t bits) {
-  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(bits), i32(31), NVVM::ShflKind::bfly, UnitAttr());
+  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(bits), i32(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
 }
 
 Value GpuBuilder::overQuad(Value value, function_ref<Value(Value, Value)> combine) {
@@ -148,7 +163,8 @@ Value GpuBuilder::overWarp(Value value, function_ref<Value(Value, Value)> combin
 Value GpuBuilder::sharedAt(int64_t bytes) { return shiftBytes(sharedBase, bytes); }
 
 Value GpuBuilder::shiftBytes(Value pointer, Value bytes) {
-  return LLVM::GEPOp::create(*this, loc, pointer.getType(), getI8Type(), pointer, ValueRange{bytes});
+  return LLVM::GEPOp::create(*this, loc, pointer.getType(), getI8Type(), pointer,
+                             ValueRange{bytes});
 }
 
 Value GpuBuilder::shiftBytes(Value pointer, int64_t bytes) {
@@ -171,7 +187,8 @@ Value GpuBuilder::pack(Value low, Value high, Type element) {
 
 void GpuBuilder::storePair(Value first, Value second, const Pointer &place) {
   if (!place.type.isF32()) {
-    LLVM::StoreOp::create(*this, loc, pack(first, second, place.type), address(place), /*alignment=*/4);
+    LLVM::StoreOp::create(*this, loc, pack(first, second, place.type), address(place),
+                          /*alignment=*/4);
     return;
   }
   Value both = LLVM::PoisonOp::create(*this, loc, VectorType::get({2}, place.type));

@@ -23,7 +23,8 @@ using namespace mlir::fsdp::gemm;
 /// Strips whose loads are under way together.
 static constexpr int64_t stripsTogether = 4;
 
-GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel)
+GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
+                         func::FuncOp kernel)
     : b(b), problem(problem), plan(plan) {
   for (BlockArgument argument : kernel.getArguments())
     bindings.push_back(b.binding(argument));
@@ -50,20 +51,24 @@ Value GpuEpilogue::existsAt(Value row, Value col) {
   return exists;
 }
 
-void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t threads, function_ref<void(ArrayRef<Strip>, SumsOf)> body) {
+void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
+                               function_ref<void(ArrayRef<Strip>, SumsOf)> body) {
   int64_t perRow = staged.cols / plan.storeCols, total = staged.rows * perRow;
   int64_t together = std::clamp<int64_t>(total / threads, 1, stripsTogether);
   b.loop(thread, b.i32(total), together * threads, [&](Value first) {
     SmallVector<Strip> strips;
     SmallVector<Value> places;
     for (int64_t i = 0; i < together; ++i) {
-      Value number = b.add(first, i * threads), row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.storeCols);
+      Value number = b.add(first, i * threads), row = b.div(number, perRow),
+            col = b.mul(b.rem(number, perRow), plan.storeCols);
       places.push_back(b.shiftBytes(staged.begin, b.add(b.mul(row, staged.pitch), b.mul(col, 4))));
       Strip strip{staged.outer, b.add(staged.firstRow, row), b.add(staged.firstCol, col), Value()};
       strip.exists = existsAt(strip.row, strip.col);
       strips.push_back(strip);
     }
-    body(strips, [&](unsigned i) { return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols); });
+    body(strips, [&](unsigned i) {
+      return loadRow(b, {places[i], b.getF32Type(), b.constant(0)}, plan.storeCols, plan.storeCols);
+    });
   });
 }
 
@@ -112,7 +117,8 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
 }
 
 /// Zeros for a strip that does not exist: its neighbours may belong to another thread.
-GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip, const Position &position) {
+GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
+                                           const Position &position) {
   if (!strip.exists || operand.access.binding < 0)
     return applyMaps(operand, load(operand, position));
   SmallVector<Type> types(plan.storeCols, operand.access.elementType);
@@ -147,7 +153,9 @@ void GpuEpilogue::keep(const Strip &strip, Value split, ArrayRef<Value> sums) {
 }
 
 SmallVector<Value> GpuEpilogue::collect(const Strip &strip) {
-  auto part = [&](int64_t split) { return loadRow(b, partOf(strip, b.i32(split)), plan.storeCols, plan.storeCols); };
+  auto part = [&](int64_t split) {
+    return loadRow(b, partOf(strip, b.i32(split)), plan.storeCols, plan.storeCols);
+  };
   auto run = [&] {
     Row sums = part(0);
     for (int64_t split = 1; split < plan.splits; ++split)
@@ -178,7 +186,9 @@ SmallVector<GpuEpilogue::Row> GpuEpilogue::results(const Loaded &loaded, Row sum
       sum = b.addf(sum, b.convertFloat(loaded.init[lane], b.getF32Type()));
     DenseMap<Value, Value> values = emitMaps(
         b, problem, sum, 0, [&](unsigned load) { return loaded.loads[load][lane]; },
-        [&](unsigned map, unsigned loop) { return indexOf(problem.maps[map].indexStrides[loop], loaded.position, lane); });
+        [&](unsigned map, unsigned loop) {
+          return indexOf(problem.maps[map].indexStrides[loop], loaded.position, lane);
+        });
     for (auto [result, store] : llvm::zip_equal(results, problem.stores))
       result.push_back(values.lookup(store.value));
   }
@@ -228,23 +238,27 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
 //===----------------------------------------------------------------------===//
 
 /// Adds the parts of k, one strip per thread.
-static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel) {
+static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
+                       func::FuncOp kernel) {
   int64_t perRow = plan.rhs.size / plan.storeCols, total = plan.outerCount * plan.lhs.size * perRow;
   Value number = b.add(b.mul(b.block(), b.threads), b.thread());
   Value rowNumber = b.div(number, perRow);
-  Strip strip{b.div(rowNumber, plan.lhs.size), b.rem(rowNumber, plan.lhs.size), b.mul(b.rem(number, perRow), plan.storeCols),
+  Strip strip{b.div(rowNumber, plan.lhs.size), b.rem(rowNumber, plan.lhs.size),
+              b.mul(b.rem(number, perRow), plan.storeCols),
               total % b.threads ? b.isLess(number, b.i32(total)) : Value()};
   GpuEpilogue epilogue(b, problem, plan, kernel);
   epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
 }
 
-void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries, GpuKernel &info) {
+void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
+                       ModuleOp entries, GpuKernel &info) {
   if (plan.splits == 1)
     return;
   constexpr int64_t threads = 256;
   GpuBuilder b(kernel.getLoc(), kernel.getContext(), threads);
   std::string symbol = kernel.getName().str() + "_sum";
-  int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols, blocks = llvm::divideCeil(strips, threads);
+  int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols,
+          blocks = llvm::divideCeil(strips, threads);
   b.enter(entries, kernel, symbol, 1, /*scratch=*/true);
   emitFinish(b, problem, plan, kernel);
   b.leave();

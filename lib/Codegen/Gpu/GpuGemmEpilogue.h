@@ -21,7 +21,7 @@ struct Strip {
 /// Sums of a part of the result, as f32 in shared memory, row by row.
 struct StagedSums {
   Value begin;
-  int64_t pitch;      ///< bytes between rows
+  int64_t pitch; ///< bytes between rows
   int64_t rows, cols;
   Value outer, firstRow, firstCol; ///< of the result, that the part begins with
 };
@@ -34,10 +34,12 @@ public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
 
   using SumsOf = function_ref<SmallVector<Value>(unsigned)>;
-  /// Goes through the strips of a part, by `threads` threads of which this is number `thread`: body(some strips, sums of the i-th).
-  void forEachStrip(const StagedSums &staged, Value thread, int64_t threads, function_ref<void(ArrayRef<Strip>, SumsOf)> body);
-  /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores. `sums` gives those of
-  /// strip i; loads of all strips come first.
+  /// Goes through the strips of a part, by `threads` threads of which this is number `thread`:
+  /// body(some strips, sums of the i-th).
+  void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
+                    function_ref<void(ArrayRef<Strip>, SumsOf)> body);
+  /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores.
+  /// `sums` gives those of strip i; loads of all strips come first.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
   /// What becomes of the sums of a strip, of the problem's only result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
@@ -75,7 +77,8 @@ private:
 };
 
 /// Where k is in parts: the launch that adds them, one strip per thread.
-void addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries, GpuKernel &info);
+void addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries,
+                 GpuKernel &info);
 
 } // namespace mlir::fsdp::gemm
 

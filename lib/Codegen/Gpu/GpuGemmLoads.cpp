@@ -27,16 +27,22 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t chunkBytes = 16, bankBytes = 128;
 
-bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) { return plan.element.isF32() && !side.alongK; }
+bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) {
+  return plan.element.isF32() && !side.alongK;
+}
 
-Value gemm::emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk) {
-  int64_t rowsOfBanks = std::max<int64_t>(bankBytes / side.rowBytes, 1), turns = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
-  Value turn = isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), turns);
+Value gemm::emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row,
+                       Value chunk) {
+  int64_t rowsOfBanks = std::max<int64_t>(bankBytes / side.rowBytes, 1),
+          turns = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
+  Value turn =
+      isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), turns);
   Value turned = b.createOrFold<arith::XOrIOp>(b.loc, chunk, turn);
   return b.add(b.mul(row, side.rowBytes), b.mul(turned, chunkBytes));
 }
 
-Value gemm::shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows, int64_t bytes) {
+Value gemm::shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
+                        int64_t bytes) {
   int64_t mask = std::min(rowBytes, bankBytes) - 1;
   if (bytes & mask)
     turned = arith::XOrIOp::create(b, b.loc, turned, b.i32(bytes & mask));
@@ -58,7 +64,8 @@ Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
 TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   Unit unit;
   Value byte = b.mul(col, bytes());
-  unit.target = b.add(emitTurned(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
+  unit.target =
+      b.add(emitTurned(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
   Value index = b.add(first, side.alongK ? row : col);
   unit.k = side.alongK ? col : row;
   if (side.size % side.width) {
@@ -78,9 +85,11 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
   if (b.threads >= perRow)
-    return makeUnit(b.add(b.div(b.thread(), perRow), number * (b.threads / perRow)), b.mul(b.rem(b.thread(), perRow), side.unit));
+    return makeUnit(b.add(b.div(b.thread(), perRow), number * (b.threads / perRow)),
+                    b.mul(b.rem(b.thread(), perRow), side.unit));
   int64_t turns = perRow / b.threads;
-  return makeUnit(b.i32(number / turns), b.mul(b.add(b.thread(), number % turns * b.threads), side.unit));
+  return makeUnit(b.i32(number / turns),
+                  b.mul(b.add(b.thread(), number % turns * b.threads), side.unit));
 }
 
 TileLoader::Unit TileLoader::makeUnit(Value number) {
@@ -102,9 +111,11 @@ void TileLoader::place(const Position &outerDigits, Value firstOfTile) {
 
 void TileLoader::copyAsync(Value target, Value source, Value count) {
   int64_t size = side.unit * bytes();
-  auto cache = size == chunkBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  auto cache =
+      size == chunkBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
   Value place = b.address(b.shift(binding, source));
-  NVVM::CpAsyncOp::create(b, b.loc, target, place, size, cache, count ? b.mul(count, bytes()) : Value());
+  NVVM::CpAsyncOp::create(b, b.loc, target, place, size, cache,
+                          count ? b.mul(count, bytes()) : Value());
 }
 
 /// The elements of a unit, behind the maps.
@@ -170,5 +181,6 @@ void TileLoader::fetch(Value target, Value kBlock) {
       guarded(b.add(b.thread(), i * b.threads), unit);
     return;
   }
-  b.loop(b.thread(), b.i32(total), b.threads, [&](Value number) { copy(makeUnit(number), target, kFirst, kOffset); });
+  b.loop(b.thread(), b.i32(total), b.threads,
+         [&](Value number) { copy(makeUnit(number), target, kFirst, kOffset); });
 }

@@ -28,14 +28,16 @@ namespace mlir::fsdp::gemm {
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Bytes from the begin of a tile: chunk `chunk` of row `row`.
 Value emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
-/// Of the place `turned`, the one `rows` (a multiple of 8) and `bytes` further, where `bytes` does not carry.
-Value shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows, int64_t bytes);
+/// Of the place `turned`, the one `rows` (a multiple of 8) and `bytes` further, where `bytes` does
+/// not carry.
+Value shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
+                  int64_t bytes);
 
 /// Fetches the tiles of one side.
 class TileLoader {
 public:
-  TileLoader(tile::Sm80Tiles &b, const Problem &problem, const GpuPlan &plan, const GpuSide &side, const Operand &operand,
-             Pointer binding)
+  TileLoader(tile::Sm80Tiles &b, const Problem &problem, const GpuPlan &plan, const GpuSide &side,
+             const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
   /// Which tile: its first row (column) of the result, and the digits around.
@@ -46,10 +48,10 @@ public:
 private:
   /// What one thread copies at a time.
   struct Unit {
-    Value target;   ///< bytes from the tile's begin
-    Value source;   ///< element, without the digits of k
-    Value rows;     ///< neighbours that exist of it, or null when all do
-    Value k;        ///< its first, within the tile
+    Value target; ///< bytes from the tile's begin
+    Value source; ///< element, without the digits of k
+    Value rows;   ///< neighbours that exist of it, or null when all do
+    Value k;      ///< its first, within the tile
   };
   Unit makeUnit(int64_t number);
   Unit makeUnit(Value number);
@@ -61,7 +63,9 @@ private:
   SmallVector<Value> loadElements(Value source);
   int64_t bytes() const { return b.elementBytes(); }
   int64_t unitsPerRow() const { return side.rowBytes / (side.unit * bytes()); }
-  int64_t unitsOfThread() const { return llvm::divideCeil(side.tileRows * unitsPerRow(), b.threads); }
+  int64_t unitsOfThread() const {
+    return llvm::divideCeil(side.tileRows * unitsPerRow(), b.threads);
+  }
 
   tile::Sm80Tiles &b;
   const Problem &problem;

@@ -36,12 +36,10 @@ static const GpuConfig table16[] = {
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
 /// Of warpgroups of 64 rows each.
-static const GpuConfig tableGroups[] = {{128, 256, 64, 16, 256, 4, 1, true},
-                                        {128, 256, 64, 16, 256, 4, 1, true, 2},
-                                        {128, 192, 64, 16, 192, 4, 1, true},
-                                        {128, 128, 64, 16, 128, 6, 1, true},
-                                        {128, 128, 64, 16, 128, 6, 1, true, 2},
-                                        {128, 64, 64, 16, 64, 8, 1, true}};
+static const GpuConfig tableGroups[] = {
+    {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
+    {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
+    {128, 128, 64, 16, 128, 6, 1, true, 2}, {128, 64, 64, 16, 64, 8, 1, true}};
 static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
@@ -51,10 +49,13 @@ static constexpr int64_t minSplitBlocks = 8;
 /// Cycles: of a launch more, and before and behind the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
 /// Multiply-adds of a multiprocessor in a cycle, and bytes that come to it and leave it.
-static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48, bytesOutPerCycle = 12;
+static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
+                        bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
 
-static int64_t bytesOf(Type type) { return std::max<int64_t>(getStorageType(type).getIntOrFloatBitWidth() / 8, 1); }
+static int64_t bytesOf(Type type) {
+  return std::max<int64_t>(getStorageType(type).getIntOrFloatBitWidth() / 8, 1);
+}
 
 int64_t GpuPlan::sharedBytes() const {
   if (config.warpgroups)
@@ -69,7 +70,8 @@ int64_t GpuPlan::sharedBytes() const {
 /// The type that factors have in shared memory.
 static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason) {
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
-  Type result = getElementTypeOrSelf(problem.root().getType()), init = getValueType(problem.init.access);
+  Type result = getElementTypeOrSelf(problem.root().getType()),
+       init = getValueType(problem.init.access);
   auto ours = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
   for (Type type : {lhs, rhs, result, init})
     if (!ours(type)) {
@@ -85,8 +87,10 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
 // Sides
 //===----------------------------------------------------------------------===//
 
-/// The largest power of two of neighbours along digit `inner`, at most `limit`, that always begin at a multiple of it.
-static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner, int64_t limit) {
+/// The largest power of two of neighbours along digit `inner`, at most `limit`, that always begin
+/// at a multiple of it.
+static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner,
+                                 int64_t limit) {
   if (operand.access.binding < 0)
     return limit;
   if (operand.strides[inner] != 1)
@@ -108,16 +112,24 @@ int64_t gemm::alignedColumns(const Problem &problem, const GpuPlan &plan, const 
   return alignedNeighbours(problem, operand, plan.rhs.digits.back(), limit);
 }
 
-static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand &operand, int64_t width, GpuSide &side) {
+static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand &operand,
+                      int64_t width, GpuSide &side) {
   int kInner = plan.kInner, inner = side.digits.back();
   side.width = width;
-  side.alongK = operand.access.binding < 0 || operand.strides[kInner] == 1 || operand.strides[inner] != 1;
+  side.alongK =
+      operand.access.binding < 0 || operand.strides[kInner] == 1 || operand.strides[inner] != 1;
   int neighbour = side.alongK ? kInner : inner;
   int64_t size = problem.digits[neighbour].size, bytes = bytesOf(plan.element);
-  int64_t unit = alignedNeighbours(problem, operand, neighbour, chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
-  side.async = operand.access.binding >= 0 && operand.access.maps.empty() && operand.access.elementType == plan.element;
+  int64_t unit =
+      alignedNeighbours(problem, operand, neighbour,
+                        chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
+  side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
+               operand.access.elementType == plan.element;
   // Only cp.async copies a part of a unit, and only where one digit is all there is.
-  auto straddles = [&](int64_t unit) { return size % unit && (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1)); };
+  auto straddles = [&](int64_t unit) {
+    return size % unit &&
+           (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
+  };
   while (straddles(unit))
     unit /= 2;
   side.unit = unit;
@@ -141,15 +153,19 @@ static void setConfig(const Problem &problem, GpuPlan &plan, const GpuConfig &co
 
 int64_t gemm::estimateRegisters(const GpuPlan &plan) {
   const GpuConfig &c = plan.config;
-  int64_t parts = plan.element.isF32() ? 2 : 1, factors = (c.warpRows / 16 * 4 + 4) * parts, copies = 0;
+  int64_t parts = plan.element.isF32() ? 2 : 1, factors = (c.warpRows / 16 * 4 + 4) * parts,
+          copies = 0;
   for (const GpuSide *side : {&plan.lhs, &plan.rhs})
-    copies += 2 * std::min<int64_t>(maxUnrolledCopies, side->bytes / (side->unit * bytesOf(plan.element)) / c.threads());
+    copies +=
+        2 * std::min<int64_t>(maxUnrolledCopies,
+                              side->bytes / (side->unit * bytesOf(plan.element)) / c.threads());
   return c.warpRows * c.warpCols / 32 + factors + copies + 48;
 }
 
 static bool fits(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
-  int64_t registers = std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
+  int64_t registers =
+      std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
   int64_t shared = plan.sharedBytes();
   if (c.warpgroups)
     return target.chip == "sm_90a" && shared <= target.sharedPerBlock;
@@ -160,24 +176,30 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
 /// Cycles, roughly.
 static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
-  double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK), parts = plan.element.isF32() ? 6 : 1;
-  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts / (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
-  double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) * steps / bytesPerCycle;
+  double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK),
+         parts = plan.element.isF32() ? 6 : 1;
+  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts /
+                (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
+  double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) *
+                 steps / bytesPerCycle;
   double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
   double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
   double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
   if (plan.splits > 1)
-    cycles += launchCycles + static_cast<double>(plan.scratchBytes()) / (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
+    cycles += launchCycles + static_cast<double>(plan.scratchBytes()) /
+                                 (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
   return cycles;
 }
 
 /// The name of a tile in `fsdp.gemm_tile`.
 static std::string nameOf(const GpuConfig &config) {
-  return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" + std::to_string(config.blockCols) +
+  return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
+         std::to_string(config.blockCols) +
          (config.cluster > 1 ? "c" + std::to_string(config.cluster) : "");
 }
 
-static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target, GpuPlan &plan) {
+static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
+                         GpuPlan &plan) {
   auto asked = kernel->getAttrOfType<StringAttr>(gemmTileAttr);
   auto [tile, parts] = asked ? asked.getValue().split('/') : std::pair<StringRef, StringRef>();
   int64_t askedSplits = 1;
@@ -211,17 +233,20 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   return best.has_value();
 }
 
-/// Neighbours of a row that a thread finishes: 16 bytes of the narrowest result, where they never straddle a digit.
+/// Neighbours of a row that a thread finishes: 16 bytes of the narrowest result, where they never
+/// straddle a digit.
 static int64_t chooseStoreCols(const Problem &problem, const GpuPlan &plan) {
   int64_t cols = 1;
   for (const StoreStep &store : problem.stores)
-    cols = std::max(cols, std::min<int64_t>(8, chunkBytes / bytesOf(store.dest.access.elementType)));
+    cols =
+        std::max(cols, std::min<int64_t>(8, chunkBytes / bytesOf(store.dest.access.elementType)));
   while (problem.digits[plan.rhs.digits.back()].size % cols)
     cols /= 2;
   return cols;
 }
 
-FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target, std::string &reason) {
+FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target,
+                                     std::string &reason) {
   FailureOr<Type> element = chooseElement(problem, reason);
   if (failed(element))
     return failure();
@@ -243,7 +268,8 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
     return failure();
   }
   plan.storeCols = chooseStoreCols(problem, plan);
-  if (plan.blocks() >= INT64_C(1) << 31 || plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols >= INT64_C(1) << 31) {
+  if (plan.blocks() >= INT64_C(1) << 31 ||
+      plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols >= INT64_C(1) << 31) {
     reason = "contractions with 2^31 blocks";
     return failure();
   }

@@ -20,7 +20,8 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t rasterRows = 8;
 
 std::pair<Value, Value> gemm::emitTile(GpuBuilder &b, const GpuPlan &plan, Value number) {
-  int64_t rowTiles = plan.rowTiles(), colTiles = plan.colTiles(), height = std::min(rasterRows, rowTiles);
+  int64_t rowTiles = plan.rowTiles(), colTiles = plan.colTiles(),
+          height = std::min(rasterRows, rowTiles);
   Value group = b.div(number, height * colTiles), inGroup = b.rem(number, height * colTiles);
   Value rowTile, colTile;
   if (rowTiles % height == 0) {
@@ -31,5 +32,6 @@ std::pair<Value, Value> gemm::emitTile(GpuBuilder &b, const GpuPlan &plan, Value
     rowTile = arith::RemUIOp::create(b, b.loc, inGroup, rows);
     colTile = arith::DivUIOp::create(b, b.loc, inGroup, rows);
   }
-  return {b.mul(b.add(b.mul(group, height), rowTile), plan.tileRows()), b.mul(colTile, plan.config.blockCols)};
+  return {b.mul(b.add(b.mul(group, height), rowTile), plan.tileRows()),
+          b.mul(colTile, plan.config.blockCols)};
 }

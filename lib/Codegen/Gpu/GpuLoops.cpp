@@ -18,20 +18,24 @@ using namespace mlir::fsdp;
 static constexpr int64_t blockThreads = 64;
 
 /// [begin, end) of a phase becomes the thread's; the workspace goes.
-static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch, int64_t extent) {
+static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
+                          int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;
   GpuBuilder b(phase.getLoc(), phase.getContext(), blockThreads);
   launch.threads = std::min<int64_t>(blockThreads, llvm::alignTo(extent, 32));
   launch.blocks = llvm::divideCeil(extent, launch.threads);
   b.setInsertionPointToStart(&phase.front());
-  auto toIndex = [&](Value value) { return b.createOrFold<arith::IndexCastUIOp>(b.loc, b.getIndexType(), value); };
+  auto toIndex = [&](Value value) {
+    return b.createOrFold<arith::IndexCastUIOp>(b.loc, b.getIndexType(), value);
+  };
   Value begin = b.add(b.mul(toIndex(b.block()), launch.threads), toIndex(b.thread()));
   Value end = b.add(begin, 1), limit = arith::ConstantIndexOp::create(b, b.loc, extent);
   auto inside = scf::IfOp::create(b, b.loc, b.isLess(begin, limit), /*withElseRegion=*/false);
   Block *body = inside.thenBlock();
   Operation *yield = body->getTerminator();
   SmallVector<Operation *> moved;
-  for (Operation &op : llvm::make_range(std::next(Block::iterator(inside)), std::prev(phase.front().end())))
+  for (Operation &op :
+       llvm::make_range(std::next(Block::iterator(inside)), std::prev(phase.front().end())))
     moved.push_back(&op);
   for (Operation *op : moved)
     op->moveBefore(yield);

@@ -39,14 +39,19 @@ static Value real(OpBuilder &b, Location loc, double value) {
 /// Infinity on the way gives 1 and -1 as it should.
 static Value emitShortTanh(OpBuilder &b, Location loc, Value x) {
   Value one = real(b, loc, 1);
-  Value e = callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.ftz", Value(arith::MulFOp::create(b, loc, x, real(b, loc, 2 * 0x1.71547652b82fep0))));
-  Value inverse = callIntrinsic(b, loc, "llvm.nvvm.rcp.approx.ftz.f", Value(arith::AddFOp::create(b, loc, e, one)));
+  Value e =
+      callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.ftz",
+                    Value(arith::MulFOp::create(b, loc, x, real(b, loc, 2 * 0x1.71547652b82fep0))));
+  Value inverse = callIntrinsic(b, loc, "llvm.nvvm.rcp.approx.ftz.f",
+                                Value(arith::AddFOp::create(b, loc, e, one)));
   return LLVM::FMAOp::create(b, loc, inverse, real(b, loc, -2), one);
 }
 
 static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   auto mul = [&](Value p, Value q) -> Value { return arith::MulFOp::create(b, loc, p, q); };
-  auto fma = [&](Value p, Value q, Value r) -> Value { return LLVM::FMAOp::create(b, loc, p, q, r); };
+  auto fma = [&](Value p, Value q, Value r) -> Value {
+    return LLVM::FMAOp::create(b, loc, p, q, r);
+  };
   Value size = math::AbsFOp::create(b, loc, x), far = emitShortTanh(b, loc, size);
   Value square = mul(x, x), p = real(b, loc, tanhTail32[0]);
   for (double c : ArrayRef(tanhTail32).drop_front())
@@ -57,7 +62,8 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Division in full has to scale its operands; of a constant, that is known to need none, the inverse is rounded here.
+/// Division in full has to scale its operands; of a constant, that is known to need none, the
+/// inverse is rounded here.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {
@@ -75,7 +81,8 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
     if (!op.getType().isF32())
       return failure();
     bool isShort = arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn);
-    rewriter.replaceOp(op, (isShort ? emitShortTanh : emitTanh)(rewriter, op.getLoc(), op.getOperand()));
+    rewriter.replaceOp(
+        op, (isShort ? emitShortTanh : emitTanh)(rewriter, op.getLoc(), op.getOperand()));
     return success();
   }
 };
@@ -93,7 +100,8 @@ struct Divide : OpRewritePattern<arith::DivFOp> {
 /// One instruction.
 template <typename Op>
 struct CallOne : OpRewritePattern<Op> {
-  CallOne(MLIRContext *context, StringRef name) : OpRewritePattern<Op>(context, /*benefit=*/10), name(name) {}
+  CallOne(MLIRContext *context, StringRef name)
+      : OpRewritePattern<Op>(context, /*benefit=*/10), name(name) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     if (!op.getType().isF32())
       return failure();

@@ -37,8 +37,9 @@ static constexpr int64_t blockThreads = 128;
 //===----------------------------------------------------------------------===//
 
 /// The sums of [from, to), at `width` elements of the result from `first` on.
-GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape, AffineExpr first,
-                                   int64_t width, Value from, Value to, int64_t count) {
+GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
+                                   AffineExpr first, int64_t width, Value from, Value to,
+                                   int64_t count) {
   Values carried;
   for (const Step &step : segment)
     carried.append(width, identityOf(step));
@@ -59,11 +60,14 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Adds parts [parts, elements] (or, of rows that were split, [elements, parts]) behind the initial values.
-void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets, int64_t parts) {
+/// Adds parts [parts, elements] (or, of rows that were split, [elements, parts]) behind the initial
+/// values.
+void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
+                           int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  bool inner = segment.front().kind == StepKind::RowReduction; // parts of an element lie side by side
+  bool inner =
+      segment.front().kind == StepKind::RowReduction; // parts of an element lie side by side
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
     ++log.body;
@@ -79,15 +83,17 @@ void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_
       AffineExpr at = turn.addDim(part, 0, parts - 1);
       Values values;
       for (auto [step, memory, sum] : llvm::zip_equal(segment, memories, before)) {
-        Value next = turn.load(memory, step.getType().getElementType(), inner ? position * parts + at : at * size + position);
+        Value next = turn.load(memory, step.getType().getElementType(),
+                               inner ? position * parts + at : at * size + position);
         values.push_back(combine(b, b.loc, step.combiner, sum, next));
       }
       return values;
     });
     Values totals;
     for (auto [step, sum] : llvm::zip_equal(segment, sums))
-      totals.push_back(combine(b, b.loc, step.combiner,
-                               at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], indices), sum));
+      totals.push_back(combine(
+          b, b.loc, step.combiner,
+          at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], indices), sum));
     for (auto [step, total] : llvm::zip_equal(segment, totals))
       storeAll(entry, step, at, indices, total);
   });
@@ -112,10 +118,12 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   if (size == 0 || count == 0)
     return false;
   bool columns = front.kind == StepKind::ColumnReduction;
-  int64_t width = columns ? chooseWidth(segment, shape.empty() ? 1 : shape.back(), size * count) : 1;
+  int64_t width =
+      columns ? chooseWidth(segment, shape.empty() ? 1 : shape.back(), size * count) : 1;
   constexpr int64_t maxParts = 64, minRows = 16;
   int64_t vectors = size / width;
-  int64_t parts = std::clamp<int64_t>(fullThreads() / 2 / vectors, 1, std::clamp<int64_t>(count / minRows, 1, maxParts));
+  int64_t parts = std::clamp<int64_t>(fullThreads() / 2 / vectors, 1,
+                                      std::clamp<int64_t>(count / minRows, 1, maxParts));
   int64_t partRows = llvm::divideCeil(count, parts);
   parts = llvm::divideCeil(count, partRows);
   SmallVector<int64_t> offsets;
@@ -127,12 +135,14 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   log.watch(entry.state);
   emitPositions(entry, vectors * parts, 1, [&](Evaluator &at, AffineExpr item, int64_t) {
     ++log.body;
-    AffineExpr first = at.subscripts().mod(item, vectors) * width, part = at.subscripts().floorDiv(item, vectors);
+    AffineExpr first = at.subscripts().mod(item, vectors) * width,
+               part = at.subscripts().floorDiv(item, vectors);
     Value from = at.materialise(part * partRows), to = b.min(b.add(from, partRows), index(count));
     Values sums = sumRows(segment, at, shape, first, width, from, to, count);
     for (auto [i, step] : llvm::enumerate(segment)) {
       for (int64_t j = 0; j < width && parts > 1; ++j)
-        at.store(sums[i * width + j], view(entry, offsets[i], parts * size, step.getType().getElementType()),
+        at.store(sums[i * width + j],
+                 view(entry, offsets[i], parts * size, step.getType().getElementType()),
                  part * size + first + j);
       for (int64_t j = 0; j < width && parts == 1; ++j) {
         SmallVector<AffineExpr> indices = fsdp::delinearise(at.subscripts(), first + j, shape);
@@ -142,7 +152,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     }
     for (auto [i, step] : llvm::enumerate(segment))
       for (int64_t j = 0; j < width && parts == 1; ++j)
-        storeAll(entry, step, at, fsdp::delinearise(at.subscripts(), first + j, shape), sums[i * width + j]);
+        storeAll(entry, step, at, fsdp::delinearise(at.subscripts(), first + j, shape),
+                 sums[i * width + j]);
   });
   entry.state.onRead = nullptr;
   if (parts == 1)
@@ -163,7 +174,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 //===----------------------------------------------------------------------===//
 
 /// Adds what all tokens from `token` on with its id have to the row.
-void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id, Value row) {
+void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
+                         Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
   Type element = step.getType().getElementType();
   auto ids = cast<RankedTensorType>(op.getIds().getType());
@@ -178,23 +190,28 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Value vector = b.add(turn, toIndex(b.thread())), active = b.isLess(vector, index(vectors));
     AffineExpr first = inner.addDim(b.min(vector, index(vectors - 1)), 0, vectors - 1) * width;
     SmallVector<Type> types(width, element);
-    Values sums = b.choose(active, types, [&] {
-      Evaluator own(inner); // what it knows there is not known behind
-      Values old;
-      for (int64_t j = 0; j < width; ++j)
-        old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));
-      return old;
-    }, [&] { return Values(width, b.zero(element)); });
+    Values sums = b.choose(
+        active, types,
+        [&] {
+          Evaluator own(inner); // what it knows there is not known behind
+          Values old;
+          for (int64_t j = 0; j < width; ++j)
+            old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));
+          return old;
+        },
+        [&] { return Values(width, b.zero(element)); });
     Value from = b.mul(b.div(start, 32), 32);
     sums = b.loop(from, index(tokens), 32, sums, [&](Value base, ValueRange before) {
       Value mine = b.add(base, lane);
       Evaluator looking(inner);
       AffineExpr at = looking.addDim(b.min(mine, index(tokens - 1)), 0, tokens - 1);
-      Value other = looking.evaluate(op.getIds(), fsdp::delinearise(looking.subscripts(), at, ids.getShape()));
+      Value other = looking.evaluate(op.getIds(),
+                                     fsdp::delinearise(looking.subscripts(), at, ids.getShape()));
       Value same = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, other, id);
       same = b.both(same, arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sge, mine, start));
       same = b.both(same, b.isLess(mine, index(tokens)));
-      Value found = NVVM::VoteSyncOp::create(b, b.loc, b.getI32Type(), b.i32(-1), same, NVVM::VoteSyncKind::ballot);
+      Value found = NVVM::VoteSyncOp::create(b, b.loc, b.getI32Type(), b.i32(-1), same,
+                                             NVVM::VoteSyncKind::ballot);
       Value many = math::CtPopOp::create(b, b.loc, found);
       Values first32(before);
       first32.push_back(found);
@@ -202,7 +219,8 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
         Value bits = values.back(), bit = math::CountTrailingZerosOp::create(b, b.loc, bits);
         Evaluator adding(inner);
         AffineExpr at = adding.addDim(b.add(base, toIndex(bit)), 0, tokens - 1);
-        SmallVector<AffineExpr> indices = fsdp::delinearise(adding.subscripts(), at, ids.getShape());
+        SmallVector<AffineExpr> indices =
+            fsdp::delinearise(adding.subscripts(), at, ids.getShape());
         Values next;
         for (int64_t j = 0; j < width; ++j) {
           SmallVector<AffineExpr> place(indices);
@@ -232,7 +250,8 @@ bool GpuNests::buildScatter(const Step &step) {
     return false;
 
   // The initial value, unless it lies where the sums go.
-  bool inPlace = op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
+  bool inPlace =
+      op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {
     Entry entry = begin();
     log.watch(entry.state);
@@ -240,9 +259,12 @@ bool GpuNests::buildScatter(const Step &step) {
     emitPositions(entry, size, width, [&](Evaluator &at, AffineExpr first, int64_t count) {
       ++log.body;
       Values values;
-      auto place = [&](int64_t j) { return fsdp::delinearise(at.subscripts(), first + j, type.getShape()); };
+      auto place = [&](int64_t j) {
+        return fsdp::delinearise(at.subscripts(), first + j, type.getShape());
+      };
       for (int64_t j = 0; j < count; ++j)
-        values.push_back(op.getInit() ? at.evaluate(op.getInit(), place(j)) : b.zero(type.getElementType()));
+        values.push_back(op.getInit() ? at.evaluate(op.getInit(), place(j))
+                                      : b.zero(type.getElementType()));
       for (int64_t j = 0; j < count; ++j)
         storeAll(entry, step, at, place(j), values[j]);
     });
@@ -257,17 +279,22 @@ bool GpuNests::buildScatter(const Step &step) {
   Evaluator at(b, b.loc, entry.state, 1);
   AffineExpr token = at.addDim(toIndex(b.block()), 0, tokens - 1);
   auto idAt = [&](Evaluator &where, AffineExpr position) {
-    return where.evaluate(op.getIds(), fsdp::delinearise(where.subscripts(), position, ids.getShape()));
+    return where.evaluate(op.getIds(),
+                          fsdp::delinearise(where.subscripts(), position, ids.getShape()));
   };
   Value id = idAt(at, token), none = b.i32(0);
-  Value earlier = b.loop(toIndex(b.thread()), at.materialise(token), blockThreads, none, [&](Value other, ValueRange before) {
-                     Evaluator inner(at);
-                     AffineExpr place = inner.addDim(other, 0, tokens - 1);
-                     Value same = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, id, idAt(inner, place));
-                     Value bit = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), same);
-                     return Values{arith::OrIOp::create(b, b.loc, before.front(), bit)};
-                   }).front();
-  earlier = reduceThreads(entry, earlier, blockThreads, [&](Value a, Value c) { return b.either(a, c); });
+  Value earlier = b.loop(toIndex(b.thread()), at.materialise(token), blockThreads, none,
+                         [&](Value other, ValueRange before) {
+                           Evaluator inner(at);
+                           AffineExpr place = inner.addDim(other, 0, tokens - 1);
+                           Value same = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq,
+                                                              id, idAt(inner, place));
+                           Value bit = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), same);
+                           return Values{arith::OrIOp::create(b, b.loc, before.front(), bit)};
+                         })
+                      .front();
+  earlier =
+      reduceThreads(entry, earlier, blockThreads, [&](Value a, Value c) { return b.either(a, c); });
   Value row = arith::IndexCastOp::create(b, b.loc, b.getIndexType(), id);
   b.when(b.isEqual(earlier, 0), [&] { emitToken(entry, step, at, token, id, row); });
   entry.state.onRead = nullptr;

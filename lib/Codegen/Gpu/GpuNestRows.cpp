@@ -52,7 +52,8 @@ Value GpuNests::exchange(Value value, int64_t bits) {
     Value high = b.exchange(b.to32(arith::ShRUIOp::create(b, loc, value, half)), bits);
     Value low = b.exchange(b.to32(value), bits);
     auto wide = [&](Value word) -> Value { return arith::ExtUIOp::create(b, loc, raw, word); };
-    value = arith::OrIOp::create(b, loc, arith::ShLIOp::create(b, loc, wide(high), half), wide(low));
+    value =
+        arith::OrIOp::create(b, loc, arith::ShLIOp::create(b, loc, wide(high), half), wide(low));
   }
   if (type.isIndex())
     return arith::IndexCastOp::create(b, loc, type, value);
@@ -68,18 +69,20 @@ void GpuNests::synchronise(int64_t perRow) {
 }
 
 Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
-  auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), b.getI64IntegerAttr(3));
+  auto type =
+      MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), b.getI64IntegerAttr(3));
   std::string name = entry.function.getName().str() + ".shared" + std::to_string(sharedCount++);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(entry.function);
-  memref::GlobalOp::create(b, b.loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), /*constant=*/false,
-                           b.getI64IntegerAttr(16));
+  memref::GlobalOp::create(b, b.loc, name, b.getStringAttr("private"), type, b.getUnitAttr(),
+                           /*constant=*/false, b.getI64IntegerAttr(16));
   b.setInsertionPointToStart(&entry.function.front());
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
 /// Over the threads of a row; the result is the same in each. Warps come in order.
-Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow, function_ref<Value(Value, Value)> combine) {
+Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
+                              function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
     value = combine(value, exchange(value, bits));
   if (perRow <= warpThreads)
@@ -116,8 +119,10 @@ void GpuNests::whenFirst(const RowThreads &threads, function_ref<void()> body) {
 // Columns
 //===----------------------------------------------------------------------===//
 
-GpuNests::Values GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads, Values carried,
-                                       function_ref<void(Evaluator &, AffineExpr, int64_t, Values &)> body) {
+GpuNests::Values
+GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
+                      Values carried,
+                      function_ref<void(Evaluator &, AffineExpr, int64_t, Values &)> body) {
   int64_t vectors = size / width, rest = size % width;
   auto whole = [&](Value vector, Values values) {
     Evaluator inner(at);
@@ -127,8 +132,9 @@ GpuNests::Values GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &a
   if (vectors == threads.perRow)
     carried = whole(threads.local, carried);
   else if (vectors)
-    carried = b.loop(threads.local, index(vectors), threads.perRow, carried,
-                     [&](Value vector, ValueRange values) { return whole(vector, Values(values)); });
+    carried =
+        b.loop(threads.local, index(vectors), threads.perRow, carried,
+               [&](Value vector, ValueRange values) { return whole(vector, Values(values)); });
   if (!rest)
     return carried;
   Value mine = b.isLess(threads.local, index(rest));
@@ -148,8 +154,9 @@ GpuNests::Values GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &a
 
 /// Evaluates all members at `count` columns: reductions go into `carried` (`width` for
 /// each), maps to memory once everything has been read.
-void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape, ArrayRef<AffineExpr> rowIndices,
-                        Evaluator &at, AffineExpr first, int64_t count, int64_t width, Values &carried, Value active) {
+void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
+                        ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first,
+                        int64_t count, int64_t width, Values &carried, Value active) {
   ++log.body;
   AffineExpr zero = at.constant(0);
   struct Store {
@@ -187,7 +194,8 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
 //===----------------------------------------------------------------------===//
 
 /// One element for each step: every thread has it, one stores it.
-void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at, ArrayRef<AffineExpr> rowIndices, int64_t rank,
+void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
+                           ArrayRef<AffineExpr> rowIndices, int64_t rank,
                            const RowThreads &threads) {
   SmallVector<AffineExpr> column(rank, at.constant(0));
   for (const Step &step : group) {
@@ -221,7 +229,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
       carried.append(width, identityOf(step));
   carried = emitColumns(size, width, at, threads, carried,
                         [&](Evaluator &inner, AffineExpr first, int64_t count, Values &values) {
-                          emitBody(entry, group, shape, rowIndices, inner, first, count, width, values, threads.active);
+                          emitBody(entry, group, shape, rowIndices, inner, first, count, width,
+                                   values, threads.active);
                         });
   ++log.stage;
   unsigned next = 0;
@@ -240,7 +249,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
         level[i] = join(level[i], level[i + level.size() / 2]);
     Value total = reduceThreads(entry, level.front(), threads.perRow, join);
     SmallVector<AffineExpr> indices = valueIndices(step, rowIndices, {}, at.constant(0));
-    Value value = join(at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], indices), total);
+    Value value =
+        join(at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], indices), total);
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
@@ -259,14 +269,17 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
-    return std::clamp<int64_t>(llvm::bit_floor(uint64_t(vectors)), 2 * warpThreads, vectors > 1024 ? 512 : 256);
+    return std::clamp<int64_t>(llvm::bit_floor(uint64_t(vectors)), 2 * warpThreads,
+                               vectors > 1024 ? 512 : 256);
   int64_t part = std::min<int64_t>(llvm::bit_ceil(uint64_t(vectors)), warpThreads);
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
-/// Late maps of one shape share a pass though they read one another: what they read is evaluated in place.
+/// Late maps of one shape share a pass though they read one another: what they read is evaluated in
+/// place.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
-  const Step *firstMap = llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
+  const Step *firstMap =
+      llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
   auto shapeOf = [&](const Step &step) { return *getColumnShape(step, rows); };
   auto sameShape = [&](const Step &step) { return shapeOf(step) == shapeOf(*firstMap); };
   ArrayRef<Step> maps(firstMap, segment.end());
@@ -284,7 +297,8 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   int64_t widest = 1, count = ShapedType::getNumElements(rows);
   for (const Step &step : segment) {
     std::optional<SmallVector<int64_t>> shape = getColumnShape(step, rows);
-    if (!shape || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction || ShapedType::getNumElements(*shape) == 0)
+    if (!shape || step.getType().getNumElements() == 0 || step.kind == StepKind::ColumnReduction ||
+        ShapedType::getNumElements(*shape) == 0)
       return false;
     widest = std::max(widest, ShapedType::getNumElements(*shape));
   }
@@ -325,18 +339,22 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;
   SmallVector<int64_t> shape = *getColumnShape(segment.front(), rows);
-  int64_t count = ShapedType::getNumElements(rows), size = ShapedType::getNumElements(shape), width = chooseWidth(segment, shape.back(), count * size);
+  int64_t count = ShapedType::getNumElements(rows), size = ShapedType::getNumElements(shape),
+          width = chooseWidth(segment, shape.back(), count * size);
   for (const Step &step : segment)
     if (!step.isReduction())
       return false;
   constexpr int64_t maxParts = 1024, blockThreads = 256, minVectors = 4;
   int64_t vectors = llvm::divideCeil(size, width);
-  int64_t parts = std::clamp<int64_t>(vectors / (blockThreads * minVectors), 1, maxParts / std::max<int64_t>(count, 1) + 1);
+  int64_t parts = std::clamp<int64_t>(vectors / (blockThreads * minVectors), 1,
+                                      maxParts / std::max<int64_t>(count, 1) + 1);
   int64_t partVectors = llvm::divideCeil(vectors, parts);
   parts = llvm::divideCeil(vectors, partVectors);
   SmallVector<int64_t> offsets;
   for (const Step &step : segment)
-    offsets.push_back(reserve(count * parts * getStorageBytes(RankedTensorType::get({1}, step.getType().getElementType()))));
+    offsets.push_back(
+        reserve(count * parts *
+                getStorageBytes(RankedTensorType::get({1}, step.getType().getElementType()))));
 
   Entry entry = begin();
   entry.threads = blockThreads;
@@ -353,33 +371,41 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   auto sum = [&](Evaluator &inner, AffineExpr first, int64_t lanes, Values &values) {
     emitBody(entry, segment, shape, indices, inner, first, lanes, width, values, Value());
   };
-  Value from = at.materialise(part * partVectors), to = b.min(b.add(from, partVectors), index(size / width));
-  carried = b.loop(b.add(from, toIndex(b.thread())), to, blockThreads, carried, [&](Value vector, ValueRange values) {
-    Evaluator inner(at);
-    Values next(values);
-    sum(inner, inner.addDim(vector, 0, size / width - 1) * width, width, next);
-    return next;
-  });
+  Value from = at.materialise(part * partVectors),
+        to = b.min(b.add(from, partVectors), index(size / width));
+  carried = b.loop(b.add(from, toIndex(b.thread())), to, blockThreads, carried,
+                   [&](Value vector, ValueRange values) {
+                     Evaluator inner(at);
+                     Values next(values);
+                     sum(inner, inner.addDim(vector, 0, size / width - 1) * width, width, next);
+                     return next;
+                   });
   // What is left of the row goes to one thread of the last part.
   if (int64_t rest = size % width) {
     Value last = b.both(b.isEqual(at.materialise(part), parts - 1), b.isEqual(b.thread(), 0));
     SmallVector<Type> types = llvm::map_to_vector(carried, [](Value v) { return v.getType(); });
-    carried = b.choose(last, types, [&] {
-      Values values = carried;
-      Evaluator inner(at);
-      sum(inner, inner.constant(size - rest), rest, values);
-      return values;
-    }, [&] { return carried; });
+    carried = b.choose(
+        last, types,
+        [&] {
+          Values values = carried;
+          Evaluator inner(at);
+          sum(inner, inner.constant(size - rest), rest, values);
+          return values;
+        },
+        [&] { return carried; });
   }
   for (auto [i, step] : llvm::enumerate(segment)) {
-    auto join = [&, &step = step](Value a, Value c) { return combine(b, b.loc, step.combiner, a, c); };
+    auto join = [&, &step = step](Value a, Value c) {
+      return combine(b, b.loc, step.combiner, a, c);
+    };
     Value total = carried[i * width];
     for (int64_t j = 1; j < width; ++j)
       total = join(total, carried[i * width + j]);
     total = reduceThreads(entry, total, blockThreads, join);
     b.when(b.isEqual(b.thread(), 0), [&, i = i, &step = step] {
       Evaluator own(at);
-      own.store(total, view(entry, offsets[i], entry.blocks, step.getType().getElementType()), item);
+      own.store(total, view(entry, offsets[i], entry.blocks, step.getType().getElementType()),
+                item);
     });
   }
   if (!commit(entry, {}))

@@ -32,7 +32,8 @@ static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
 GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late)
-    : kernel(kernel), target(target), steps(std::move(steps)), late(late), b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
+    : kernel(kernel), target(target), steps(std::move(steps)), late(late),
+      b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
 
 GpuNests::~GpuNests() {
   for (Entry &entry : entries)
@@ -49,7 +50,8 @@ void fsdp::describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t th
   Builder b(entry.getContext());
   SmallVector<bool> written;
   for (unsigned i = 0; i < entry.getNumArguments(); ++i)
-    written.push_back(i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) || kernel.getArgAttr(i, inoutAttr));
+    written.push_back(i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) ||
+                      kernel.getArgAttr(i, inoutAttr));
   entry->setAttr(threadsAttr, b.getI32IntegerAttr(threads));
   entry->setAttr(writtenAttr, b.getDenseBoolArrayAttr(written));
 }
@@ -61,13 +63,15 @@ void fsdp::makeNestEntries(ModuleOp entries) {
     if (!threads)
       continue;
     entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-    entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.getInt()), 1, 1}));
+    entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                   b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.getInt()), 1, 1}));
     auto written = cast<DenseBoolArrayAttr>(entry->removeAttr(writtenAttr));
     for (auto [i, isWritten] : llvm::enumerate(written.asArrayRef())) {
       constexpr int64_t bindingAlignment = 64;
       entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
       entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
-      entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(bindingAlignment));
+      entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                       b.getI64IntegerAttr(bindingAlignment));
       if (!isWritten)
         entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
     }
@@ -79,7 +83,8 @@ GpuNests::Entry GpuNests::begin() {
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes()) {
     auto tensor = cast<RankedTensorType>(type);
-    types.push_back(MemRefType::get({tensor.getNumElements()}, getStorageType(tensor.getElementType())));
+    types.push_back(
+        MemRefType::get({tensor.getNumElements()}, getStorageType(tensor.getElementType())));
   }
   types.push_back(MemRefType::get({ShapedType::kDynamic}, b.getI8Type()));
   std::string symbol = kernel.getName().str() + "$" + std::to_string(entries.size());
@@ -98,8 +103,9 @@ GpuNests::Entry GpuNests::begin() {
     if (!step.destinations.empty())
       entry.state.stored[step.value] = entry.state.stored[step.destinations.front()];
     else if (auto offset = offsets.find(step.value); offset != offsets.end())
-      entry.state.stored[step.value] = {
-          view(entry, offset->second, step.getType().getNumElements(), step.getType().getElementType()), 0};
+      entry.state.stored[step.value] = {view(entry, offset->second, step.getType().getNumElements(),
+                                             step.getType().getElementType()),
+                                        0};
   }
   log.begin();
   return entry;
@@ -132,22 +138,26 @@ GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   for (BlockArgument destination : step.destinations)
     targets.push_back(entry.state.stored[destination].memory);
   if (auto offset = offsets.find(step.value); targets.empty() && offset != offsets.end())
-    targets.push_back(view(entry, offset->second, step.getType().getNumElements(), step.getType().getElementType()));
+    targets.push_back(view(entry, offset->second, step.getType().getNumElements(),
+                           step.getType().getElementType()));
   return targets;
 }
 
-void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices, Value value) {
+void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at,
+                        SmallVector<AffineExpr> indices, Value value) {
   for (AffineExpr &expr : indices)
     expr = at.subscripts().simplify(expr);
   log.store(step, indices);
-  AffineExpr offset = fsdp::linearise(at.subscripts(), indices, step.getType().getShape(), b.getContext());
+  AffineExpr offset =
+      fsdp::linearise(at.subscripts(), indices, step.getType().getShape(), b.getContext());
   for (Value target : getTargets(entry, step))
     at.store(value, target, offset);
 }
 
 bool GpuNests::isReadLater(const Step &step, ArrayRef<Step> segment) {
   const Step *end = segment.end();
-  return llvm::any_of(ArrayRef(end, steps.end()), [&](const Step &later) { return readsValue(later, step.value, steps); });
+  return llvm::any_of(ArrayRef(end, steps.end()),
+                      [&](const Step &later) { return readsValue(later, step.value, steps); });
 }
 
 /// Whether an argument that some step writes is read somewhere.
@@ -155,8 +165,8 @@ bool GpuNests::readsWhatItWrites() const {
   func::FuncOp function = kernel;
   return llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
     return !argument.use_empty() && llvm::any_of(steps, [&](const Step &step) {
-             return llvm::is_contained(step.destinations, argument);
-           });
+      return llvm::is_contained(step.destinations, argument);
+    });
   });
 }
 
@@ -166,7 +176,8 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
   int64_t bits = 64;
   auto include = [&](Type type) {
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getNumElements() > 1)
-      bits = std::min<int64_t>(bits, getStorageType(tensor.getElementType()).getIntOrFloatBitWidth());
+      bits =
+          std::min<int64_t>(bits, getStorageType(tensor.getElementType()).getIntOrFloatBitWidth());
   };
   for (const Step &step : segment)
     include(step.value.getType());
@@ -221,9 +232,10 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
   Entry entry = begin();
   log.watch(entry.state);
   Values none;
-  emitPositions(entry, size, chooseWidth(segment, size, size), [&](Evaluator &at, AffineExpr first, int64_t count) {
-    emitBody(entry, segment, shape, {}, at, first, count, count, none, Value());
-  });
+  emitPositions(entry, size, chooseWidth(segment, size, size),
+                [&](Evaluator &at, AffineExpr first, int64_t count) {
+                  emitBody(entry, segment, shape, {}, at, first, count, count, none, Value());
+                });
   entry.state.onRead = nullptr;
   return commit(entry, segment);
 }
@@ -235,7 +247,8 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
 bool GpuNests::buildSegment(ArrayRef<Step> segment) {
   for (const Step &step : segment)
     if (step.destinations.empty() && !offsets.count(step.value) &&
-        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction || step.kind == StepKind::Scatter))
+        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
+         step.kind == StepKind::Scatter))
       offsets[step.value] = reserve(getStorageBytes(step.getType()));
   const Step &first = segment.front();
   if (first.kind == StepKind::Scatter)
@@ -267,9 +280,12 @@ bool GpuNests::build() {
   if (steps.empty())
     return false;
   if (late) {
-    if (llvm::any_of(steps, [](const Step &s) { return s.kind == StepKind::ColumnReduction || s.kind == StepKind::Scatter; }))
+    if (llvm::any_of(steps, [](const Step &s) {
+          return s.kind == StepKind::ColumnReduction || s.kind == StepKind::Scatter;
+        }))
       return false;
-    std::stable_partition(steps.begin(), steps.end(), [](const Step &step) { return step.isReduction(); });
+    std::stable_partition(steps.begin(), steps.end(),
+                          [](const Step &step) { return step.isReduction(); });
   }
   for (size_t i = 0; i < steps.size();) {
     size_t end = i + 1, launches = entries.size();
@@ -315,7 +331,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  // In the order of the kernel; where that overwrites what is still read, with all stores at the end.
+  // In the order of the kernel; where that overwrites what is still read, with all stores at the
+  // end.
   for (bool late : {false, true}) {
     GpuNests nest(kernel, target, *steps, late);
     if (!nest.build())
@@ -326,7 +343,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   return false;
 }
 
-LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target,
+                                       ModuleOp entries, GpuKernel &info) {
   OwningOpRef<ModuleOp> own = ModuleOp::create(kernel.getLoc());
   auto work = cast<func::FuncOp>(kernel->clone());
   own->push_back(work);
@@ -337,6 +355,7 @@ LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &tar
     return failure();
   for (auto function : own->getOps<func::FuncOp>())
     cleanUp(function);
-  entries.getBody()->getOperations().splice(entries.getBody()->end(), own->getBody()->getOperations());
+  entries.getBody()->getOperations().splice(entries.getBody()->end(),
+                                            own->getBody()->getOperations());
   return success();
 }

@@ -26,7 +26,9 @@ static int64_t groupOf(const Pointer &place, int64_t count, int64_t aligned) {
   return group * bytesOf(place.type) < wordBytes || count % group ? 1 : group;
 }
 
-static Pointer shifted(GpuBuilder &b, const Pointer &place, int64_t by) { return by ? b.shift(place, b.constant(by)) : place; }
+static Pointer shifted(GpuBuilder &b, const Pointer &place, int64_t by) {
+  return by ? b.shift(place, b.constant(by)) : place;
+}
 
 /// The elements in a word.
 static void unpack(GpuBuilder &b, Value word, Type type, SmallVector<Value> &values) {
@@ -35,12 +37,15 @@ static void unpack(GpuBuilder &b, Value word, Type type, SmallVector<Value> &val
     return;
   }
   for (int64_t bits : {0, 16}) {
-    Value half = arith::TruncIOp::create(b, b.loc, b.getI16Type(), bits ? arith::ShRUIOp::create(b, b.loc, word, b.i32(bits)) : word);
+    Value half =
+        arith::TruncIOp::create(b, b.loc, b.getI16Type(),
+                                bits ? arith::ShRUIOp::create(b, b.loc, word, b.i32(bits)) : word);
     values.push_back(b.createOrFold<arith::BitcastOp>(b.loc, type, half));
   }
 }
 
-SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned) {
+SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t count,
+                                 int64_t aligned) {
   int64_t group = groupOf(place, count, aligned), words = group * bytesOf(place.type) / wordBytes;
   SmallVector<Value> values;
   for (int64_t at = 0; at < count; at += group) {
@@ -52,23 +57,31 @@ SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t co
     Type type = words == 1 ? Type(b.getI32Type()) : VectorType::get({words}, b.getI32Type());
     Value loaded = LLVM::LoadOp::create(b, b.loc, type, b.address(own), words * wordBytes);
     for (int64_t i = 0; i < words; ++i)
-      unpack(b, words == 1 ? loaded : Value(LLVM::ExtractElementOp::create(b, b.loc, loaded, b.i32(i))), place.type, values);
+      unpack(b,
+             words == 1 ? loaded
+                        : Value(LLVM::ExtractElementOp::create(b, b.loc, loaded, b.i32(i))),
+             place.type, values);
   }
   return values;
 }
 
 /// Of as many values as fit in one.
 static Value toWord(GpuBuilder &b, ArrayRef<Value> values) {
-  auto bits = [&](Value value, Type type) { return b.createOrFold<arith::BitcastOp>(b.loc, type, value); };
+  auto bits = [&](Value value, Type type) {
+    return b.createOrFold<arith::BitcastOp>(b.loc, type, value);
+  };
   if (values.size() == 1)
     return bits(values.front(), b.getI32Type());
-  auto wide = [&](Value value) -> Value { return arith::ExtUIOp::create(b, b.loc, b.getI32Type(), bits(value, b.getI16Type())); };
+  auto wide = [&](Value value) -> Value {
+    return arith::ExtUIOp::create(b, b.loc, b.getI32Type(), bits(value, b.getI16Type()));
+  };
   Value high = arith::ShLIOp::create(b, b.loc, wide(values[1]), b.i32(16));
   return arith::OrIOp::create(b, b.loc, wide(values[0]), high);
 }
 
 void fsdp::storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned) {
-  int64_t count = values.size(), group = groupOf(place, count, aligned), words = group * bytesOf(place.type) / wordBytes;
+  int64_t count = values.size(), group = groupOf(place, count, aligned),
+          words = group * bytesOf(place.type) / wordBytes;
   for (int64_t at = 0; at < count; at += group) {
     Pointer own = shifted(b, place, at);
     if (group == 1) {
@@ -76,7 +89,9 @@ void fsdp::storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place,
       continue;
     }
     int64_t perWord = group / words;
-    Value all = words == 1 ? Value() : LLVM::PoisonOp::create(b, b.loc, VectorType::get({words}, b.getI32Type()));
+    Value all = words == 1
+                    ? Value()
+                    : LLVM::PoisonOp::create(b, b.loc, VectorType::get({words}, b.getI32Type()));
     for (int64_t i = 0; i < words; ++i) {
       Value word = toWord(b, values.slice(at + i * perWord, perWord));
       all = words == 1 ? word : Value(LLVM::InsertElementOp::create(b, b.loc, all, word, b.i32(i)));

@@ -25,7 +25,8 @@ static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 static const GpuTarget chips[] = {
     {"sm_80", 71, 163 * 1024, 164 * 1024, 65536, 108, 255, 1024, GemmSource::Auto, plainWorkspace},
     {"sm_90a", 86, 227 * 1024, 228 * 1024, 65536, 132, 255, 1024, GemmSource::Auto, largeWorkspace},
-    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536, 148, 255, 1024, GemmSource::Auto, largeWorkspace},
+    {"sm_100a", 86, 227 * 1024, 228 * 1024, 65536, 148, 255, 1024, GemmSource::Auto,
+     largeWorkspace},
 };
 
 static const GpuTarget *find(StringRef name) {
@@ -56,7 +57,7 @@ std::unique_ptr<llvm::TargetMachine> GpuTarget::createTargetMachine() const {
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, chip, "+ptx" + std::to_string(ptxVersion), llvm::TargetOptions(),
-                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, chip, "+ptx" + std::to_string(ptxVersion), llvm::TargetOptions(), llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }

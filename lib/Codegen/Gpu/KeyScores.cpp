@@ -11,10 +11,11 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, Layout layout, bool wantsK,
-                     bool wantsQ)
+KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys,
+                     int64_t blockQueries, Layout layout, bool wantsK, bool wantsQ)
     : blockKeys(blockKeys), blockQueries(blockQueries), layout(layout), b(b), shape(problem.shape),
-      op(problem.op), captures(problem.captures), ranges(AttentionTiles(op).getRowTiles(blockQueries)),
+      op(problem.op), captures(problem.captures),
+      ranges(AttentionTiles(op).getRowTiles(blockQueries)),
       checksKeys(wantsQ && shape.cols % blockKeys != 0) {
   if (wantsK)
     perColumn = captures.of(Dependence::Column);
@@ -47,7 +48,8 @@ void KeyScores::placeHead(Value group) {
   blocks.emplace(blocksOf(firstKey));
   keys.clear();
   for (Value key : numbers)
-    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)), checksKeys ? b.isLower(key, shape.cols) : Value()));
+    keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)),
+                                  checksKeys ? b.isLower(key, shape.cols) : Value()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -57,12 +59,12 @@ void KeyScores::placeHead(Value group) {
 Query KeyScores::queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked) {
   Value row = b.add(b.add(firstRow, b.colOfLane()), at);
   bool checks = masked && !wholeRows();
-  return functions->query(checks ? b.min(row, b.i32(shape.rows - 1)) : row, checks ? b.isLower(row, shape.rows) : Value(), lse(at),
-                          delta(at));
+  return functions->query(checks ? b.min(row, b.i32(shape.rows - 1)) : row,
+                          checks ? b.isLower(row, shape.rows) : Value(), lse(at), delta(at));
 }
 
-SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse, Norm delta, bool masked,
-                                   ArrayRef<Value> columns) {
+SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
+                                   Norm delta, bool masked, ArrayRef<Value> columns) {
   int64_t count = layout.numRegisters();
   bool wantsK = !dp.empty();
   SmallVector<std::optional<Query>> queries(layout.numCols());
@@ -77,7 +79,8 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
         sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
       }
     };
-    auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row], masked, contribute);
+    auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row],
+                                       masked, contribute);
     all[reg] = mixed;
     if (wantsK)
       all[count + reg] = ds;
@@ -91,7 +94,8 @@ void KeyScores::storeColumns(ArrayRef<Value> columns) {
   Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(headNumber(), shape.cols);
   for (auto [i, c] : llvm::enumerate(perColumn))
     for (int64_t row = 0; row < rows; ++row) {
-      Value sum = b.overQuad(columns[i * rows + row], [&](Value x, Value y) { return b.addf(x, y); });
+      Value sum =
+          b.overQuad(columns[i * rows + row], [&](Value x, Value y) { return b.addf(x, y); });
       b.when(b.both(isFirst, b.isLower(numbers[row], shape.cols)),
              [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
     }

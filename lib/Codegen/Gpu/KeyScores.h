@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What the kernels of dK and dV have in common, whatever multiplies in them: a block of threads has
-// a block of keys of one kv head and goes through the query heads that share it. 16 rows of a block belong
-// to a warp, as mma and wgmma leave sums.
+// a block of keys of one kv head and goes through the query heads that share it. 16 rows of a block
+// belong to a warp, as mma and wgmma leave sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,11 @@ namespace mlir::fsdp::attention {
 
 class KeyScores {
 public:
-  /// Blocks of `blockKeys` keys meet blocks of `blockQueries`; `layout`: what a warp has of the scores of both, or of some of
-  /// the queries. `wantsK`: dS is. `wantsQ`: dS is read across keys, so that it is 0 of those that do not exist.
-  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries, tile::Layout layout, bool wantsK, bool wantsQ);
+  /// Blocks of `blockKeys` keys meet blocks of `blockQueries`; `layout`: what a warp has of the
+  /// scores of both, or of some of the queries. `wantsK`: dS is. `wantsQ`: dS is read across keys,
+  /// so that it is 0 of those that do not exist.
+  KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
+            tile::Layout layout, bool wantsK, bool wantsQ);
 
   const int64_t blockKeys, blockQueries;
   const tile::Layout layout;
@@ -49,10 +51,12 @@ public:
 
   /// lse or δ of a query: the number of its column, counted from the first of a lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one behind the other, then the sums of columns. `dp` is empty where dS is not asked for.
-  SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse, Norm delta, bool masked,
-                          ArrayRef<Value> columns);
-  /// Sums of what each key of this lane contributes to captured tensors: at first, and into scratch.
+  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one behind the other, then the sums
+  /// of columns. `dp` is empty where dS is not asked for.
+  SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
+                          Norm delta, bool masked, ArrayRef<Value> columns);
+  /// Sums of what each key of this lane contributes to captured tensors: at first, and into
+  /// scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);

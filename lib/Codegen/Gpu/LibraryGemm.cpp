@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Factors and result have to be matrices: a digit each for rows, columns and k, one of which has neighbours.
+//  1. Factors and result have to be matrices: a digit each for rows, columns and k, one of which
+//     has neighbours.
 //  2. What else is read is a matrix like the result, or a row of it.
-//  3. What the operations behind the sums compute is found by computing it, in f64 and without the roundings between them, at some points: they are
-//     sums, products, quotients and exponentials, so that two of them which agree there are the same. It is a sum of all that is read, its GELU,
-//     or the sum times the derivative of GELU.
+//  3. What the operations behind the sums compute is found by computing it, in f64 and without the
+//     roundings between them, at some points: they are sums, products, quotients and exponentials,
+//     so that two of them which agree there are the same. It is a sum of all that is read, its
+//     GELU, or the sum times the derivative of GELU.
 //
 // Not done: gradients of a bias (a sum over rows beside the product), scales.
 //
@@ -53,7 +55,8 @@ static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
       .Default(std::optional<double>());
 }
 
-/// Sets what an elementwise operation gives, and `numbers` within it; false when it is of another kind.
+/// Sets what an elementwise operation gives, and `numbers` within it; false when it is of another
+/// kind.
 static bool evaluate(linalg::LinalgOp op, ArrayRef<double> arguments, Numbers &numbers) {
   Block &body = op->getRegion(0).front();
   for (auto [argument, number] : llvm::zip(body.getArguments(), arguments))
@@ -99,8 +102,10 @@ static std::optional<double> evaluate(const Access &access, double number) {
   return number;
 }
 
-/// What the kernel stores where the sums are `root` and load i reads numbers[variables[i]]; empty when that cannot be told.
-static SmallVector<double> evaluateStores(const Problem &problem, double root, ArrayRef<int> variables, ArrayRef<double> numbers) {
+/// What the kernel stores where the sums are `root` and load i reads numbers[variables[i]]; empty
+/// when that cannot be told.
+static SmallVector<double> evaluateStores(const Problem &problem, double root,
+                                          ArrayRef<int> variables, ArrayRef<double> numbers) {
   Numbers known;
   known[problem.root()] = root;
   for (const MapStep &map : problem.maps) {
@@ -108,11 +113,13 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root, A
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
       double number = 0; // of what it does not read
       if (load >= 0) {
-        std::optional<double> loaded = evaluate(problem.loads[load].access, numbers[variables[load]]);
+        std::optional<double> loaded =
+            evaluate(problem.loads[load].access, numbers[variables[load]]);
         if (!loaded)
           return {};
         number = *loaded;
-      } else if (auto found = known.find(problem.key(linalg::LinalgOp(map.op)->getOperand(i))); found != known.end()) {
+      } else if (auto found = known.find(problem.key(linalg::LinalgOp(map.op)->getOperand(i)));
+                 found != known.end()) {
         number = found->second;
       }
       arguments.push_back(number);
@@ -130,7 +137,9 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root, A
   return stored;
 }
 
-static double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+static double gelu(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 static double geluGradient(double x) {
   double scale = std::sqrt(2 / M_PI), t = std::tanh(scale * (x + 0.044715 * x * x * x));
@@ -176,8 +185,9 @@ private:
 } // namespace
 
 bool Reader::readSizes() {
-  for (auto [role, digit, size] : {std::tuple(Role::Batch, &batch, &product.batches), std::tuple(Role::M, &m, &product.m),
-                                   std::tuple(Role::N, &n, &product.n), std::tuple(Role::K, &k, &product.k)}) {
+  for (auto [role, digit, size] :
+       {std::tuple(Role::Batch, &batch, &product.batches), std::tuple(Role::M, &m, &product.m),
+        std::tuple(Role::N, &n, &product.n), std::tuple(Role::K, &k, &product.k)}) {
     SmallVector<int> digits = problem.digitsOf(role);
     if (digits.size() != 1)
       return false;
@@ -192,7 +202,8 @@ std::optional<GpuMatrix> Reader::readMatrix(const Operand &operand, int rows, in
   if (access.binding < 0)
     return std::nullopt;
   int64_t numRows = problem.digits[rows].size, numCols = problem.digits[cols].size;
-  int64_t rowStride = numRows > 1 ? operand.strides[rows] : numCols, colStride = numCols > 1 ? operand.strides[cols] : 1;
+  int64_t rowStride = numRows > 1 ? operand.strides[rows] : numCols,
+          colStride = numCols > 1 ? operand.strides[cols] : 1;
   GpuMatrix matrix;
   matrix.binding = access.binding;
   matrix.type = getStorageType(access.elementType);
@@ -210,7 +221,8 @@ std::optional<GpuMatrix> Reader::readMatrix(const Operand &operand, int rows, in
 }
 
 bool Reader::isRow(const Operand &operand) const {
-  bool goesDown = (product.m > 1 && operand.strides[m] != 0) || (product.batches > 1 && operand.strides[batch] != 0);
+  bool goesDown = (product.m > 1 && operand.strides[m] != 0) ||
+                  (product.batches > 1 && operand.strides[batch] != 0);
   return !goesDown && (product.n == 1 || operand.strides[n] == 1);
 }
 
@@ -227,7 +239,8 @@ bool Reader::readFactors() {
 
 int Reader::addVariable(const Operand &operand, bool isInit) {
   for (auto [i, variable] : llvm::enumerate(variables))
-    if (variable.operand->access.binding == operand.access.binding && variable.operand->access.offset == operand.access.offset &&
+    if (variable.operand->access.binding == operand.access.binding &&
+        variable.operand->access.offset == operand.access.offset &&
         variable.operand->strides == operand.strides && !isInit && !variable.isInit)
       return i;
   variables.push_back({&operand, isRow(operand), isInit});
@@ -242,7 +255,8 @@ bool Reader::collectVariables() {
       return false;
     loads.push_back(addVariable(load, false));
   }
-  return llvm::all_of(variables, [](const Variable &variable) { return variable.operand->access.binding >= 0; });
+  return llvm::all_of(
+      variables, [](const Variable &variable) { return variable.operand->access.binding >= 0; });
 }
 
 bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> expect) const {
@@ -262,7 +276,8 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
         return false;
       root += *first;
     }
-    SmallVector<double> stored = evaluateStores(problem, root, loads, numbers), wanted = expect(products, numbers);
+    SmallVector<double> stored = evaluateStores(problem, root, loads, numbers),
+                        wanted = expect(products, numbers);
     if (stored.size() != wanted.size())
       return false;
     for (auto [found, expected] : llvm::zip_equal(stored, wanted))
@@ -274,17 +289,26 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
 
 /// Which of the forms the stores have; sets the activation, and where its argument is.
 bool Reader::readForm() {
-  auto sum = [](double products, ArrayRef<double> numbers) { return std::accumulate(numbers.begin(), numbers.end(), products); };
+  auto sum = [](double products, ArrayRef<double> numbers) {
+    return std::accumulate(numbers.begin(), numbers.end(), products);
+  };
   using Form = SmallVector<double>;
   if (problem.stores.size() == 1) {
-    if (agrees([&](double products, ArrayRef<double> numbers) { return Form{sum(products, numbers)}; }))
+    if (agrees([&](double products, ArrayRef<double> numbers) {
+          return Form{sum(products, numbers)};
+        }))
       return placeVariables(0);
     product.activation = GpuActivation::Gelu;
-    if (agrees([&](double products, ArrayRef<double> numbers) { return Form{gelu(sum(products, numbers))}; }))
+    if (agrees([&](double products, ArrayRef<double> numbers) {
+          return Form{gelu(sum(products, numbers))};
+        }))
       return placeVariables(0);
     product.activation = GpuActivation::GeluGradient;
     return variables.size() == 1 && !variables.front().isInit &&
-           agrees([&](double products, ArrayRef<double> numbers) { return Form{products * geluGradient(numbers.front())}; }) && placeVariables(0);
+           agrees([&](double products, ArrayRef<double> numbers) {
+             return Form{products * geluGradient(numbers.front())};
+           }) &&
+           placeVariables(0);
   }
   if (problem.stores.size() != 2)
     return false;
@@ -308,9 +332,10 @@ bool Reader::placeVariables(size_t result) {
     return false;
   product.result = *written;
   for (const Variable &variable : variables) {
-    std::optional<GpuMatrix> &place = product.activation == GpuActivation::GeluGradient ? product.aux
-                                      : variable.isRow                                  ? product.bias
-                                                                                        : product.addend;
+    std::optional<GpuMatrix> &place = product.activation == GpuActivation::GeluGradient
+                                          ? product.aux
+                                      : variable.isRow ? product.bias
+                                                       : product.addend;
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
@@ -331,7 +356,8 @@ bool Reader::placeVariables(size_t result) {
 bool Reader::areTypesKnown() const {
   Type factor = product.lhs.type, result = product.result.type;
   bool isHalf = factor.isBF16() || factor.isF16();
-  if (product.rhs.type != factor || !(isHalf || factor.isF32()) || !(result == factor || (isHalf && result.isF32())))
+  if (product.rhs.type != factor || !(isHalf || factor.isF32()) ||
+      !(result == factor || (isHalf && result.isF32())))
     return false;
   for (const std::optional<GpuMatrix> *other : {&product.addend, &product.bias, &product.aux})
     if (*other && (*other)->type != result)
@@ -341,12 +367,17 @@ bool Reader::areTypesKnown() const {
     return false;
   if (product.bias && product.batches > 1)
     return false;
-  if (product.aux && (product.aux->leading % auxLeadingUnit != 0 || product.aux->isTransposed || product.aux->binding == product.result.binding))
+  if (product.aux && (product.aux->leading % auxLeadingUnit != 0 || product.aux->isTransposed ||
+                      product.aux->binding == product.result.binding))
     return false;
   if (product.aux && product.addend && product.aux->binding == product.addend->binding)
     return false;
-  auto overwrites = [&](const GpuMatrix &read) { return read.binding == product.result.binding || (product.aux && read.binding == product.aux->binding); };
-  return !overwrites(product.lhs) && !overwrites(product.rhs) && !(product.bias && overwrites(*product.bias));
+  auto overwrites = [&](const GpuMatrix &read) {
+    return read.binding == product.result.binding ||
+           (product.aux && read.binding == product.aux->binding);
+  };
+  return !overwrites(product.lhs) && !overwrites(product.rhs) &&
+         !(product.bias && overwrites(*product.bias));
 }
 
 std::optional<GpuProduct> Reader::read() {
@@ -365,7 +396,8 @@ std::optional<GpuProduct> gemm::readAsLibraryProduct(func::FuncOp kernel, const 
   return Reader(*problem).read();
 }
 
-void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product, const GpuTarget &target, GpuKernel &info) {
+void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product,
+                                 const GpuTarget &target, GpuKernel &info) {
   GpuLaunch launch;
   launch.symbol = kernel.getName().str();
   launch.product = product;

@@ -11,11 +11,13 @@
 
 namespace mlir::fsdp::gemm {
 
-/// The one call of cuBLASLt that a contraction kernel is, with all that is behind its sums; nothing when there is none, or the target is not to use it.
+/// The one call of cuBLASLt that a contraction kernel is, with all that is behind its sums; nothing
+/// when there is none, or the target is not to use it.
 std::optional<GpuProduct> readAsLibraryProduct(func::FuncOp kernel, const GpuTarget &target);
 
 /// Makes that call the kernel's launch.
-void lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product, const GpuTarget &target, GpuKernel &info);
+void lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product, const GpuTarget &target,
+                           GpuKernel &info);
 
 } // namespace mlir::fsdp::gemm
 

@@ -17,8 +17,8 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -35,17 +35,20 @@ void fsdp::loadGpuDialects(MLIRContext &context) {
   context.loadDialect<NVVM::NVVMDialect>();
 }
 
-/// Ops of math that have instructions: roundings to whole numbers, signs, square roots, fma, counting bits.
+/// Ops of math that have instructions: roundings to whole numbers, signs, square roots, fma,
+/// counting bits.
 static bool hasInstruction(Operation *op) {
-  return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp, math::TruncOp,
-             math::RoundEvenOp, math::SqrtOp, math::CtPopOp, math::CountLeadingZerosOp, math::CountTrailingZerosOp>(op);
+  return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp,
+             math::TruncOp, math::RoundEvenOp, math::SqrtOp, math::CtPopOp,
+             math::CountLeadingZerosOp, math::CountTrailingZerosOp>(op);
 }
 
 static LogicalResult verifyMath(ModuleOp entries) {
   WalkResult found = entries.walk([](Operation *op) {
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
-    op->emitError("'") << op->getName() << "' on " << op->getResult(0).getType() << " has no code for GPUs";
+    op->emitError("'") << op->getName() << "' on " << op->getResult(0).getType()
+                       << " has no code for GPUs";
     return WalkResult::interrupt();
   });
   return failure(found.wasInterrupted());

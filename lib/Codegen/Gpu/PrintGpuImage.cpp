@@ -12,12 +12,15 @@ using namespace mlir::fsdp;
 
 /// Matrices that are read the other way, and what is behind the sums.
 static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
-  os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches << (product.batches == 1 ? " time" : " times");
-  for (auto [name, isThere] : {std::pair("lhs transposed", product.lhs.isTransposed), std::pair("rhs transposed", product.rhs.isTransposed),
-                               std::pair("added", product.addend.has_value()), std::pair("bias", product.bias.has_value()),
-                               std::pair("gelu", product.activation == GpuActivation::Gelu),
-                               std::pair("derivative of gelu", product.activation == GpuActivation::GeluGradient),
-                               std::pair("its argument", product.aux.has_value())})
+  os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches
+     << (product.batches == 1 ? " time" : " times");
+  for (auto [name, isThere] :
+       {std::pair("lhs transposed", product.lhs.isTransposed),
+        std::pair("rhs transposed", product.rhs.isTransposed),
+        std::pair("added", product.addend.has_value()), std::pair("bias", product.bias.has_value()),
+        std::pair("gelu", product.activation == GpuActivation::Gelu),
+        std::pair("derivative of gelu", product.activation == GpuActivation::GeluGradient),
+        std::pair("its argument", product.aux.has_value())})
     if (isThere)
       os << ", " << name;
   os << "\n";
@@ -25,14 +28,14 @@ static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
 
 void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   for (const GpuKernel &kernel : image.kernels) {
-    os << "// @" << kernel.info.name << ": " << kernel.info.bindingBytes.size() << " bindings, " << kernel.scratchBytes
-       << " bytes of scratch\n";
+    os << "// @" << kernel.info.name << ": " << kernel.info.bindingBytes.size() << " bindings, "
+       << kernel.scratchBytes << " bytes of scratch\n";
     for (const GpuLaunch &launch : kernel.launches)
       if (launch.product)
         printProduct(*launch.product, os << "//   cublasLtMatmul " << launch.symbol << ": ");
       else
-        os << "//   launch " << launch.symbol << ": " << launch.blocks << " blocks of " << launch.threads << " threads, "
-           << launch.sharedBytes << " bytes of shared memory\n";
+        os << "//   launch " << launch.symbol << ": " << launch.blocks << " blocks of "
+           << launch.threads << " threads, " << launch.sharedBytes << " bytes of shared memory\n";
   }
 }
 
@@ -44,18 +47,26 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
   for (const EntryReport &entry : image.reports)
     width = std::max(width, entry.symbol.size());
   os << llvm::left_justify("entry", width)
-     << "   blocks threads registers shared stack spills barriers instructions  loop  mma issue tensor\n";
+     << "   blocks threads registers shared stack spills barriers instructions  loop  mma issue "
+        "tensor\n";
   for (const GpuKernel &kernel : image.kernels)
     for (const GpuLaunch &launch : kernel.launches) {
-      auto entry = llvm::find_if(image.reports, [&](const EntryReport &r) { return r.symbol == launch.symbol; });
+      auto entry = llvm::find_if(image.reports,
+                                 [&](const EntryReport &r) { return r.symbol == launch.symbol; });
       if (entry == image.reports.end())
         continue;
       os << llvm::left_justify(launch.symbol, width);
       int64_t warps = (launch.threads - launch.copyThreads) / 32;
-      std::pair<int64_t, int> columns[] = {{launch.blocks, 9}, {launch.threads, 8}, {entry->registers, 10},
-                                           {launch.sharedBytes + entry->sharedBytes, 7}, {entry->stackBytes, 6},
-                                           {entry->spillStoreBytes + entry->spillLoadBytes, 7}, {entry->barriers, 9},
-                                           {entry->instructions, 13}, {entry->loopInstructions, 6}, {entry->loopMma, 5},
+      std::pair<int64_t, int> columns[] = {{launch.blocks, 9},
+                                           {launch.threads, 8},
+                                           {entry->registers, 10},
+                                           {launch.sharedBytes + entry->sharedBytes, 7},
+                                           {entry->stackBytes, 6},
+                                           {entry->spillStoreBytes + entry->spillLoadBytes, 7},
+                                           {entry->barriers, 9},
+                                           {entry->instructions, 13},
+                                           {entry->loopInstructions, 6},
+                                           {entry->loopMma, 5},
                                            {entry->loopInstructions * warps / schedulers, 6},
                                            {entry->loopTensorTurns * warps / schedulers, 7}};
       for (auto [number, space] : columns)

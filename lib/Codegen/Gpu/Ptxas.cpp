@@ -13,9 +13,9 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
-// Where no bound says how many blocks of threads are to fit a multiprocessor, ptxas uses few registers, so that many do,
-// and may rather spill some. Entries that do so get a bound that leaves each thread a few registers more, then that of one block, and all
-// is assembled again.
+// Where no bound says how many blocks of threads are to fit a multiprocessor, ptxas uses few
+// registers, so that many do, and may rather spill some. Entries that do so get a bound that leaves
+// each thread a few registers more, then that of one block, and all is assembled again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,13 +95,15 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Registers that a thread gets beside those with which it spilled, and the most blocks of a multiprocessor.
+/// Registers that a thread gets beside those with which it spilled, and the most blocks of a
+/// multiprocessor.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
 /// Blocks of threads that are to fit a multiprocessor, by entry.
 using Bounds = llvm::StringMap<int64_t>;
 
-/// Where the entry's body begins; npos where it is not found, or where whoever wrote it has bound it.
+/// Where the entry's body begins; npos where it is not found, or where whoever wrote it has bound
+/// it.
 static size_t findUnbound(StringRef ptx, StringRef symbol) {
   size_t begin = ptx.find((".entry " + symbol + "(").str()), body = ptx.find("\n{", begin);
   if (begin == StringRef::npos || body == StringRef::npos)
@@ -110,7 +112,8 @@ static size_t findUnbound(StringRef ptx, StringRef symbol) {
   return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
 }
 
-/// Whether there are entries that spill and may have more registers than `bounds` says; they have them now.
+/// Whether there are entries that spill and may have more registers than `bounds` says; they have
+/// them now.
 static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
   llvm::StringMap<int64_t> threads;
   for (const GpuKernel &kernel : image.kernels)
@@ -118,10 +121,12 @@ static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target,
       threads[launch.symbol] = launch.threads;
   bool any = false;
   for (const EntryReport &entry : image.reports) {
-    if (!(entry.spillStoreBytes + entry.spillLoadBytes) || !threads.contains(entry.symbol) || findUnbound(ptx, entry.symbol) == StringRef::npos)
+    if (!(entry.spillStoreBytes + entry.spillLoadBytes) || !threads.contains(entry.symbol) ||
+        findUnbound(ptx, entry.symbol) == StringRef::npos)
       continue;
     int64_t registers = threads[entry.symbol] * llvm::alignTo(entry.registers + roomRegisters, 8);
-    auto [bound, isNew] = bounds.try_emplace(entry.symbol, std::clamp<int64_t>(target.registersPerSm / registers, 1, mostBlocks));
+    auto [bound, isNew] = bounds.try_emplace(
+        entry.symbol, std::clamp<int64_t>(target.registersPerSm / registers, 1, mostBlocks));
     any |= isNew || bound->second > 1;
     if (!isNew)
       bound->second = 1;
@@ -139,12 +144,15 @@ static std::string withBounds(StringRef ptx, const Bounds &bounds) {
 static LogicalResult checkSpills(const GpuImage &image, SpillPolicy policy, Location loc) {
   bool fine = true;
   for (const EntryReport &entry : image.reports) {
-    if (policy == SpillPolicy::Ignore || !(entry.spillStoreBytes + entry.spillLoadBytes + entry.stackBytes))
+    if (policy == SpillPolicy::Ignore ||
+        !(entry.spillStoreBytes + entry.spillLoadBytes + entry.stackBytes))
       continue;
-    auto severity = policy == SpillPolicy::Error ? DiagnosticSeverity::Error : DiagnosticSeverity::Warning;
+    auto severity =
+        policy == SpillPolicy::Error ? DiagnosticSeverity::Error : DiagnosticSeverity::Warning;
     InFlightDiagnostic diag = loc->getContext()->getDiagEngine().emit(loc, severity);
-    diag << "'" << entry.symbol << "' spills: " << entry.spillStoreBytes << " bytes stored, " << entry.spillLoadBytes
-         << " bytes loaded, " << entry.stackBytes << " bytes of stack, with " << entry.registers << " registers";
+    diag << "'" << entry.symbol << "' spills: " << entry.spillStoreBytes << " bytes stored, "
+         << entry.spillLoadBytes << " bytes loaded, " << entry.stackBytes
+         << " bytes of stack, with " << entry.registers << " registers";
     fine &= policy != SpillPolicy::Error;
   }
   return success(fine);
@@ -155,7 +163,8 @@ static LogicalResult checkSpills(const GpuImage &image, SpillPolicy policy, Loca
 //===----------------------------------------------------------------------===//
 
 static std::string readAll(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
@@ -172,24 +181,31 @@ static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
   else if (log.size() <= mostNoteBytes)
     note << log;
   else
-    note << log.take_front(mostNoteBytes) << "\n.. and " << log.size() - mostNoteBytes << " bytes more";
+    note << log.take_front(mostNoteBytes) << "\n.. and " << log.size() - mostNoteBytes
+         << " bytes more";
 }
 
 /// An error that says how ptxas ended, unless it ended well.
-static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuOptions &options, Location loc) {
-  auto error = [&]() -> InFlightDiagnostic { return std::move(emitError(loc) << "'" << ptxas << "' "); };
+static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuOptions &options,
+                              Location loc) {
+  auto error = [&]() -> InFlightDiagnostic {
+    return std::move(emitError(loc) << "'" << ptxas << "' ");
+  };
   switch (end.kind) {
   case ProcessEnd::NotBegun:
     return error() << "cannot be run: " << std::strerror(end.number);
   case ProcessEnd::TimedOut:
-    return error() << "did not end: no result within " << options.assemblerSeconds << " s; --ptxas-timeout says how many it has";
+    return error() << "did not end: no result within " << options.assemblerSeconds
+                   << " s; --ptxas-timeout says how many it has";
   case ProcessEnd::WroteTooMuch: {
-    InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes << " bytes of text, found more";
+    InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes
+                                      << " bytes of text, found more";
     attachLog(diag, end.text, loc);
     return diag;
   }
   case ProcessEnd::Signalled: {
-    InFlightDiagnostic diag = error() << "was ended by signal " << end.number << " (" << strsignal(end.number) << ")";
+    InFlightDiagnostic diag = error() << "was ended by signal " << end.number << " ("
+                                      << strsignal(end.number) << ")";
     attachLog(diag, end.text, loc);
     return diag;
   }
@@ -199,8 +215,9 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuO
   if (end.number == 0)
     return success();
   constexpr int noCommand = 127; // of shells
-  InFlightDiagnostic diag = error() << (end.number == noCommand ? "does not find what it runs" : "rejects the generated PTX") << " (exit code "
-                                    << end.number << ")";
+  InFlightDiagnostic diag = error() << (end.number == noCommand ? "does not find what it runs"
+                                                                : "rejects the generated PTX")
+                                    << " (exit code " << end.number << ")";
   attachLog(diag, end.text, loc);
   return diag;
 }
@@ -212,14 +229,17 @@ static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) 
   std::string found;
   if (bytes.empty())
     found = "nothing";
-  else if (bytes.size() < sizeof(Header) || !header->checkMagic() || header->getFileClass() != llvm::ELF::ELFCLASS64)
+  else if (bytes.size() < sizeof(Header) || !header->checkMagic() ||
+           header->getFileClass() != llvm::ELF::ELFCLASS64)
     found = std::to_string(bytes.size()) + " bytes of something else";
   else if (header->e_machine != llvm::ELF::EM_CUDA)
     found = "one of machine " + std::to_string(header->e_machine);
   else
     return success();
-  return emitError(loc) << "'" << ptxas << "' ended without an error, but wrote no cubin: expected an ELF file of machine "
-                        << static_cast<int>(llvm::ELF::EM_CUDA) << ", found " << found;
+  return emitError(loc)
+         << "'" << ptxas
+         << "' ended without an error, but wrote no cubin: expected an ELF file of machine "
+         << static_cast<int>(llvm::ELF::EM_CUDA) << ", found " << found;
 }
 
 /// Writes the text to a file that is there afterwards, or says why not.
@@ -236,7 +256,8 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
 }
 
 /// The image's PTX to machine code in a file, and what ptxas says of it to the reports; its text.
-static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOptions &options, const std::string &folder, Location loc) {
+static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOptions &options,
+                                  const std::string &folder, Location loc) {
   std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";
   if (failed(writeSource(image.ptx, source, loc)))
     return failure();
@@ -252,14 +273,17 @@ static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOpt
   return end.text;
 }
 
-LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target, const GpuOptions &options, Location loc) {
+LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,
+                             const GpuOptions &options, Location loc) {
   SmallString<128> folder;
   if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
-    return emitError(loc) << "cannot make the temporary folder '" << folder.str() << "': " << ec.message();
+    return emitError(loc) << "cannot make the temporary folder '" << folder.str()
+                          << "': " << ec.message();
   llvm::scope_exit remove([&] { (void)llvm::sys::fs::remove_directories(folder); });
   FailureOr<std::string> text = run(image, ptxas, options, folder.str().str(), loc);
   Bounds bounds;
-  for (const std::string unbound = image.ptx; succeeded(text) && widen(image, unbound, target, bounds);) {
+  for (const std::string unbound = image.ptx;
+       succeeded(text) && widen(image, unbound, target, bounds);) {
     image.ptx = withBounds(unbound, bounds);
     text = run(image, ptxas, options, folder.str().str(), loc);
   }
@@ -267,7 +291,9 @@ LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &
     return failure();
   warnOfSerialised(*text, loc);
   if (image.reports.empty() && options.spills == SpillPolicy::Error)
-    return emitError(loc) << "'" << ptxas << "' says nothing of registers: --spills=error needs what it prints with -v";
+    return emitError(loc)
+           << "'" << ptxas
+           << "' says nothing of registers: --spills=error needs what it prints with -v";
   countInstructions(image);
   return checkSpills(image, options.spills, loc);
 }

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A cubin is an ELF file with a section `.text.ENTRY` of instructions of 16 bytes each, from
-// sm_70 on. Their low 12 bits say what they are, of which three are of interest here: 0x23c
-// multiplies matrices (HMMA), 0x1f0 in the low 9 bits does so for a warpgroup (HGMMA, whose
-// columns are 8 · (1 + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a
-// signed number of bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in
-// words of four bytes. A loop reaches from where a branch leads back to up to that branch; it is none when
-// that place is amid a loop that has ended before, as where a wait that is tried again stands behind all
-// else. The main loop is, of those that multiply and have no other such loop within, the one with the
-// most multiplications, and of these the shortest.
+// A cubin is an ELF file with a section `.text.ENTRY` of instructions of 16 bytes each, from sm_70
+// on. Their low 12 bits say what they are, of which three are of interest here: 0x23c multiplies
+// matrices (HMMA), 0x1f0 in the low 9 bits does so for a warpgroup (HGMMA, whose columns are 8 · (1
+// + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a signed number of
+// bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in words of four
+// bytes. A loop reaches from where a branch leads back to up to that branch; it is none when that
+// place is amid a loop that has ended before, as where a wait that is tried again stands behind all
+// else. The main loop is, of those that multiply and have no other such loop within, the one with
+// the most multiplications, and of these the shortest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Turns of a scheduler's tensor core: of m16n8k16 on sm_80, and of 8 columns of 16 rows and k = 16 on sm_90.
+/// Turns of a scheduler's tensor core: of m16n8k16 on sm_80, and of 8 columns of 16 rows and k = 16
+/// on sm_90.
 static constexpr int64_t turnsOfMma = 8, turnsOfGroupCols = 4;
 
 namespace {
@@ -36,13 +37,18 @@ struct Instruction {
   uint64_t opcode() const { return low & 0xfff; }
   bool isMma() const { return opcode() == multiplies || isGroupMma(); }
   bool isGroupMma() const { return (low & 0x1ff) == multipliesInGroup; }
-  int64_t tensorTurns() const { return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * turnsOfGroupCols : turnsOfMma; }
+  int64_t tensorTurns() const {
+    return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * turnsOfGroupCols
+                        : turnsOfMma;
+  }
   /// Of a branch, in instructions behind this one.
   int64_t distance(bool isSm80) const {
     uint64_t bits = low >> 32 | (high & 0x3ffff) << 32;
     if (!isSm80)
       bits = (bits >> 2 << 8 | (low >> 16 & 0xff)) << 2;
-    return (isSm80 ? llvm::SignExtend64<50>(bits) : llvm::SignExtend64<58>(bits)) / static_cast<int64_t>(instructionBytes) + 1;
+    return (isSm80 ? llvm::SignExtend64<50>(bits) : llvm::SignExtend64<58>(bits)) /
+               static_cast<int64_t>(instructionBytes) +
+           1;
   }
 };
 } // namespace
@@ -53,8 +59,12 @@ struct Loop {
   size_t begin, end;
   int64_t mma = 0, tensorTurns = 0;
   size_t length() const { return end - begin; }
-  bool isWithin(const Loop &other) const { return begin >= other.begin && end <= other.end && length() < other.length(); }
-  bool leadsInto(const Loop &other) const { return begin > other.begin && begin < other.end && end > other.end; }
+  bool isWithin(const Loop &other) const {
+    return begin >= other.begin && end <= other.end && length() < other.length();
+  }
+  bool leadsInto(const Loop &other) const {
+    return begin > other.begin && begin < other.end && end > other.end;
+  }
 };
 } // namespace
 
@@ -82,7 +92,9 @@ static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entr
   SmallVector<Loop> loops = findLoops(code, isSm80);
   const Loop *best = nullptr;
   for (const Loop &loop : loops) {
-    if (llvm::any_of(loops, [&](const Loop &other) { return other.isWithin(loop) || loop.leadsInto(other); }))
+    if (llvm::any_of(loops, [&](const Loop &other) {
+          return other.isWithin(loop) || loop.leadsInto(other);
+        }))
       continue;
     if (!best || loop.mma > best->mma || (loop.mma == best->mma && loop.length() < best->length()))
       best = &loop;
@@ -114,7 +126,8 @@ void fsdp::countInstructions(GpuImage &image) {
       continue;
     SmallVector<Instruction> code;
     for (size_t at = 0; at + instructionBytes <= bytes->size(); at += instructionBytes)
-      code.push_back({llvm::support::endian::read64le(bytes->data() + at), llvm::support::endian::read64le(bytes->data() + at + 8)});
+      code.push_back({llvm::support::endian::read64le(bytes->data() + at),
+                      llvm::support::endian::read64le(bytes->data() + at + 8)});
     for (EntryReport &entry : image.reports)
       if (*name == entry.symbol)
         countInto(code, image.chip == "sm_80", entry);

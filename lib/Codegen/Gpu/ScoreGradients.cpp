@@ -18,17 +18,32 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-ScoreGradients::ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head)
-    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head), mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
+ScoreGradients::ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape,
+                               const Head &head)
+    : score(b, op.getScoreMod(), 1, shape, op.getCaptures(), head),
+      mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
       weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head),
-      grad(b, op.getScoreGrad(), 2, shape, op.getCaptures(), head), b(b), scale(op.getScale().convertToDouble()) {}
+      grad(b, op.getScoreGrad(), 2, shape, op.getCaptures(), head), b(b),
+      scale(op.getScale().convertToDouble()) {}
 
 Query ScoreGradients::query(Value number, Value exists, Value lse, Value delta) const {
-  return {number, exists, lse, delta, score.ofRow(number), mask.ofRow(number), weight.ofRow(number), grad.ofRow(number)};
+  return {number,
+          exists,
+          lse,
+          delta,
+          score.ofRow(number),
+          mask.ofRow(number),
+          weight.ofRow(number),
+          grad.ofRow(number)};
 }
 
 Key ScoreGradients::key(Value number, Value exists) const {
-  return {number, exists, score.ofColumn(number), mask.ofColumn(number), weight.ofColumn(number), grad.ofColumn(number)};
+  return {number,
+          exists,
+          score.ofColumn(number),
+          mask.ofColumn(number),
+          weight.ofColumn(number),
+          grad.ofColumn(number)};
 }
 
 /// Null when all are.
@@ -48,16 +63,19 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
   if (score.empty())
     exponent = b.fma(x, factor, minus);
   else
-    exponent = b.addf(score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
+    exponent = b.addf(
+        score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
   exponent = b.mulf(exponent, b.number(log2e));
-  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as well.
-  Value most = b.number(127), isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
+  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as
+  // well.
+  Value most = b.number(127),
+        isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));
   return keep ? b.select(keep, p, b.number(0)) : p;
 }
 
-std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
-                                             Contribute contribute) const {
+std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key,
+                                             bool masked, Contribute contribute) const {
   Value keep = kept(query, key, masked), zero = b.number(0);
   Value p = weightOf(x, query, key, keep), mixed = p;
   if (!weight.empty()) {

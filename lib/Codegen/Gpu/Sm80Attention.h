@@ -35,8 +35,8 @@ struct Sm80Row {
   Sm80Config config;
 };
 /// The first that is wide enough and `passes`, cut to what `rows` rows and `cols` columns fill.
-std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows, int64_t cols,
-                                    function_ref<bool(const Sm80Config &)> passes);
+std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
+                                    int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 
 /// The forward kernel's configuration for these sizes; nothing when none fits the chip.
 std::optional<Sm80Config> chooseForward(const Shape &shape, Type element, const GpuTarget &target);
@@ -44,8 +44,8 @@ Sm80Needs forwardNeeds(const Sm80Config &config, const Shape &shape, Type elemen
 /// Whether a block with these needs fits, as often as it is to.
 bool fits(const Sm80Config &config, const Sm80Needs &needs, const GpuTarget &target);
 
-LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target, ModuleOp entries,
-                               GpuKernel &info);
+LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target,
+                               ModuleOp entries, GpuKernel &info);
 
 /// A function of scores on fragments: what depends on the head alone is computed once, what on the
 /// row or the column alone once for each that a lane has.
@@ -53,14 +53,16 @@ class FragmentFunction {
 public:
   using Values = tile::ScoreFunction::Values;
 
-  FragmentFunction(GpuBuilder &b, Region &region, unsigned scores, const Shape &shape, ValueRange captures, const Head &head);
+  FragmentFunction(GpuBuilder &b, Region &region, unsigned scores, const Shape &shape,
+                   ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
   /// Values that depend on this row (column) alone, an i32 that exists.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
   /// The result for an element; `scores` are the leading arguments.
-  Value emit(const Values &row, const Values &column, Value q, Value k, ArrayRef<Value> scores) const;
+  Value emit(const Values &row, const Values &column, Value q, Value k,
+             ArrayRef<Value> scores) const;
   tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;
 
   tile::ScoreFunction function;

@@ -7,7 +7,8 @@
 //   1. dQ, with lse and δ of each query to scratch      Sm80QueryGradients.cpp
 //   2. dK and dV, or one after the other                Sm80KeyGradients.cpp
 //
-// or, by wgmma, those of Sm90Backward.cpp, and those of Sm80Captures.cpp around them where gradients of captured tensors are asked for.
+// or, by wgmma, those of Sm90Backward.cpp, and those of Sm80Captures.cpp around them where
+// gradients of captured tensors are asked for.
 //
 // Configurations are chosen as in Sm80Plan.cpp. Registers of a thread:
 //
@@ -26,8 +27,10 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 // warps, rowPieces, blockCols, blocksPerSm
-static const Sm80Row queries16[] = {{64, {4, 1, 64, 2}}, {128, {8, 1, 64, 1}}, {256, {4, 1, 32, 1}}};
-static const Sm80Row queries32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {2, 1, 16, 1}}};
+static const Sm80Row queries16[] = {
+    {64, {4, 1, 64, 2}}, {128, {8, 1, 64, 1}}, {256, {4, 1, 32, 1}}};
+static const Sm80Row queries32[] = {
+    {64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {2, 1, 16, 1}}};
 static const Sm80Row keys16[] = {{64, {4, 1, 64, 2}}, {128, {8, 1, 32, 1}}, {256, {4, 1, 32, 1}}};
 static const Sm80Row keys32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 16, 1}}, {256, {2, 1, 16, 1}}};
 
@@ -42,12 +45,16 @@ static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type elemen
 }
 
 Sm80Needs attention::queryNeeds(const Sm80Config &c, const Shape &shape, Type element) {
-  return {otherRegisters(c, element) + c.rowPieces * Sm80Tiles::paddedCols(shape.dim) / 2, bytesOfTiles(c, shape, element)};
+  return {otherRegisters(c, element) + c.rowPieces * Sm80Tiles::paddedCols(shape.dim) / 2,
+          bytesOfTiles(c, shape, element)};
 }
 
-Sm80Needs attention::keyNeeds(const Sm80Config &c, const Shape &shape, Type element, bool wantsK, bool wantsV) {
-  int64_t sums = (wantsK ? Sm80Tiles::paddedCols(shape.dim) : 0) + (wantsV ? Sm80Tiles::paddedCols(shape.valueDim) : 0);
-  return {otherRegisters(c, element) + c.rowPieces * sums / 2, bytesOfTiles(c, shape, element) + 4 * c.blockCols * 4};
+Sm80Needs attention::keyNeeds(const Sm80Config &c, const Shape &shape, Type element, bool wantsK,
+                              bool wantsV) {
+  int64_t sums = (wantsK ? Sm80Tiles::paddedCols(shape.dim) : 0) +
+                 (wantsV ? Sm80Tiles::paddedCols(shape.valueDim) : 0);
+  return {otherRegisters(c, element) + c.rowPieces * sums / 2,
+          bytesOfTiles(c, shape, element) + 4 * c.blockCols * 4};
 }
 
 void Sm80Backward::placeNorms(const Shape &shape, int64_t stride) {
@@ -56,10 +63,12 @@ void Sm80Backward::placeNorms(const Shape &shape, int64_t stride) {
   scratchBytes = 2 * delta * 4;
 }
 
-std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type element, const GpuTarget &target) {
+std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type element,
+                                                      const GpuTarget &target) {
   bool isWide = element.isF32();
   auto choose = [&](ArrayRef<Sm80Row> table, int64_t rows, int64_t cols, auto needs) {
-    return chooseRow(table, shape, rows, cols, [&](const Sm80Config &config) { return fits(config, needs(config), target); });
+    return chooseRow(table, shape, rows, cols,
+                     [&](const Sm80Config &config) { return fits(config, needs(config), target); });
   };
   auto queries = choose(isWide ? ArrayRef(queries32) : ArrayRef(queries16), shape.rows, shape.cols,
                         [&](const Sm80Config &c) { return queryNeeds(c, shape, element); });
@@ -87,23 +96,28 @@ namespace {
 class BackwardLaunches {
 public:
   BackwardLaunches(const Sm80Problem &problem, ModuleOp entries, GpuKernel &info)
-      : problem(problem), plan(problem.plan), shape(problem.shape), op(problem.op), captures(problem.captures),
-        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries), info(info) {}
+      : problem(problem), plan(problem.plan), shape(problem.shape), op(problem.op),
+        captures(problem.captures),
+        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries),
+        info(info) {}
 
   /// dQ, dK and dV.
   void gradients();
   void queries(bool tables);
   /// A kernel of Sm80Captures.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
-    launch(Sm80Captures::threads, 1, blocks, 0, [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
+    launch(Sm80Captures::threads, 1, blocks, 0,
+           [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
   }
 
 private:
   void keys();
   std::string nextSymbol() const {
-    return info.info.name + (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
+    return info.info.name +
+           (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
   }
-  void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit);
+  void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes,
+              function_ref<void(Sm80Tiles &)> emit);
 
   const Sm80Problem &problem;
   const Sm80Backward &plan;
@@ -116,7 +130,8 @@ private:
 };
 } // namespace
 
-void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
+void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
+                              int64_t sharedBytes, function_ref<void(Sm80Tiles &)> emit) {
   if (!units)
     return;
   std::string symbol = nextSymbol();
@@ -129,18 +144,24 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
 
 void BackwardLaunches::queries(bool tables) {
   const Sm80Config &rows = plan.queries;
-  launch(rows.threads(), rows.blocksPerSm, shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
-         queryNeeds(rows, shape, element).sharedBytes, [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
+  launch(rows.threads(), rows.blocksPerSm,
+         shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
+         queryNeeds(rows, shape, element).sharedBytes,
+         [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
 }
 
 void BackwardLaunches::keys() {
   if (plan.keysOfGroups)
     return lowerSm90Keys(problem, *plan.keysOfGroups, nextSymbol(), entries, info);
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
-    bool alone = plan.keys.size() == 1, wantsK = alone || number == 0, wantsV = alone || number == 1;
-    launch(config.threads(), config.blocksPerSm, shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
+    bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
+         wantsV = alone || number == 1;
+    launch(config.threads(), config.blocksPerSm,
+           shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
            keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
-           [&, &config = config](Sm80Tiles &b) { emitKeyGradients(b, problem, config, wantsK, wantsV); });
+           [&, &config = config](Sm80Tiles &b) {
+             emitKeyGradients(b, problem, config, wantsK, wantsV);
+           });
   }
 }
 
@@ -152,10 +173,12 @@ void BackwardLaunches::gradients() {
   launch(normThreads, 1, normBlocks(problem), 0, [&](Sm80Tiles &b) { emitNorms(b, problem); });
   keys();
   if (!op.getDq().use_empty())
-    launch(2 * plan.keysOfGroups->blockQueries, 1, queriesOfSumsBlocks(problem), 0, [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
+    launch(2 * plan.keysOfGroups->blockQueries, 1, queriesOfSumsBlocks(problem), 0,
+           [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
 }
 
-LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target, ModuleOp entries,
+LogicalResult attention::lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op,
+                                           const GpuTarget &target, ModuleOp entries,
                                            GpuKernel &info) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();

@@ -25,16 +25,19 @@ Value attention::emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn)
   return block ? block : b.i32(0);
 }
 
-std::array<Value, 4> attention::emitBlockBounds(GpuBuilder &b, const TileRange &range, const FragmentFunction &mask, const Head &head,
+std::array<Value, 4> attention::emitBlockBounds(GpuBuilder &b, const TileRange &range,
+                                                const FragmentFunction &mask, const Head &head,
                                                 Value first, Value last) {
-  SmallVector<Value> wide = emitBounds(b, range, mask.function, mask.unit, head, b.to64(first), b.to64(last));
+  SmallVector<Value> wide =
+      emitBounds(b, range, mask.function, mask.unit, head, b.to64(first), b.to64(last));
   std::array<Value, 4> bounds;
   llvm::transform(wide, bounds.begin(), [&](Value bound) { return b.to32(bound); });
   return bounds;
 }
 
-BlockSequence::BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask, const Head &head,
-                             Value first, Value last)
+BlockSequence::BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges,
+                             const FragmentFunction &mask, const Head &head, Value first,
+                             Value last)
     : count(b.i32(0)), b(b) {
   for (const TileRange &range : ranges) {
     auto [begin, fullBegin, fullEnd, end] = emitBlockBounds(b, range, mask, head, first, last);
@@ -68,14 +71,14 @@ SharedTile attention::rowsOfWarp(GpuBuilder &b, const SharedTile &tile, int64_t 
 // Matrices
 //===----------------------------------------------------------------------===//
 
-GlobalRows attention::slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head, int64_t heads, int64_t rows,
-                             int64_t cols) {
+GlobalRows attention::slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
+                             int64_t heads, int64_t rows, int64_t cols) {
   Value number = b.add(b.mul(batch, heads), head);
   return {b.shift(tensor, b.mul(number, rows * cols)), rows, cols};
 }
 
-void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
-                          const GlobalRows &to) {
+void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Value> numbers,
+                          ArrayRef<Value> factors, const GlobalRows &to) {
   Value own = b.colOfLane();
   const Layout &layout = fragment.layout;
   auto storeRow = [&](int64_t i) {
@@ -85,15 +88,19 @@ void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Valu
       if (layout.rowOf(reg) != i || col >= to.cols)
         continue;
       Pointer place = b.shift(row, b.constant(col));
-      auto value = [&](int64_t k) { return factors[i] ? b.mulf(fragment.registers[reg + k], factors[i]) : fragment.registers[reg + k]; };
+      auto value = [&](int64_t k) {
+        return factors[i] ? b.mulf(fragment.registers[reg + k], factors[i])
+                          : fragment.registers[reg + k];
+      };
       if (to.cols % 2 == 0) {
         auto store = [&] { b.storePair(value(0), value(1), place); };
         col + 8 <= to.cols ? store() : b.when(b.isLower(b.add(own, col), to.cols), store);
         continue;
       }
       for (int64_t k : {0, 1})
-        b.when(b.isLower(b.add(own, col + k), to.cols),
-               [&] { b.store(b.convertFloat(value(k), to.place.type), b.shift(place, b.constant(k))); });
+        b.when(b.isLower(b.add(own, col + k), to.cols), [&] {
+          b.store(b.convertFloat(value(k), to.place.type), b.shift(place, b.constant(k)));
+        });
     }
   };
   for (int64_t i = 0; i < layout.rowsOfLane(); ++i)

@@ -16,18 +16,21 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// The number of the block that comes `turn`-th in runs, one behind the other; 0 when there are none.
+/// The number of the block that comes `turn`-th in runs, one behind the other; 0 when there are
+/// none.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
-/// begin, fullBegin, fullEnd and end of a range for [first, last), as numbers of blocks; all of 32 bits.
-std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range, const FragmentFunction &mask, const Head &head, Value first,
+/// begin, fullBegin, fullEnd and end of a range for [first, last), as numbers of blocks; all of 32
+/// bits.
+std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
+                                     const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
 /// The blocks of the other side that a block meets, one after the other.
 class BlockSequence {
 public:
   /// For [first, last), 32-bit numbers.
-  BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask, const Head &head, Value first,
-                Value last);
+  BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask,
+                const Head &head, Value first, Value last);
 
   Value count; ///< of blocks
   /// The number of the block that comes `turn`-th.
@@ -48,11 +51,13 @@ tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t ro
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
 
 /// The matrix [rows, cols] of a head in a [batch, heads, rows, cols] tensor.
-tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head, int64_t heads, int64_t rows, int64_t cols);
+tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
+                        int64_t heads, int64_t rows, int64_t cols);
 
-/// Writes the rows of a fragment, times a factor each, to a matrix: those that exist. `numbers`: of the rows of this lane.
-void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers, ArrayRef<Value> factors,
-               const tile::GlobalRows &to);
+/// Writes the rows of a fragment, times a factor each, to a matrix: those that exist. `numbers`: of
+/// the rows of this lane.
+void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
+               ArrayRef<Value> factors, const tile::GlobalRows &to);
 
 } // namespace mlir::fsdp::attention
 

@@ -11,12 +11,12 @@
 //   k                summed by whoever has the key              one per head and key
 //   both             a kernel of its own computes the scores again
 //
-// Thousands of threads add to one table then, and the order in which they do is not
-// known. So they add integers, of which any order gives the same sum: a number is multiplied by a
-// power of two such that as many of the largest as may come to one element fit 62 bits. The largest is
-// known before anything is added: it is the maximum over all contributions, noted
-// where they are summed, of which the order does not matter either. What is lost
-// is below 2^-(61 - log2(contributions)) of the largest, once per contribution.
+// Thousands of threads add to one table then, and the order in which they do is not known. So they
+// add integers, of which any order gives the same sum: a number is multiplied by a power of two
+// such that as many of the largest as may come to one element fit 62 bits. The largest is known
+// before anything is added: it is the maximum over all contributions, noted where they are summed,
+// of which the order does not matter either. What is lost is below 2^-(61 - log2(contributions)) of
+// the largest, once per contribution.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -38,7 +38,8 @@ using namespace mlir::fsdp::tile;
 static constexpr int64_t bitsOfSum = 62;
 static constexpr int64_t infinityBits = 0x7f800000;
 
-Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries, int64_t firstByte)
+Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries,
+                           int64_t firstByte)
     : op(op), shape(shape), end(llvm::alignTo(firstByte, 8)) {
   auto take = [&](int64_t bytes) {
     end += llvm::alignTo(bytes, 8);
@@ -88,10 +89,12 @@ static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
 }
 
 static void update(GpuBuilder &b, LLVM::AtomicBinOp how, const Pointer &place, Value value) {
-  LLVM::AtomicRMWOp::create(b, b.loc, how, b.address(place), value, LLVM::AtomicOrdering::monotonic);
+  LLVM::AtomicRMWOp::create(b, b.loc, how, b.address(place), value,
+                            LLVM::AtomicOrdering::monotonic);
 }
 
-Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const {
+Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at,
+                            Value keep) const {
   ContributeOp contribute = c.op;
   Value value = b.convertFloat(at(contribute.getValue()), b.getF32Type());
   return keep ? b.select(keep, value, b.number(0)) : value;
@@ -99,11 +102,13 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
 
 /// Sizes are not negative, so that they are ordered as their bits are.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
-  Value bits = arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
+  Value bits =
+      arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
   update(b, LLVM::AtomicBinOp::umax, at(b, gradients[c.gradient].largest, b.getI32Type()), bits);
 }
 
-void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const {
+void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index,
+                            Value sum) const {
   b.store(sum, b.shift(at(b, c.offset, b.getF32Type()), b.to64(index)));
   noteLargest(b, c, sum);
 }
@@ -111,7 +116,8 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
 /// 2^e, or 2^-e: e as large as sums allow.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
-  Value exponent = arith::ShRUIOp::create(b, b.loc, bits, b.i32(23)); // the largest is below 2^(exponent - 126)
+  Value exponent =
+      arith::ShRUIOp::create(b, b.loc, bits, b.i32(23)); // the largest is below 2^(exponent - 126)
   int64_t room = bitsOfSum - llvm::Log2_64_Ceil(std::max<int64_t>(gradient.contributions, 1));
   Value e = b.sub(b.i32(room + 126), b.max(exponent, b.i32(1)));
   Value biased = b.add(b.mul(e, sign), 1023);
@@ -119,10 +125,12 @@ Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t
   return arith::BitcastOp::create(b, b.loc, b.getF64Type(), wide);
 }
 
-void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const {
+void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position,
+                              Value value) const {
   const Sm80Gradient &gradient = gradients[c.gradient];
   Value scaled = b.mulf(b.convertFloat(value, b.getF64Type()), scaleOf(b, gradient, 1));
-  Value number = arith::FPToSIOp::create(b, b.loc, b.getI64Type(), math::RoundEvenOp::create(b, b.loc, scaled));
+  Value number = arith::FPToSIOp::create(b, b.loc, b.getI64Type(),
+                                         math::RoundEvenOp::create(b, b.loc, scaled));
   Value place = position.getType().isInteger(64) ? position : b.to64(position);
   update(b, LLVM::AtomicBinOp::add, b.shift(at(b, gradient.table, b.getI64Type()), place), number);
 }
@@ -132,7 +140,8 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
 //===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {
-  return b.add(b.mul(b.sub(b.to64(b.block()), b.constant(firstBlock)), Sm80Captures::threads), b.to64(b.thread()));
+  return b.add(b.mul(b.sub(b.to64(b.block()), b.constant(firstBlock)), Sm80Captures::threads),
+               b.to64(b.thread()));
 }
 
 void Sm80Captures::emitClear(GpuBuilder &b, func::FuncOp) const {
@@ -149,7 +158,8 @@ int64_t Sm80Captures::scatterBlocks() const {
 }
 
 /// Sum `index` of a contribution, where its place says.
-void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function, const Sm80Contribution &c, Value index) const {
+void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
+                              const Sm80Contribution &c, Value index) const {
   int64_t perHead = c.count / (shape.batch * shape.heads);
   Value head = b.div(index, perHead), own = b.rem(index, perHead);
   Site site = siteOf(b, {b.div(head, shape.heads), b.rem(head, shape.heads), Value()});
@@ -159,12 +169,15 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function, cons
     site.column = own;
   ScoreFunction::Values known;
   ContributeOp contribute = c.op;
-  Value position = function.emitPosition(b, gradients[c.gradient].type, contribute.getIndices(), site, known);
-  addToTable(b, c, position, b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
+  Value position =
+      function.emitPosition(b, gradients[c.gradient].type, contribute.getIndices(), site, known);
+  addToTable(b, c, position,
+             b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
 /// Each of `counts` has blocks of its own: body(which, index) in those.
-static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts, function_ref<void(size_t, Value)> body) {
+static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
+                       function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;
   for (auto [which, count] : llvm::enumerate(counts)) {
     int64_t blocks = llvm::divideCeil(count, Sm80Captures::threads);
@@ -184,8 +197,11 @@ void Sm80Captures::emitScatter(GpuBuilder &b, func::FuncOp kernel) const {
     return Captured{b.binding(capture), cast<RankedTensorType>(capture.getType())};
   });
   ScoreFunction function(grad.getScoreGrad(), leadingOfGrad, shape.extents(), captured);
-  SmallVector<int64_t> counts = llvm::map_to_vector(contributions, [](const Sm80Contribution &c) { return c.count; });
-  inSegments(b, counts, [&](size_t which, Value index) { scatterOne(b, function, contributions[which], index); });
+  SmallVector<int64_t> counts =
+      llvm::map_to_vector(contributions, [](const Sm80Contribution &c) { return c.count; });
+  inSegments(b, counts, [&](size_t which, Value index) {
+    scatterOne(b, function, contributions[which], index);
+  });
 }
 
 int64_t Sm80Captures::convertBlocks() const {
@@ -196,7 +212,8 @@ int64_t Sm80Captures::convertBlocks() const {
   return blocks;
 }
 
-void Sm80Captures::convertOne(GpuBuilder &b, const Sm80Gradient &gradient, const Pointer &out, Value index) const {
+void Sm80Captures::convertOne(GpuBuilder &b, const Sm80Gradient &gradient, const Pointer &out,
+                              Value index) const {
   Value sum = b.load(b.getI64Type(), b.shift(at(b, gradient.table, b.getI64Type()), index));
   Value number = arith::SIToFPOp::create(b, b.loc, b.getF64Type(), sum);
   Value value = b.convertFloat(b.mulf(number, scaleOf(b, gradient, -1)), b.getF32Type());
@@ -207,8 +224,9 @@ void Sm80Captures::convertOne(GpuBuilder &b, const Sm80Gradient &gradient, const
 }
 
 void Sm80Captures::emitConvert(GpuBuilder &b, func::FuncOp kernel) const {
-  SmallVector<int64_t> counts = llvm::map_to_vector(
-      gradients, [](const Sm80Gradient &g) { return g.result.use_empty() ? 0 : g.type.getNumElements(); });
+  SmallVector<int64_t> counts = llvm::map_to_vector(gradients, [](const Sm80Gradient &g) {
+    return g.result.use_empty() ? 0 : g.type.getNumElements();
+  });
   inSegments(b, counts, [&](size_t which, Value index) {
     convertOne(b, gradients[which], b.destination(kernel, gradients[which].result), index);
   });

@@ -19,8 +19,10 @@ struct Sm80Contribution : Contributed {
 
 /// One captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  int64_t table = 0, largest = 0; ///< bytes: 64-bit sums in fixed point, and the bits of the largest contribution
-  int64_t contributions = 0;      ///< to one element, at most
+  int64_t table = 0,
+          largest =
+              0; ///< bytes: 64-bit sums in fixed point, and the bits of the largest contribution
+  int64_t contributions = 0; ///< to one element, at most
 };
 
 /// What gives one value of the region of score_grad at a score.
@@ -29,7 +31,8 @@ using ValueAt = function_ref<Value(Value)>;
 /// Plans and emits the sums of what is contributed; see Sm80Captures.cpp.
 class Sm80Captures {
 public:
-  Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries, int64_t firstByte);
+  Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries,
+               int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }
   /// Whether some of it goes straight into a table.
@@ -58,8 +61,10 @@ public:
 
 private:
   Value scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const;
-  void scatterOne(GpuBuilder &b, const tile::ScoreFunction &function, const Sm80Contribution &c, Value index) const;
-  void convertOne(GpuBuilder &b, const Sm80Gradient &gradient, const Pointer &out, Value index) const;
+  void scatterOne(GpuBuilder &b, const tile::ScoreFunction &function, const Sm80Contribution &c,
+                  Value index) const;
+  void convertOne(GpuBuilder &b, const Sm80Gradient &gradient, const Pointer &out,
+                  Value index) const;
 
   AttentionGradOp op;
   const Shape &shape;

@@ -33,8 +33,10 @@ using namespace mlir::fsdp::tile;
 namespace {
 class Sm80Forward {
 public:
-  Sm80Forward(Sm80Tiles &b, const Sm80Config &config, const Shape &shape, AttentionOp op, func::FuncOp kernel)
-      : b(b), config(config), shape(shape), op(op), kernel(kernel), ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
+  Sm80Forward(Sm80Tiles &b, const Sm80Config &config, const Shape &shape, AttentionOp op,
+              func::FuncOp kernel)
+      : b(b), config(config), shape(shape), op(op), kernel(kernel),
+        ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
         outputLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
   void emit();
@@ -76,11 +78,13 @@ private:
 // Places
 //===----------------------------------------------------------------------===//
 
-/// Which rows of which head. Blocks of the last rows, which see most under a causal mask, come first.
+/// Which rows of which head. Blocks of the last rows, which see most under a causal mask, come
+/// first.
 void Sm80Forward::placeUnit() {
   int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
   Value unit = b.block();
-  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)), number = b.div(unit, rowBlocks);
+  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)),
+        number = b.div(unit, rowBlocks);
   firstRow = b.mul(rowBlock, config.blockRows());
   Value own = b.rem(number, shape.heads);
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
@@ -93,7 +97,8 @@ void Sm80Forward::placeUnit() {
 }
 
 void Sm80Forward::placeTiles() {
-  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim), valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
+  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim),
+          valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
   int64_t keys = config.blockRows() * pitch, values = keys + 2 * config.blockCols * pitch;
   qTile = {b.sharedAt(0), pitch};
   kTile = {b.sharedAt(keys), pitch};
@@ -110,15 +115,17 @@ void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value tu
 //===----------------------------------------------------------------------===//
 
 Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
-  Fragment s = b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
-                              stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
+  Fragment s =
+      b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
+                     stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
   bool always = scores->alwaysModifies();
   if (!scores->canBeMasked())
     return always ? scores->modify(s, firstCol, false) : s;
   Value free = blocks->isFree(b.div(firstCol, config.blockCols));
   SmallVector<Type> types(s.registers.size(), b.getF32Type());
   s.registers = b.choose(
-      free, types, [&] { return always ? scores->modify(s, firstCol, false).registers : s.registers; },
+      free, types,
+      [&] { return always ? scores->modify(s, firstCol, false).registers : s.registers; },
       [&] { return scores->modify(s, firstCol, true).registers; });
   return s;
 }
@@ -136,8 +143,9 @@ SmallVector<Value> Sm80Forward::State::flat() const {
 
 Sm80Forward::State Sm80Forward::unflatten(ValueRange values) {
   int64_t count = outputLayout.numRegisters(), perLane = scoreLayout.rowsOfLane();
-  return {{outputLayout, llvm::to_vector(values.take_front(count))},
-          {llvm::to_vector(values.slice(count, perLane)), llvm::to_vector(values.take_back(perLane))}};
+  return {
+      {outputLayout, llvm::to_vector(values.take_front(count))},
+      {llvm::to_vector(values.slice(count, perLane)), llvm::to_vector(values.take_back(perLane))}};
 }
 
 Sm80Forward::State Sm80Forward::turn(Value number, State state) {
@@ -190,11 +198,14 @@ void Sm80Forward::emit() {
     b.commit();
   });
   State first{b.fill(outputLayout, b.number(0)), scores->start()};
-  finish(unflatten(b.loop(zero, blocks->count, 1, first.flat(),
-                          [&](Value number, ValueRange state) { return turn(number, unflatten(state)).flat(); })));
+  finish(
+      unflatten(b.loop(zero, blocks->count, 1, first.flat(), [&](Value number, ValueRange state) {
+        return turn(number, unflatten(state)).flat();
+      })));
 }
 
-LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target, ModuleOp entries,
+LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op,
+                                          const GpuTarget &target, ModuleOp entries,
                                           GpuKernel &info) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
@@ -205,6 +216,7 @@ LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op, c
   Sm80Forward(b, *config, shape, op, kernel).emit();
   b.leave();
   int64_t blocks = shape.batch * shape.heads * llvm::divideCeil(shape.rows, config->blockRows());
-  info.launches.push_back({info.info.name, blocks, config->threads(), forwardNeeds(*config, shape, element).sharedBytes});
+  info.launches.push_back({info.info.name, blocks, config->threads(),
+                           forwardNeeds(*config, shape, element).sharedBytes});
   return success();
 }

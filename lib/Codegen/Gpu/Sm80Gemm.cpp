@@ -91,7 +91,9 @@ void Sm80Gemm::placeParts() {
 }
 
 TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value first) {
-  Pointer binding = operand.access.binding < 0 ? Pointer() : b.binding(kernel.getArgument(operand.access.binding));
+  Pointer binding = operand.access.binding < 0
+                        ? Pointer()
+                        : b.binding(kernel.getArgument(operand.access.binding));
   TileLoader made(b, problem, plan, side, operand, binding);
   Position position(problem.digits.size());
   setDigits(b, problem, position, outer, plan.outer);
@@ -103,7 +105,8 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Where a lane's row of ldmatrix is: pieces go down the tile's rows first (then along them), or along first.
+/// Where a lane's row of ldmatrix is: pieces go down the tile's rows first (then along them), or
+/// along first.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -118,7 +121,8 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
 /// Of f32 that lie by rows of k: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
-  return b.add(emitTurned(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)), b.mul(b.rem(col, 4), 4));
+  return b.add(emitTurned(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
+               b.mul(b.rem(col, 4), 4));
 }
 
 void Sm80Gemm::placeLanes() {
@@ -131,8 +135,10 @@ void Sm80Gemm::placeLanes() {
   colLane = place(plan.rhs, false, warpCol);
 }
 
-/// Numbers one by one: rows k and k + 4, of columns `col` and, with `both`, col + 8; in the order of mma's left factor.
-static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane, int64_t col, int64_t k, bool both) {
+/// Numbers one by one: rows k and k + 4, of columns `col` and, with `both`, col + 8; in the order
+/// of mma's left factor.
+static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
+                                      int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
   for (int64_t down : {0, 4})
     for (int64_t right : {0, 8}) {
@@ -140,8 +146,10 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
         continue;
       // Four rows further the turn is the same.
       int64_t mask = std::min<int64_t>(side.rowBytes, 128) - 1, bytes = (col + right) * 4;
-      Value place = bytes & mask ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(bytes & mask))) : lane;
-      Value address = b.shiftBytes(b.shiftBytes(tile, place), (k + down) * side.rowBytes + (bytes & ~mask));
+      Value place =
+          bytes & mask ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(bytes & mask))) : lane;
+      Value address =
+          b.shiftBytes(b.shiftBytes(tile, place), (k + down) * side.rowBytes + (bytes & ~mask));
       words.push_back(LLVM::LoadOp::create(b, b.loc, b.getI32Type(), address));
     }
   return words;
@@ -151,10 +159,12 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
 Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
-    return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
+    return b.toFactor(b.loadMatrices(
+        shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
   if (isReadSingly(plan, side))
     return b.toFactor(loadNumbers(b, side, stage, rowLane, 16 * piece, k, true));
-  return b.toFactor(b.loadMatrices(shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
+  return b.toFactor(b.loadMatrices(
+      shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
 
 /// Columns 16 · piece on, and 8 further, at k.
@@ -164,8 +174,9 @@ std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piec
   if (isReadSingly(plan, side))
     return {b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece, k, false)),
             b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece + 8, k, false))};
-  Value place = side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
-                            : shiftTurned(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
+  Value place =
+      side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
+                  : shiftTurned(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
   SmallVector<Value> words = b.loadMatrices(place, !side.alongK);
   return {b.toFactor(ArrayRef(words).take_front(2)), b.toFactor(ArrayRef(words).drop_front(2))};
 }
@@ -180,7 +191,8 @@ Fragment Sm80Gemm::multiply(Fragment sums, Value stage) {
       std::array<Sm80Tiles::Factor, 2> cols = colsFactors(stage, n / 2, k);
       for (int64_t half : {0, 1})
         for (int64_t t = 0; t < rowPieces; ++t)
-          b.multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4), rows[t], cols[half]);
+          b.multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4),
+                        rows[t], cols[half]);
     }
   }
   return sums;
@@ -245,9 +257,12 @@ void Sm80Gemm::stageSums(const Fragment &sums) {
 
 void Sm80Gemm::finishStrips() {
   GpuEpilogue epilogue(b, problem, plan, kernel);
-  StagedSums staged{b.sharedAt(0), plan.sumsPitch(), config.blockRows, config.blockCols, outer, firstRow, firstCol};
+  StagedSums staged{b.sharedAt(0), plan.sumsPitch(), config.blockRows, config.blockCols,
+                    outer,         firstRow,         firstCol};
   epilogue.forEachStrip(staged, b.thread(), b.threads,
-                        [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finishOrKeep(strips, split, sums); });
+                        [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) {
+                          epilogue.finishOrKeep(strips, split, sums);
+                        });
 }
 
 void Sm80Gemm::emit() {
@@ -277,10 +292,12 @@ std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarg
   return std::nullopt;
 }
 
-LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                 GpuKernel &info) {
   FailureOr<Problem> problem = analyseTileable(kernel);
   std::string reason;
-  FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure()) : makeGpuPlan(*problem, kernel, target, reason);
+  FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure())
+                                            : makeGpuPlan(*problem, kernel, target, reason);
   if (failed(plan))
     return kernel.emitError("expected a contraction that there is code for, found ") << reason;
   if (auto maps = makeTensorMaps(*problem, *plan)) {

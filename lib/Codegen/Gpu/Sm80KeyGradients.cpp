@@ -32,9 +32,12 @@ using namespace mlir::fsdp::tile;
 namespace {
 class KeyGradients {
 public:
-  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV)
-      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel), wantsK(wantsK),
-        wantsV(wantsV), scores(b, problem, config.blockRows(), config.blockCols, Layout::mmaSums(config.warpRows(), config.blockCols), wantsK, /*wantsQ=*/false),
+  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK,
+               bool wantsV)
+      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
+        kernel(problem.kernel), wantsK(wantsK), wantsV(wantsV),
+        scores(b, problem, config.blockRows(), config.blockCols,
+               Layout::mmaSums(config.warpRows(), config.blockCols), wantsK, /*wantsQ=*/false),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
         valueLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
   void emit();
@@ -50,7 +53,8 @@ private:
   void fetch(Value turn);
   Value numbersAt(Value base, Value turn);
   Value normAt(Value base, Value turn, int64_t at);
-  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked, ArrayRef<Value> columns);
+  SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked,
+                                 ArrayRef<Value> columns);
   Sums turn(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
@@ -80,12 +84,15 @@ private:
 void KeyGradients::placeUnit() {
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()), b.rem(b.block(), scores.keyBlocks()));
   scores.placeLane(b.warp());
-  kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim);
-  vRows = slabOf(b, b.binding(op.getV()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
+  kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
+                 shape.dim);
+  vRows = slabOf(b, b.binding(op.getV()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
+                 shape.valueDim);
 }
 
 void KeyGradients::placeTiles() {
-  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim), valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
+  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim),
+          valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
   int64_t at = 0;
   auto take = [&](int64_t bytes) {
     at += bytes;
@@ -102,8 +109,10 @@ void KeyGradients::placeTiles() {
 void KeyGradients::placeHead(Value group) {
   scores.placeHead(group);
   const Head &head = scores.head;
-  qRows = slabOf(b, b.binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  doutRows = slabOf(b, b.binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  qRows =
+      slabOf(b, b.binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
+  doutRows = slabOf(b, b.binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows,
+                    shape.valueDim);
   Value number = b.mul(scores.headNumber(), plan.rowStride);
   lse = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.lse));
   delta = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.delta));
@@ -132,11 +141,15 @@ Value KeyGradients::normAt(Value base, Value turn, int64_t at) {
   return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, at * 4));
 }
 
-SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked, ArrayRef<Value> columns) {
-  auto of = [&](Value base) { return [this, base, turn](int64_t at) { return normAt(base, turn, at); }; };
+SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value turn,
+                                             bool masked, ArrayRef<Value> columns) {
+  auto of = [&](Value base) {
+    return [this, base, turn](int64_t at) { return normAt(base, turn, at); };
+  };
   ArrayRef<Value> cotangents = wantsK ? ArrayRef(dp.registers) : ArrayRef<Value>();
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockCols);
-  return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked, columns);
+  return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked,
+                     columns);
 }
 
 KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
@@ -145,26 +158,33 @@ KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
   b.barrier();
   b.when(b.isLess(next, scores.blocks->count), [&] { fetch(next); });
   b.commit();
-  SharedTile q = stageOf(b, qTile, config.blockCols, number), dout = stageOf(b, doutTile, config.blockCols, number);
+  SharedTile q = stageOf(b, qTile, config.blockCols, number),
+             dout = stageOf(b, doutTile, config.blockCols, number);
   Fragment none = b.fill(scores.layout, b.number(0)), dp = none;
-  Fragment s = b.multiplyRows(none, rowsOfWarp(b, kTile, config.warpRows()), q, Sm80Tiles::paddedCols(shape.dim));
+  Fragment s = b.multiplyRows(none, rowsOfWarp(b, kTile, config.warpRows()), q,
+                              Sm80Tiles::paddedCols(shape.dim));
   if (wantsK)
-    dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout, Sm80Tiles::paddedCols(shape.valueDim));
+    dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout,
+                        Sm80Tiles::paddedCols(shape.valueDim));
   SmallVector<Value> both;
   if (!scores.isEverMasked()) {
     both = gradientsOf(s, dp, number, false, sums.columns);
   } else {
-    SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1) + sums.columns.size(), b.getF32Type());
+    SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1) + sums.columns.size(),
+                            b.getF32Type());
     both = b.choose(
-        scores.blocks->isFree(scores.blocks->at(number)), types, [&] { return gradientsOf(s, dp, number, false, sums.columns); },
+        scores.blocks->isFree(scores.blocks->at(number)), types,
+        [&] { return gradientsOf(s, dp, number, false, sums.columns); },
         [&] { return gradientsOf(s, dp, number, true, sums.columns); });
   }
   sums.columns.assign(both.end() - sums.columns.size(), both.end());
   ArrayRef<Value> all = ArrayRef(both).drop_back(sums.columns.size());
   if (wantsV)
-    sums.dv = b.multiplyAcross(sums.dv, {scores.layout, llvm::to_vector(all.take_front(s.registers.size()))}, dout);
+    sums.dv = b.multiplyAcross(
+        sums.dv, {scores.layout, llvm::to_vector(all.take_front(s.registers.size()))}, dout);
   if (wantsK)
-    sums.dk = b.multiplyAcross(sums.dk, {scores.layout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
+    sums.dk = b.multiplyAcross(
+        sums.dk, {scores.layout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
   return sums;
 }
 
@@ -184,7 +204,8 @@ SmallVector<Value> KeyGradients::flat(const Sums &sums) {
 
 KeyGradients::Sums KeyGradients::sumsOf(ValueRange values) {
   Sums sums{{keyLayout, {}}, {valueLayout, {}}, {}};
-  int64_t products = (wantsK ? keyLayout.numRegisters() : 0) + (wantsV ? valueLayout.numRegisters() : 0);
+  int64_t products =
+      (wantsK ? keyLayout.numRegisters() : 0) + (wantsV ? valueLayout.numRegisters() : 0);
   sums.columns = llvm::to_vector(values.drop_front(products));
   values = values.take_front(products);
   if (wantsK)
@@ -202,8 +223,10 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();
   sums.columns = scores.emptyColumns();
-  sums = sumsOf(b.loop(zero, scores.blocks->count, 1, flat(sums),
-                       [&](Value number, ValueRange state) { return flat(turn(number, sumsOf(state))); }));
+  sums =
+      sumsOf(b.loop(zero, scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
+        return flat(turn(number, sumsOf(state)));
+      }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();
   return sums;
@@ -219,18 +242,24 @@ void KeyGradients::emit() {
   Sums none{b.fill(keyLayout, b.number(0)), b.fill(valueLayout, b.number(0)), {}};
   Value zero = b.i32(0);
   Sums sums = shape.group == 1 ? emitHead(zero, none)
-                               : sumsOf(b.loop(zero, b.i32(shape.group), 1, flat(none), [&](Value group, ValueRange state) {
-                                   return flat(emitHead(group, sumsOf(state)));
-                                 }));
+                               : sumsOf(b.loop(zero, b.i32(shape.group), 1, flat(none),
+                                               [&](Value group, ValueRange state) {
+                                                 return flat(emitHead(group, sumsOf(state)));
+                                               }));
   b.waitForCopies(0);
   ArrayRef<Value> numbers = scores.numbers;
-  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())), one(numbers.size());
+  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
+      one(numbers.size());
   if (Pointer out = b.destination(kernel, op.getDk()); wantsK && out.base)
-    storeRows(b, sums.dk, numbers, scale, slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim));
+    storeRows(b, sums.dk, numbers, scale,
+              slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim));
   if (Pointer out = b.destination(kernel, op.getDv()); wantsV && out.base)
-    storeRows(b, sums.dv, numbers, one, slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim));
+    storeRows(
+        b, sums.dv, numbers, one,
+        slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim));
 }
 
-void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK, bool wantsV) {
+void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
+                                 bool wantsK, bool wantsV) {
   KeyGradients(b, problem, config, wantsK, wantsV).emit();
 }

@@ -25,24 +25,33 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 // warps, rowPieces, blockCols, blocksPerSm
-static const Sm80Row forward16[] = {
-    {64, {4, 2, 64, 2}}, {96, {4, 2, 64, 1}}, {128, {8, 1, 64, 1}}, {192, {8, 1, 32, 1}}, {256, {8, 1, 32, 1}}};
-static const Sm80Row forward32[] = {{64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {4, 1, 16, 1}}};
+static const Sm80Row forward16[] = {{64, {4, 2, 64, 2}},
+                                    {96, {4, 2, 64, 1}},
+                                    {128, {8, 1, 64, 1}},
+                                    {192, {8, 1, 32, 1}},
+                                    {256, {8, 1, 32, 1}}};
+static const Sm80Row forward32[] = {
+    {64, {4, 1, 32, 1}}, {128, {4, 1, 32, 1}}, {256, {4, 1, 16, 1}}};
 
 Sm80Needs attention::forwardNeeds(const Sm80Config &c, const Shape &shape, Type element) {
-  int64_t pitch = Sm80Tiles::pitchOf(element, shape.dim), valuePitch = Sm80Tiles::pitchOf(element, shape.valueDim);
+  int64_t pitch = Sm80Tiles::pitchOf(element, shape.dim),
+          valuePitch = Sm80Tiles::pitchOf(element, shape.valueDim);
   int64_t factors = (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1);
-  int64_t registers = c.rowPieces * (c.blockCols / 2 + Sm80Tiles::paddedCols(shape.valueDim) / 2 + 6) + factors + 48;
+  int64_t registers =
+      c.rowPieces * (c.blockCols / 2 + Sm80Tiles::paddedCols(shape.valueDim) / 2 + 6) + factors +
+      48;
   return {registers, c.blockRows() * pitch + 2 * c.blockCols * (pitch + valuePitch)};
 }
 
 bool attention::fits(const Sm80Config &c, const Sm80Needs &needs, const GpuTarget &target) {
-  int64_t registers = std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
+  int64_t registers =
+      std::min(target.registersPerThread, target.registersPerSm / (c.threads() * c.blocksPerSm));
   return needs.registers <= registers && needs.sharedBytes <= target.sharedPerBlock &&
          (needs.sharedBytes + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
 
-std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows, int64_t cols,
+std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Shape &shape,
+                                               int64_t rows, int64_t cols,
                                                function_ref<bool(const Sm80Config &)> passes) {
   int64_t dim = Sm80Tiles::paddedCols(std::max(shape.dim, shape.valueDim));
   for (const Sm80Row &row : table) {
@@ -60,7 +69,8 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
   return std::nullopt;
 }
 
-std::optional<Sm80Config> attention::chooseForward(const Shape &shape, Type element, const GpuTarget &target) {
+std::optional<Sm80Config> attention::chooseForward(const Shape &shape, Type element,
+                                                   const GpuTarget &target) {
   ArrayRef<Sm80Row> table = element.isF32() ? ArrayRef(forward32) : ArrayRef(forward16);
   return chooseRow(table, shape, shape.rows, shape.cols, [&](const Sm80Config &config) {
     return fits(config, forwardNeeds(config, shape, element), target);

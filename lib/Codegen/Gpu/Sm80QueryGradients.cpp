@@ -14,8 +14,9 @@
 //     dQ += dS · K
 //   scale · dQ
 //
-// What is contributed to captured tensors is summed here where its place does not depend on the key. Where it
-// depends on both, the largest is noted here, and the same loop, once more, adds to tables: Sm80Captures.cpp.
+// What is contributed to captured tensors is summed here where its place does not depend on the
+// key. Where it depends on both, the largest is noted here, and the same loop, once more, adds to
+// tables: Sm80Captures.cpp.
 //
 // Nobody else adds to dQ, so bits depend on nothing. What that costs is S and dP twice, here
 // and in Sm80KeyGradients.cpp: seven products instead of five.
@@ -36,8 +37,9 @@ namespace {
 class QueryGradients {
 public:
   QueryGradients(Sm80Tiles &b, const Sm80Problem &problem, bool tables)
-      : b(b), plan(problem.plan), config(plan.queries), shape(problem.shape), op(problem.op), kernel(problem.kernel),
-        captures(problem.captures), tables(tables), perHead(captures.of(Dependence::None)), perRow(captures.of(Dependence::Row)),
+      : b(b), plan(problem.plan), config(plan.queries), shape(problem.shape), op(problem.op),
+        kernel(problem.kernel), captures(problem.captures), tables(tables),
+        perHead(captures.of(Dependence::None)), perRow(captures.of(Dependence::Row)),
         perElement(captures.of(Dependence::Both)),
         ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
@@ -51,13 +53,16 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// Sums of what is contributed, of this lane: of all of its elements, of each of its rows, and the largest sizes.
+  /// Sums of what is contributed, of this lane: of all of its elements, of each of its rows, and
+  /// the largest sizes.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
-  void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep);
+  void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
+                  FragmentFunction::Values &values, Value keep);
   /// dS, then the sums.
-  SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked, Sums sums);
+  SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
+                                Sums sums);
   SmallVector<Value> turn(Value number, ValueRange state);
   Sums sumsOf(ValueRange values) const;
   static SmallVector<Value> flat(ArrayRef<Value> registers, const Sums &sums);
@@ -101,8 +106,10 @@ void QueryGradients::placeUnit() {
 }
 
 void QueryGradients::placeTiles() {
-  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim), valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
-  int64_t dout = config.blockRows() * pitch, k = dout + config.blockRows() * valuePitch, v = k + 2 * config.blockCols * pitch;
+  int64_t pitch = Sm80Tiles::pitchOf(b.element, shape.dim),
+          valuePitch = Sm80Tiles::pitchOf(b.element, shape.valueDim);
+  int64_t dout = config.blockRows() * pitch, k = dout + config.blockRows() * valuePitch,
+          v = k + 2 * config.blockCols * pitch;
   qTile = {b.sharedAt(0), pitch};
   doutTile = {b.sharedAt(dout), valuePitch};
   kTile = {b.sharedAt(k), pitch};
@@ -114,11 +121,14 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
   Value lse = b.load(b.getF32Type(), b.shift(lseOfHead, b.to64(row)));
-  Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  GlobalRows oRows = slabOf(b, b.binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Value isEmpty =
+      arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
+  GlobalRows oRows = slabOf(b, b.binding(op.getO()), head.batch, head.head, shape.heads, shape.rows,
+                            shape.valueDim);
   Value delta = b.number(0), own = b.rem(b.lane(), 4);
   for (int64_t col = 0; col < shape.valueDim; col += 4) {
-    Value at = b.add(own, col), inRow = col + 4 > shape.valueDim ? b.isLower(at, shape.valueDim) : Value();
+    Value at = b.add(own, col),
+          inRow = col + 4 > shape.valueDim ? b.isLower(at, shape.valueDim) : Value();
     if (inRow)
       at = b.select(inRow, at, b.i32(0));
     Value place = b.add(b.mul(b.to64(row), shape.valueDim), b.to64(at));
@@ -135,10 +145,12 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
 
 void QueryGradients::placeQueries() {
   Value first = b.add(b.add(firstRow, b.mul(b.warp(), config.warpRows())), b.rowOfLane());
-  Value number = b.add(b.mul(head.batch, shape.heads), head.head), isFirst = b.isEqual(b.rem(b.lane(), 4), 0);
+  Value number = b.add(b.mul(head.batch, shape.heads), head.head),
+        isFirst = b.isEqual(b.rem(b.lane(), 4), 0);
   Pointer scratch = b.scratch(b.getF32Type());
   for (int64_t i = 0; i < scoreLayout.rowsOfLane(); ++i) {
-    Value row = b.add(first, 8 * i), exists = b.isLower(row, shape.rows), existing = b.min(row, b.i32(shape.rows - 1));
+    Value row = b.add(first, 8 * i), exists = b.isLower(row, shape.rows),
+          existing = b.min(row, b.i32(shape.rows - 1));
     auto [lse, delta] = normOf(existing, exists);
     numbers.push_back(row);
     queries.push_back(functions->query(existing, Value(), lse, delta));
@@ -155,8 +167,10 @@ void QueryGradients::placeQueries() {
 
 void QueryGradients::fetch(Value turn) {
   Value first = b.mul(blocks->at(turn), config.blockCols);
-  b.copyAsync(stageOf(b, kTile, config.blockCols, turn), kRows, first, config.blockCols, wholeCols());
-  b.copyAsync(stageOf(b, vTile, config.blockCols, turn), vRows, first, config.blockCols, wholeCols());
+  b.copyAsync(stageOf(b, kTile, config.blockCols, turn), kRows, first, config.blockCols,
+              wholeCols());
+  b.copyAsync(stageOf(b, vTile, config.blockCols, turn), vRows, first, config.blockCols,
+              wholeCols());
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,8 +197,8 @@ SmallVector<Value> QueryGradients::flat(ArrayRef<Value> registers, const Sums &s
 }
 
 /// What an element of row `row` of this lane contributes.
-void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values,
-                                Value keep) {
+void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
+                                FragmentFunction::Values &values, Value keep) {
   if (shape.rows % config.blockRows())
     keep = keep ? b.both(keep, exist[row]) : exist[row];
   for (auto [i, c] : llvm::enumerate(perElement)) {
@@ -216,19 +230,24 @@ void QueryGradients::storeSums(const Sums &sums) {
   for (auto [i, c] : llvm::enumerate(perHead)) {
     Value sum = b.overWarp(sums.head[i], add);
     int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-    Value unit = b.add(b.mul(b.to32(b.add(b.mul(head.batch, shape.heads), head.head)), rowBlocks), b.rem(b.block(), rowBlocks));
+    Value unit = b.add(b.mul(b.to32(b.add(b.mul(head.batch, shape.heads), head.head)), rowBlocks),
+                       b.rem(b.block(), rowBlocks));
     Value index = b.add(b.mul(unit, config.warps), b.warp());
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.storeSum(b, *c, index, sum); });
   }
   int64_t rows = scoreLayout.rowsOfLane();
-  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0), number = b.mul(b.add(b.mul(head.batch, shape.heads), head.head), shape.rows);
+  Value isFirst = b.isEqual(b.rem(b.lane(), 4), 0),
+        number = b.mul(b.add(b.mul(head.batch, shape.heads), head.head), shape.rows);
   for (auto [i, c] : llvm::enumerate(perRow))
     for (int64_t row = 0; row < rows; ++row) {
       Value sum = b.overQuad(sums.row[i * rows + row], add);
-      b.when(b.both(isFirst, exist[row]), [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
+      b.when(b.both(isFirst, exist[row]),
+             [&, c = c] { captures.storeSum(b, *c, b.add(number, b.to64(numbers[row])), sum); });
     }
   for (auto [i, c] : llvm::enumerate(perElement)) {
-    Value most = b.overWarp(sums.largest[i], [&](Value x, Value y) -> Value { return arith::MaximumFOp::create(b, b.loc, x, y); });
+    Value most = b.overWarp(sums.largest[i], [&](Value x, Value y) -> Value {
+      return arith::MaximumFOp::create(b, b.loc, x, y);
+    });
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.noteLargest(b, *c, most); });
   }
 }
@@ -238,7 +257,8 @@ void QueryGradients::storeSums(const Sums &sums) {
 //===----------------------------------------------------------------------===//
 
 /// dS of a tile. Columns first: what is known of one is used for all rows.
-SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked, Sums sums) {
+SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
+                                              bool masked, Sums sums) {
   Value own = b.add(firstCol, b.colOfLane());
   SmallVector<std::optional<Key>> keys(scoreLayout.numCols());
   Fragment ds = s;
@@ -247,12 +267,15 @@ SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment 
     if (!keys[at]) {
       Value col = b.add(own, at);
       bool checks = masked && !wholeCols();
-      keys[at] = functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col, checks ? b.isLower(col, shape.cols) : Value());
+      keys[at] = functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col,
+                                checks ? b.isLower(col, shape.cols) : Value());
     }
     auto also = [&](ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep) {
       contribute(sums, row, at, site, values, keep);
     };
-    ds.registers[reg] = functions->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at], masked, also).second;
+    ds.registers[reg] =
+        functions->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at], masked, also)
+            .second;
   }
   return flat(ds.registers, sums);
 }
@@ -261,15 +284,19 @@ SmallVector<Value> QueryGradients::turn(Value number, ValueRange state) {
   int64_t results = tables ? 0 : resultLayout.numRegisters();
   Fragment dq{resultLayout, llvm::to_vector(state.take_front(results))};
   Sums sums = sumsOf(state.drop_front(results));
-  Value block = blocks->at(number), firstCol = b.mul(block, config.blockCols), next = b.add(number, 1);
+  Value block = blocks->at(number), firstCol = b.mul(block, config.blockCols),
+        next = b.add(number, 1);
   b.waitForCopies(0);
   b.barrier();
   b.when(b.isLess(next, blocks->count), [&] { fetch(next); });
   b.commit();
-  SharedTile keys = stageOf(b, kTile, config.blockCols, number), values = stageOf(b, vTile, config.blockCols, number);
+  SharedTile keys = stageOf(b, kTile, config.blockCols, number),
+             values = stageOf(b, vTile, config.blockCols, number);
   Fragment none = b.fill(scoreLayout, b.number(0));
-  Fragment s = b.multiplyRows(none, rowsOfWarp(b, qTile, config.warpRows()), keys, Sm80Tiles::paddedCols(shape.dim));
-  Fragment dp = b.multiplyRows(none, rowsOfWarp(b, doutTile, config.warpRows()), values, Sm80Tiles::paddedCols(shape.valueDim));
+  Fragment s = b.multiplyRows(none, rowsOfWarp(b, qTile, config.warpRows()), keys,
+                              Sm80Tiles::paddedCols(shape.dim));
+  Fragment dp = b.multiplyRows(none, rowsOfWarp(b, doutTile, config.warpRows()), values,
+                               Sm80Tiles::paddedCols(shape.valueDim));
   SmallVector<Value> all;
   if (op.getMaskMod().empty() && wholeCols()) {
     all = gradientOf(s, dp, firstCol, false, sums);
@@ -282,7 +309,9 @@ SmallVector<Value> QueryGradients::turn(Value number, ValueRange state) {
   sums = sumsOf(ValueRange(all).drop_front(s.registers.size()));
   if (tables)
     return {};
-  dq = b.multiplyAcross(std::move(dq), {scoreLayout, llvm::to_vector(ArrayRef(all).take_front(s.registers.size()))}, keys);
+  dq = b.multiplyAcross(
+      std::move(dq), {scoreLayout, llvm::to_vector(ArrayRef(all).take_front(s.registers.size()))},
+      keys);
   return flat(dq.registers, sums);
 }
 
@@ -303,8 +332,10 @@ void QueryGradients::emit() {
   int64_t results = tables ? 0 : resultLayout.numRegisters();
   SmallVector<Value> state(results, b.number(0));
   if (!tables)
-    state.append(perHead.size() + perRow.size() * scoreLayout.rowsOfLane() + perElement.size(), b.number(0));
-  state = b.loop(zero, blocks->count, 1, state, [&](Value number, ValueRange state) { return turn(number, state); });
+    state.append(perHead.size() + perRow.size() * scoreLayout.rowsOfLane() + perElement.size(),
+                 b.number(0));
+  state = b.loop(zero, blocks->count, 1, state,
+                 [&](Value number, ValueRange state) { return turn(number, state); });
   if (tables)
     return;
   storeSums(sumsOf(ValueRange(state).drop_front(results)));
@@ -313,7 +344,8 @@ void QueryGradients::emit() {
     return;
   Fragment dq{resultLayout, llvm::to_vector(ArrayRef(state).take_front(results))};
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble()));
-  storeRows(b, dq, numbers, scale, slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.dim));
+  storeRows(b, dq, numbers, scale,
+            slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.dim));
 }
 
 void attention::emitQueryGradients(Sm80Tiles &b, const Sm80Problem &problem, bool tables) {

@@ -35,7 +35,8 @@ bool attention::hasTensorMap(RankedTensorType type) {
   constexpr int64_t largestSize = INT64_C(1) << 32, largestStride = INT64_C(1) << 40;
   Type element = type.getElementType();
   int64_t rowBytes = type.getDimSize(3) * elementBytes;
-  return (element.isBF16() || element.isF16()) && rowBytes % chunkBytes == 0 && type.getDimSize(0) * type.getDimSize(1) < largestSize &&
+  return (element.isBF16() || element.isF16()) && rowBytes % chunkBytes == 0 &&
+         type.getDimSize(0) * type.getDimSize(1) < largestSize &&
          type.getDimSize(2) * rowBytes < largestStride;
 }
 
@@ -52,10 +53,12 @@ static GpuTensorMap makeMap(int64_t binding, RankedTensorType type, int64_t boxR
 
 GpuTensorMap attention::mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows) {
   assert(cast<BlockArgument>(tensor).getOwner() == &kernel.front() && "attention reads bindings");
-  return makeMap(cast<BlockArgument>(tensor).getArgNumber(), cast<RankedTensorType>(tensor.getType()), boxRows);
+  return makeMap(cast<BlockArgument>(tensor).getArgNumber(),
+                 cast<RankedTensorType>(tensor.getType()), boxRows);
 }
 
-std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows) {
+std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value result,
+                                                   int64_t boxRows) {
   for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands())
     if (operand.get() == result)
       return mapOfHeads(kernel, getDestination(kernel, operand.getOperandNumber()), boxRows);
@@ -70,17 +73,21 @@ static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
   return b.shiftBytes(tile.base, panel * tile.rows * Sm90Builder::panelBytes);
 }
 
-void attention::copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number, int64_t cols, Value barrier) {
+void attention::copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow,
+                         Value number, int64_t cols, Value barrier) {
   for (int64_t i = 0; i < panelsOf(cols); ++i)
-    b.copyBox(panelAt(b, to, i), map, {b.i32(i * Sm90Builder::panelCols), firstRow, number}, barrier);
+    b.copyBox(panelAt(b, to, i), map, {b.i32(i * Sm90Builder::panelCols), firstRow, number},
+              barrier);
 }
 
-void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number, int64_t cols) {
+void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow,
+                          Value number, int64_t cols) {
   for (int64_t i = 0; i < panelsOf(cols); ++i)
     b.storeBox(map, {b.i32(i * Sm90Builder::panelCols), firstRow, number}, panelAt(b, from, i));
 }
 
-void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value> words, const PanelTile &to) {
+void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value> words,
+                           const PanelTile &to) {
   constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
   assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
   auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
@@ -94,7 +101,8 @@ void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value>
   }
 }
 
-void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef<Value> factors, Type element, const PanelTile &to) {
+void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef<Value> factors,
+                              Type element, const PanelTile &to) {
   Fragment scaled = fragment;
   if (!factors.empty())
     for (auto [reg, value] : llvm::enumerate(scaled.registers))
@@ -115,8 +123,8 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Of 65536 registers a block of so many warpgroups begins with the same share each, a multiple of 8; what the
-/// producer gives back the others take.
+/// Of 65536 registers a block of so many warpgroups begins with the same share each, a multiple of
+/// 8; what the producer gives back the others take.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

@@ -8,7 +8,8 @@
 //   2. dK and dV, and in scratch the sums of dQ         Sm90KeyGradients.cpp
 //   3. dQ of its sums                                   Sm90QuerySums.cpp
 //
-// or, where dQ stays with Sm80QueryGradients.cpp, that and the second. Registers of a thread that consumes:
+// or, where dQ stays with Sm80QueryGradients.cpp, that and the second. Registers of a thread that
+// consumes:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
 //   tileQueries                  S and dP, and of the other queries of the block
@@ -16,15 +17,16 @@
 //   blockQueries / 2 + 32        those of all, and dQ
 //   tileQueries / 8              lse and δ on their way
 //   24                           addresses, counters, what functions of scores keep
-//   8                            where something may be masked: bounds of blocks that are free, rows and keys that exist
+//   8                            where something may be masked: bounds of blocks that are free,
+//                                rows and keys that exist
 //   4                            where query heads share keys: the head, blocks of those before
 //
 // With a term less than there is ptxas spills: test/Codegen/Gpu/attention-spills.test.
 //
 //===----------------------------------------------------------------------===//
 
-#include "../AttentionContributions.h"
 #include "Sm90Backward.h"
+#include "../AttentionContributions.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -38,7 +40,8 @@ using Places = Sm90KeyPlaces;
 //===----------------------------------------------------------------------===//
 
 Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
-    : queryBytes(tileBytes(config.blockQueries, shape.dim)), doutBytes(tileBytes(config.blockQueries, shape.valueDim)),
+    : queryBytes(tileBytes(config.blockQueries, shape.dim)),
+      doutBytes(tileBytes(config.blockQueries, shape.valueDim)),
       normsBytes(config.blockQueries * normBytes) {
   values = tileBytes(config.blockKeys(), shape.dim);
   queries = values + tileBytes(config.blockKeys(), shape.valueDim);
@@ -56,13 +59,15 @@ Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bo
     scores = std::max(scores, config.blockQueries / 2 + QuerySums(config, shape).registers());
   bool masks = hasMask || shape.rows % config.blockQueries != 0;
   int64_t others = config.tileQueries / 8 + 24 + (masks ? 8 : 0) + (shape.group > 1 ? 4 : 0);
-  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + others, Places(config, shape).bytes()};
+  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + others,
+          Places(config, shape).bytes()};
 }
 
 /// Whether contributions to captured tensors are summed beside dQ.
 static bool contributesByQueries(AttentionGradOp op) {
   return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
-         llvm::any_of(collectContributions(op), [](const Contributed &c) { return c.where != Dependence::Column; });
+         llvm::any_of(collectContributions(op),
+                      [](const Contributed &c) { return c.where != Dependence::Column; });
 }
 
 std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
@@ -70,7 +75,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     if (!target.hasWarpgroups() || !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
       return std::nullopt;
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
-  bool hasFunctions = !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
+  bool hasFunctions =
+      !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
   if (!contributesByQueries(op)) {
     if (panelsOf(shape.dim) == 1) {
@@ -84,7 +90,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   configs.push_back({2, 64, 64, /*addsToQ=*/false});
   for (const Sm90Keys &config : configs) {
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
-    if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
+    if (needs.registers <= registersOfRoles(config.groups).consumer &&
+        needs.sharedBytes <= target.sharedPerBlock)
       return config;
   }
   return std::nullopt;
@@ -108,7 +115,9 @@ void attention::placeSm90Scratch(Sm80Backward &plan, const Shape &shape) {
 
 static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &places) {
   b.when(b.isEqual(b.thread(), 0), [&] {
-    auto init = [&](int64_t which, int64_t count) { b.initBarrier(b.sharedAt(places.barriers + which * Sm90Builder::barrierBytes), count); };
+    auto init = [&](int64_t which, int64_t count) {
+      b.initBarrier(b.sharedAt(places.barriers + which * Sm90Builder::barrierBytes), count);
+    };
     int64_t warps = config.groups * Sm90Builder::groupThreads / 32;
     init(Places::KeysFull, 1);
     for (int64_t i = 0; i < Places::stages; ++i) {
@@ -124,10 +133,12 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
 
 static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
   Layout layout = Layout::mmaSums(16, config.tileQueries);
-  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true, /*wantsQ=*/config.addsToQ);
+  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
+                   /*wantsQ=*/config.addsToQ);
   Value number = b.rem(b.block(), scores.keyBlocks());
   // Who adds to dQ first begins first; else who has most to do.
-  scores.placeBlock(b.div(b.block(), scores.keyBlocks()), config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
+  scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
+                    config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
   initBarriers(b, config, Places(config, problem.shape));
   Value group = b.warpgroup(), warp = b.uniform(b.warp());
   b.when(
@@ -144,12 +155,14 @@ static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys 
       });
 }
 
-void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol, ModuleOp entries, GpuKernel &info) {
+void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
+                              ModuleOp entries, GpuKernel &info) {
   AttentionGradOp op = problem.op;
   const Shape &shape = problem.shape;
   auto map = [&](Value tensor, int64_t rows) { return mapOfHeads(problem.kernel, tensor, rows); };
-  std::vector<GpuTensorMap> maps = {map(op.getQ(), config.blockQueries), map(op.getDout(), config.blockQueries),
-                                    map(op.getK(), config.blockKeys()), map(op.getV(), config.blockKeys())};
+  std::vector<GpuTensorMap> maps = {
+      map(op.getQ(), config.blockQueries), map(op.getDout(), config.blockQueries),
+      map(op.getK(), config.blockKeys()), map(op.getV(), config.blockKeys())};
   Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, maps.size());
   emitKeys(b, problem, config);

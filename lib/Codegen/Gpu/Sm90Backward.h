@@ -23,13 +23,15 @@ namespace mlir::fsdp::attention {
 
 /// How dK and dV of `op` are cut for wgmma, and whether dQ is; nothing when they are not for it.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
-/// What a block of threads needs: registers of a thread that consumes, an estimate, and bytes of shared memory.
+/// What a block of threads needs: registers of a thread that consumes, an estimate, and bytes of
+/// shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
 /// Places in scratch for `plan`, which has keysOfGroups.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
 /// Writes the entry of dK, dV, and what dQ is made of where `config` says so, and its launch.
-void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol, ModuleOp entries, GpuKernel &info);
+void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
+                   ModuleOp entries, GpuKernel &info);
 
 /// lse and δ of each query, and that nobody has added to dQ.
 inline constexpr int64_t normThreads = 256;
@@ -46,9 +48,9 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 /// k of a product, or columns of its sums: as many as a head has.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// The sums of dQ for a block of queries: each consuming warpgroup has some, 64 rows each. Where there are 64
-/// queries, it has a panel of columns; where there are 128, half of the rows. They lie in memory as threads have them,
-/// four at a time: those of thread t at 4 · t, 512 apart.
+/// The sums of dQ for a block of queries: each consuming warpgroup has some, 64 rows each. Where
+/// there are 64 queries, it has a panel of columns; where there are 128, half of the rows. They lie
+/// in memory as threads have them, four at a time: those of thread t at 4 · t, 512 apart.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
@@ -65,7 +67,14 @@ struct QuerySums {
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
   /// Barriers in memory: one of a kind, or one for each stage.
-  enum Barrier { KeysFull = 0, QueriesFull = 1, QueriesEmpty = 3, DoutFull = 5, DoutEmpty = 7, NumBarriers = 9 };
+  enum Barrier {
+    KeysFull = 0,
+    QueriesFull = 1,
+    QueriesEmpty = 3,
+    DoutFull = 5,
+    DoutEmpty = 7,
+    NumBarriers = 9
+  };
   /// Named ones.
   enum Name { Gradients = 1, SumsFull = 2, SumsEmpty = 3 };
 
@@ -83,8 +92,9 @@ struct Sm90KeyPlaces {
 class Sm90KeyRole {
 public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
-      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op), kernel(problem.kernel), scores(scores),
-        places(config, shape), querySums(config, shape), barriers(b.sharedAt(places.barriers)) {}
+      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
+        kernel(problem.kernel), scores(scores), places(config, shape), querySums(config, shape),
+        barriers(b.sharedAt(places.barriers)) {}
 
 protected:
   /// A buffer of queries; parity is that of the phase that fills it.
@@ -95,7 +105,9 @@ protected:
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
-  Value barrier(Sm90KeyPlaces::Barrier which) { return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes); }
+  Value barrier(Sm90KeyPlaces::Barrier which) {
+    return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
+  }
   Value barrier(Sm90KeyPlaces::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }
@@ -120,11 +132,14 @@ protected:
 };
 
 /// Copies what the others consume; by one thread.
-void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores);
+void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                     KeyScores &scores);
 /// Adds what the consumers have of dQ to its sums; by one warp.
-void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores);
+void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                    KeyScores &scores);
 /// Of warpgroup `group` of those that consume.
-void emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores, Value group);
+void emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                     KeyScores &scores, Value group);
 
 } // namespace mlir::fsdp::attention
 

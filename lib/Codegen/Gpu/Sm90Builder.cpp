@@ -36,15 +36,17 @@ static constexpr int64_t stepCols = 16, stepBytes = 32;
 // Assembly
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints, ValueRange operands, TypeRange results) {
+SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
+                                         ValueRange operands, TypeRange results) {
   SmallVector<Type> types;
   if (results.size() == 1)
     types.push_back(results.front());
   else if (!results.empty())
     types.push_back(LLVM::LLVMStructType::getLiteral(getContext(), llvm::to_vector(results)));
   auto dialect = LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT);
-  auto op = LLVM::InlineAsmOp::create(*this, loc, types, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
-                                      /*is_align_stack=*/false, LLVM::TailCallKind::None, dialect, ArrayAttr());
+  auto op = LLVM::InlineAsmOp::create(
+      *this, loc, types, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
+      /*is_align_stack=*/false, LLVM::TailCallKind::None, dialect, ArrayAttr());
   if (results.size() == 1)
     return {op.getResult(0)};
   SmallVector<Value> values;
@@ -68,24 +70,32 @@ static std::string tied(size_t count) {
 //===----------------------------------------------------------------------===//
 
 Value Sm90Builder::uniform(Value value) {
-  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(0), i32(31), NVVM::ShflKind::idx, UnitAttr());
+  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(0), i32(31),
+                              NVVM::ShflKind::idx, UnitAttr());
 }
 
-Value Sm90Builder::isElected() { return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value()); }
+Value Sm90Builder::isElected() {
+  return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value());
+}
 
 void Sm90Builder::giveRegisters(int64_t count) {
-  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count), NVVM::SetMaxRegisterAction::decrease);
+  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count),
+                                 NVVM::SetMaxRegisterAction::decrease);
 }
 
 void Sm90Builder::takeRegisters(int64_t count) {
-  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count), NVVM::SetMaxRegisterAction::increase);
+  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count),
+                                 NVVM::SetMaxRegisterAction::increase);
 }
 
 void Sm90Builder::syncNamed(Value number, int64_t count) {
-  NVVM::BarrierOp::create(*this, loc, Type(), number, i32(count), NVVM::BarrierReductionAttr(), Value());
+  NVVM::BarrierOp::create(*this, loc, Type(), number, i32(count), NVVM::BarrierReductionAttr(),
+                          Value());
 }
 
-void Sm90Builder::arriveNamed(Value number, int64_t count) { NVVM::BarrierArriveOp::create(*this, loc, number, i32(count)); }
+void Sm90Builder::arriveNamed(Value number, int64_t count) {
+  NVVM::BarrierArriveOp::create(*this, loc, number, i32(count));
+}
 
 //===----------------------------------------------------------------------===//
 // Barriers in memory
@@ -102,10 +112,13 @@ void Sm90Builder::wait(Value barrier, Value parity) {
 }
 
 void Sm90Builder::expect(Value barrier, int64_t bytes) {
-  NVVM::MBarrierArriveExpectTxOp::create(*this, loc, Type(), barrier, i32(bytes), NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
+  NVVM::MBarrierArriveExpectTxOp::create(*this, loc, Type(), barrier, i32(bytes),
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
 }
 
-void Sm90Builder::arrive(Value barrier) { NVVM::MBarrierArriveOp::create(*this, loc, getI64Type(), barrier, Value()); }
+void Sm90Builder::arrive(Value barrier) {
+  NVVM::MBarrierArriveOp::create(*this, loc, getI64Type(), barrier, Value());
+}
 
 //===----------------------------------------------------------------------===//
 // Boxes
@@ -117,25 +130,30 @@ void Sm90Builder::fenceAsync() {
 }
 
 void Sm90Builder::prefetchMap(Value map) {
-  NVVM::PrefetchOp::create(*this, loc, NVVM::PrefetchCacheLevelAttr(), NVVM::CacheEvictionPriorityAttr(), map, Value(), getUnitAttr());
+  NVVM::PrefetchOp::create(*this, loc, NVVM::PrefetchCacheLevelAttr(),
+                           NVVM::CacheEvictionPriorityAttr(), map, Value(), getUnitAttr());
 }
 
 void Sm90Builder::copyBox(Value target, Value map, ValueRange coordinates, Value barrier) {
-  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(*this, loc, target, map, coordinates, barrier, ValueRange(), Value(), Value(),
-                                                         NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(), Value());
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, loc, target, map, coordinates, barrier, ValueRange(), Value(), Value(),
+      NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(), Value());
 }
 
 void Sm90Builder::copyBulk(Value target, Value source, Value bytes, Value barrier) {
-  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, loc, target, source, barrier, bytes, Value(), Value());
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, loc, target, source, barrier, bytes,
+                                                   Value(), Value());
 }
 
 void Sm90Builder::storeMatrices(Value place, ArrayRef<Value> words) {
-  NVVM::StMatrixOp::create(*this, loc, place, words, NVVM::MMALayout::row, NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+  NVVM::StMatrixOp::create(*this, loc, place, words, NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
                            NVVM::LdStMatrixEltType::B16);
 }
 
 void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
-  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(), NVVM::TMAStoreMode::TILE, Value());
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(),
+                                                     NVVM::TMAStoreMode::TILE, Value());
 }
 
 void Sm90Builder::storeBulk(Value target, Value source, Value bytes) {
@@ -143,14 +161,17 @@ void Sm90Builder::storeBulk(Value target, Value source, Value bytes) {
 }
 
 void Sm90Builder::addBulk(Value target, Value source, Value bytes) {
-  Value from = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), source), to = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), target);
-  assembly("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;", "l,r,r,~{memory}", {to, from, bytes}, {});
+  Value from = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), source),
+        to = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), target);
+  assembly("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;",
+           "l,r,r,~{memory}", {to, from, bytes}, {});
 }
 
 void Sm90Builder::commitStores() { NVVM::CpAsyncBulkCommitGroupOp::create(*this, loc); }
 
 void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
-  NVVM::CpAsyncBulkWaitGroupOp::create(*this, loc, static_cast<uint32_t>(pending), sourceOnly ? getUnitAttr() : UnitAttr());
+  NVVM::CpAsyncBulkWaitGroupOp::create(*this, loc, static_cast<uint32_t>(pending),
+                                       sourceOnly ? getUnitAttr() : UnitAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,21 +179,26 @@ void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
 //===----------------------------------------------------------------------===//
 
 static LLVM::LLVMPointerType clusterPointer(MLIRContext *context) {
-  return LLVM::LLVMPointerType::get(context, static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  return LLVM::LLVMPointerType::get(context,
+                                    static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
 }
 
-Value Sm90Builder::blockInCluster() { return NVVM::BlockInClusterIdXOp::create(*this, loc, getI32Type()); }
+Value Sm90Builder::blockInCluster() {
+  return NVVM::BlockInClusterIdXOp::create(*this, loc, getI32Type());
+}
 
 void Sm90Builder::clusterBarrier() {
   NVVM::ClusterArriveOp::create(*this, loc, UnitAttr());
   NVVM::ClusterWaitOp::create(*this, loc, UnitAttr());
 }
 
-void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier, int64_t blocks) {
+void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier,
+                                   int64_t blocks) {
   Value to = LLVM::AddrSpaceCastOp::create(*this, loc, clusterPointer(getContext()), target);
   Value mask = arith::ConstantIntOp::create(*this, loc, (INT64_C(1) << blocks) - 1, 16);
-  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(*this, loc, to, map, coordinates, barrier, ValueRange(), mask, Value(),
-                                                         NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(), Value());
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, loc, to, map, coordinates, barrier, ValueRange(), mask, Value(),
+      NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(), Value());
 }
 
 void Sm90Builder::arriveIn(Value barrier, Value number) {
@@ -184,11 +210,14 @@ void Sm90Builder::arriveIn(Value barrier, Value number) {
 // Blocks of threads
 //===----------------------------------------------------------------------===//
 
-void Sm90Builder::fenceGlobal() { NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr()); }
+void Sm90Builder::fenceGlobal() {
+  NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
+}
 
 void Sm90Builder::waitForValue(Value place, Value value) {
   Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
-  assembly("{\n.reg .pred p;\n.reg .b32 v;\nagain:\nld.acquire.gpu.global.b32 v, [$0];\nsetp.ne.s32 p, v, $1;\n@p bra again;\n}",
+  assembly("{\n.reg .pred p;\n.reg .b32 v;\nagain:\nld.acquire.gpu.global.b32 v, "
+           "[$0];\nsetp.ne.s32 p, v, $1;\n@p bra again;\n}",
            "l,r,~{memory}", {address, value}, {});
 }
 
@@ -202,7 +231,8 @@ void Sm90Builder::increment(Value place) {
 //===----------------------------------------------------------------------===//
 
 Value Sm90Builder::describe(Value place, int64_t panelDistance) {
-  constexpr uint64_t swizzle128 = UINT64_C(1) << 62, eightRows = UINT64_C(8 * panelBytes / 16) << 32;
+  constexpr uint64_t swizzle128 = UINT64_C(1) << 62, eightRows = UINT64_C(8 * panelBytes / 16)
+                                                                 << 32;
   constexpr int64_t addressBits = 18;
   uint64_t rest = swizzle128 | eightRows | static_cast<uint64_t>(panelDistance / 16) << 16;
   Value address = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), place);
@@ -214,7 +244,8 @@ Value Sm90Builder::describe(Value place, int64_t panelDistance) {
 SharedFactor Sm90Builder::factorAlong(Value place, int64_t rows, int64_t k) {
   SharedFactor factor{describe(place, 16), {}, /*across=*/false};
   for (int64_t col = 0; col < k; col += stepCols)
-    factor.steps.push_back(col / panelCols * rows * panelBytes + col % panelCols / stepCols * stepBytes);
+    factor.steps.push_back(col / panelCols * rows * panelBytes +
+                           col % panelCols / stepCols * stepBytes);
   return factor;
 }
 
@@ -238,7 +269,8 @@ static std::string stepTo(StringRef name, size_t operand, int64_t bytes) {
   return ("add.s64 " + name + ", $" + Twine(operand) + ", " + Twine(bytes / 16) + ";\n").str();
 }
 
-SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> registers, const SharedFactor *lhs, const SharedFactor &rhs,
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> registers,
+                                         const SharedFactor *lhs, const SharedFactor &rhs,
                                          int64_t cols, Type element) {
   size_t count = cols / 2, first = count + sums.size();
   StringRef type = element.isBF16() ? "bf16" : "f16";
@@ -255,24 +287,29 @@ SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> r
       operands.push_back(factor->descriptor);
       constraints += "l,";
     }
-  std::string text = "{\n.reg .b64 a, b;\n.reg .pred zero, sum;\nsetp.ne.b32 zero, 0, 0;\nsetp.eq.b32 sum, 0, 0;\nwgmma.fence.sync.aligned;\n";
+  std::string text = "{\n.reg .b64 a, b;\n.reg .pred zero, sum;\nsetp.ne.b32 zero, 0, "
+                     "0;\nsetp.eq.b32 sum, 0, 0;\nwgmma.fence.sync.aligned;\n";
   for (auto [i, step] : llvm::enumerate(rhs.steps)) {
     if (lhs)
       text += stepTo("a", first, lhs->steps[i]);
     text += stepTo("b", first + registers.size() + (lhs ? 1 : 0), step);
-    text += "wgmma.mma_async.sync.aligned." + shape + " " + operandsFrom(0, count) + ", " + (lhs ? "a" : operandsFrom(first + 4 * i, 4)) +
-            ", b, " + (i == 0 && sums.empty() ? "zero" : "sum") + ", 1, 1, " + (lhs ? lhs->across ? "1, " : "0, " : "") +
-            (rhs.across ? "1" : "0") + ";\n";
+    text += "wgmma.mma_async.sync.aligned." + shape + " " + operandsFrom(0, count) + ", " +
+            (lhs ? "a" : operandsFrom(first + 4 * i, 4)) + ", b, " +
+            (i == 0 && sums.empty() ? "zero" : "sum") + ", 1, 1, " +
+            (lhs ? lhs->across ? "1, " : "0, " : "") + (rhs.across ? "1" : "0") + ";\n";
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
-  return assembly(text, constraints + "~{memory}", operands, SmallVector<Type>(count, getF32Type()));
+  return assembly(text, constraints + "~{memory}", operands,
+                  SmallVector<Type>(count, getF32Type()));
 }
 
-SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, const SharedFactor &lhs, const SharedFactor &rhs, int64_t cols, Type element) {
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
+                                         const SharedFactor &rhs, int64_t cols, Type element) {
   return multiply(sums, {}, &lhs, rhs, cols, element);
 }
 
-SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs, int64_t cols, Type element) {
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs,
+                                         const SharedFactor &rhs, int64_t cols, Type element) {
   return multiply(sums, lhs, nullptr, rhs, cols, element);
 }
 
@@ -283,5 +320,6 @@ SmallVector<Value> Sm90Builder::waitForSums(ArrayRef<Value> values, int64_t pend
     constraints += registerOf(value.getType());
     types.push_back(value.getType());
   }
-  return assembly("wgmma.wait_group.sync.aligned " + Twine(pending) + ";", constraints + tied(values.size()) + "~{memory}", values, types);
+  return assembly("wgmma.wait_group.sync.aligned " + Twine(pending) + ";",
+                  constraints + tied(values.size()) + "~{memory}", values, types);
 }

@@ -15,13 +15,14 @@
 //       wait for O;  V[i - 1] is empty;  O = O · a;  P = S'
 //     O = O + P · V[last];  O / l by way of shared memory, lse
 //
-// Warpgroups begin products in turns (named barriers 1 and on), so that the softmax of one runs beside
-// the products of the other: who has begun its two lets the next.
+// Warpgroups begin products in turns (named barriers 1 and on), so that the softmax of one runs
+// beside the products of the other: who has begun its two lets the next.
 //
-// What differs between masked and free blocks would be a branch between the begin of a product and its end. Where the
-// mask leaves blocks free, those that are masked in part are few and come first, in a loop of their own that takes the
-// place of the first block: so that the functions of scores are there twice, not three times, no softmax in it runs beside
-// an own product. Where it leaves none, all are masked.
+// What differs between masked and free blocks would be a branch between the begin of a product and
+// its end. Where the mask leaves blocks free, those that are masked in part are few and come first,
+// in a loop of their own that takes the place of the first block: so that the functions of scores
+// are there twice, not three times, no softmax in it runs beside an own product. Where it leaves
+// none, all are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,9 +53,14 @@ private:
   };
   State unflatten(ValueRange values) const;
   Value consume(const QueryTile &tile, Value before, Value met);
-  State start() { return {{outputLayout, SmallVector<Value>(outputLayout.numRegisters(), b.number(0))}, scores->start(), {}}; }
+  State start() {
+    return {{outputLayout, SmallVector<Value>(outputLayout.numRegisters(), b.number(0))},
+            scores->start(),
+            {}};
+  }
   void correct(Fragment &o, ArrayRef<Value> correction);
-  Fragment weighAlone(Value turn, Value met, ForwardScores::State &rows, SmallVector<Value> &correction);
+  Fragment weighAlone(Value turn, Value met, ForwardScores::State &rows,
+                      SmallVector<Value> &correction);
   State begin(Value met);
   State turnAlone(Value turn, Value met, State state);
   State beginMasked(Value met);
@@ -65,7 +71,8 @@ private:
 
   SmallVector<Value> multiplyKeys(const Stage &stage);
   SmallVector<Value> multiplyValues(const State &state, const Stage &stage);
-  Fragment weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows, SmallVector<Value> &correction, bool masked);
+  Fragment weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
+                     SmallVector<Value> &correction, bool masked);
   void release(Value barrier) {
     b.when(isFirstLane, [&] { b.arrive(barrier); });
   }
@@ -83,10 +90,12 @@ private:
 
 Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
     : Sm90Role(b, problem), element(problem.op.getQ().getType().getElementType()),
-      scoreLayout(Layout::mmaSums(warpRows, config.blockCols)), outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))),
-      group(group), warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
-  // An address that ptxas knows to be constant it computes where one lane arrives, in registers of the warp; then it takes all
-  // else around for code of single lanes, too, and moves each descriptor to where it is read.
+      scoreLayout(Layout::mmaSums(warpRows, config.blockCols)),
+      outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
+      warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
+  // An address that ptxas knows to be constant it computes where one lane arrives, in registers of
+  // the warp; then it takes all else around for code of single lanes, too, and moves each
+  // descriptor to where it is read.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -122,14 +131,17 @@ Consumer::State Consumer::unflatten(ValueRange values) const {
 
 SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
   PanelTile all = queries(), keyTile = keys(stage);
-  Value own = b.shiftBytes(all.base, b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
-  return b.multiply({}, b.factorAlong(own, all.rows, paddedDim(shape)), b.factorAlong(keyTile.base, keyTile.rows, paddedDim(shape)),
-                    config.blockCols, element);
+  Value own =
+      b.shiftBytes(all.base, b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  return b.multiply({}, b.factorAlong(own, all.rows, paddedDim(shape)),
+                    b.factorAlong(keyTile.base, keyTile.rows, paddedDim(shape)), config.blockCols,
+                    element);
 }
 
 SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &stage) {
   PanelTile tile = values(stage);
-  return b.multiply(state.o.registers, state.weights, b.factorAcross(tile.base, tile.rows, config.blockCols), paddedValueDim(shape),
+  return b.multiply(state.o.registers, state.weights,
+                    b.factorAcross(tile.base, tile.rows, config.blockCols), paddedValueDim(shape),
                     element);
 }
 
@@ -149,8 +161,8 @@ void Consumer::endTurn() {
 //===----------------------------------------------------------------------===//
 
 /// Weights of the turn-th block from its products.
-Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows, SmallVector<Value> &correction,
-                             bool masked) {
+Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
+                             SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
   Value firstCol = b.mul(sequence->at(turn), config.blockCols);
   if (masked || scores->alwaysModifies())
@@ -165,7 +177,8 @@ void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
 }
 
 /// Weights of a block whose product is waited for.
-Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows, SmallVector<Value> &correction) {
+Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
+                              SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
   SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage));
@@ -185,7 +198,8 @@ Consumer::State Consumer::begin(Value met) {
 Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
   state.o.registers = b.choose(
       b.isLess(b.i32(0), turn), ValueRange(state.o.registers).getTypes(),
-      [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; }, [&] { return state.o.registers; });
+      [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; },
+      [&] { return state.o.registers; });
   SmallVector<Value> correction;
   Fragment weights = weighAlone(turn, met, state.rows, correction);
   correct(state.o, correction);
@@ -197,9 +211,10 @@ Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
-  return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(), [&](Value number, ValueRange carried) {
-    return turnAlone(number, met, unflatten(carried)).flat();
-  }));
+  return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(),
+                          [&](Value number, ValueRange carried) {
+                            return turnAlone(number, met, unflatten(carried)).flat();
+                          }));
 }
 
 Consumer::State Consumer::turn(Value turn, Value met, State state) {
@@ -222,9 +237,10 @@ Consumer::State Consumer::turn(Value turn, Value met, State state) {
 }
 
 Consumer::State Consumer::loop(Value from, Value met, const State &state) {
-  return unflatten(b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
-    return turn(number, met, unflatten(carried)).flat();
-  }));
+  return unflatten(
+      b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
+        return turn(number, met, unflatten(carried)).flat();
+      }));
 }
 
 Consumer::State Consumer::addLast(State state, const Stage &stage) {
@@ -238,9 +254,11 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// O / l of a warp's rows through shared memory; where that is Q's, Q is empty when it has been read.
+/// O / l of a warp's rows through shared memory; where that is Q's, Q is empty when it has been
+/// read.
 void Consumer::finish(const QueryTile &tile, const State &state) {
-  SmallVector<Value> inverses = scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
+  SmallVector<Value> inverses =
+      scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
   if (!problem.hasOutput) {
     if (!config.ownOutput)
       release(barrier(Sm90Places::QueriesEmpty));
@@ -252,7 +270,9 @@ void Consumer::finish(const QueryTile &tile, const State &state) {
     syncWarp();
   }
   Value row = b.add(b.mul(group, Sm90Builder::groupRows), b.mul(warp, warpRows));
-  PanelTile own{b.shiftBytes(b.sharedAt(problem.places.output), b.mul(row, Sm90Builder::panelBytes)), config.blockRows()};
+  PanelTile own{
+      b.shiftBytes(b.sharedAt(problem.places.output), b.mul(row, Sm90Builder::panelBytes)),
+      config.blockRows()};
   storeFragment(b, state.o, inverses, element, own);
   b.fenceAsync();
   syncWarp();
@@ -268,7 +288,8 @@ void Consumer::finish(const QueryTile &tile, const State &state) {
 
 Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
   scores.emplace(b, problem.op, shape, scoreLayout, tile.head);
-  Value row = b.add(b.mul(group, Sm90Builder::groupRows), b.add(b.mul(warp, warpRows), b.rowOfLane()));
+  Value row =
+      b.add(b.mul(group, Sm90Builder::groupRows), b.add(b.mul(warp, warpRows), b.rowOfLane()));
   scores->placeRows(b.add(tile.firstRow, row));
   sequence.emplace(b, problem, scores->mask, tile);
   b.wait(barrier(Sm90Places::QueriesFull), b.rem(before, 2));
@@ -287,11 +308,14 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
 void Consumer::emit() {
   if (config.inTurns)
     b.when(b.isEqual(group, config.groups - 1), [&] { endTurn(); });
-  forEachTile([&](const QueryTile &tile, Value before, Value met) { return consume(tile, before, met); });
+  forEachTile(
+      [&](const QueryTile &tile, Value before, Value met) { return consume(tile, before, met); });
   if (config.inTurns)
     b.when(b.isEqual(group, 0), [&] { waitForTurn(); });
   if (problem.hasOutput)
     b.when(isFirstLane, [&] { b.waitForStores(0, /*sourceOnly=*/true); });
 }
 
-void attention::emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group) { Consumer(b, problem, group).emit(); }
+void attention::emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group) {
+  Consumer(b, problem, group).emit();
+}

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads per multiprocessor goes through blocks of queries. One of its warpgroups copies
-// (Sm90Producer.cpp), two or three of 64 rows each compute (Sm90Consumer.cpp).
+// A block of threads per multiprocessor goes through blocks of queries. One of its warpgroups
+// copies (Sm90Producer.cpp), two or three of 64 rows each compute (Sm90Consumer.cpp).
 //
 // Blocks of queries come in rounds, one for each block of threads, by falling work: of the heads
 // whose keys and values fit into the second-level cache together, first all of the last rows, which
 // see most under a causal mask. Every other round goes backwards through the blocks of threads, so
-// that what the sums of work differ by is less than one block of queries. That order is fixed
-// when the kernel is compiled: a counter that all blocks of threads take the next one from would need
+// that what the sums of work differ by is less than one block of queries. That order is fixed when
+// the kernel is compiled: a counter that all blocks of threads take the next one from would need
 // memory that somebody sets to 0 before each launch, and would lose by that what it wins.
 //
 //===----------------------------------------------------------------------===//
@@ -43,12 +43,14 @@ Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) {
 
 PanelTile Sm90Role::keys(const Stage &stage) {
   const Sm90Places &places = problem.places;
-  return {b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, places.keyBytes)), config.blockCols};
+  return {b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, places.keyBytes)),
+          config.blockCols};
 }
 
 PanelTile Sm90Role::values(const Stage &stage) {
   const Sm90Places &places = problem.places;
-  return {b.shiftBytes(b.sharedAt(places.values), b.mul(stage.index, places.valueBytes)), config.blockCols};
+  return {b.shiftBytes(b.sharedAt(places.values), b.mul(stage.index, places.valueBytes)),
+          config.blockCols};
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,7 +75,8 @@ QueryTile Sm90Role::tileAt(Value number) {
   Value section = b.div(number, rowBlocks * perBlock), within = b.rem(number, rowBlocks * perBlock);
   Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.div(within, perBlock));
   // Query heads that share keys are neighbours.
-  Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)), own = b.rem(head, shape.heads);
+  Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)),
+        own = b.rem(head, shape.heads);
   QueryTile tile;
   tile.number = head;
   tile.kvNumber = b.div(head, shape.group);
@@ -84,7 +87,8 @@ QueryTile Sm90Role::tileAt(Value number) {
 }
 
 void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body) {
-  int64_t blocks = problem.blocks, full = problem.numTiles() / blocks, rest = problem.numTiles() % blocks;
+  int64_t blocks = problem.blocks, full = problem.numTiles() / blocks,
+          rest = problem.numTiles() % blocks;
   Value block = b.block(), backwards = b.sub(b.i32(blocks - 1), block);
   Value rounds = b.i32(full);
   if (rest)
@@ -100,14 +104,18 @@ void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> 
 //===----------------------------------------------------------------------===//
 
 bool Sm90Problem::leavesFree() const {
-  return llvm::any_of(AttentionTiles(op).getKeys(), [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
+  return llvm::any_of(AttentionTiles(op).getKeys(),
+                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
 }
 
-KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask, const QueryTile &tile)
-    : count(b.i32(0)), b(b), last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
+KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
+                         const QueryTile &tile)
+    : count(b.i32(0)), b(b),
+      last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
   SmallVector<BlockRun> free;
   for (const TileRange &range : problem.ranges) {
-    auto [begin, fullBegin, fullEnd, end] = emitBlockBounds(b, range, mask, tile.head, tile.firstRow, tile.endRow);
+    auto [begin, fullBegin, fullEnd, end] =
+        emitBlockBounds(b, range, mask, tile.head, tile.firstRow, tile.endRow);
     runs.append({{begin, fullBegin}, {fullEnd, end}});
     free.push_back({fullBegin, fullEnd});
   }
@@ -123,7 +131,9 @@ KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const Fragm
   count = b.max(count, b.i32(1));
 }
 
-Value KeySequence::at(Value turn) const { return b.select(isEmpty, b.i32(last), emitBlockAt(b, runs, turn)); }
+Value KeySequence::at(Value turn) const {
+  return b.select(isEmpty, b.i32(last), emitBlockAt(b, runs, turn));
+}
 
 //===----------------------------------------------------------------------===//
 // The kernel
@@ -156,7 +166,8 @@ static void emitRoles(Sm90Builder &b, const Sm90Problem &problem) {
       b.isEqual(group, 0),
       [&] {
         giveRegisters(b, groups);
-        b.when(b.isEqual(b.uniform(b.warp()), 0), [&] { b.when(b.isElected(), [&] { emitProducer(b, problem); }); });
+        b.when(b.isEqual(b.uniform(b.warp()), 0),
+               [&] { b.when(b.isElected(), [&] { emitProducer(b, problem); }); });
       },
       [&] {
         takeRegisters(b, groups);
@@ -164,14 +175,23 @@ static void emitRoles(Sm90Builder &b, const Sm90Problem &problem) {
       });
 }
 
-LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config, const GpuTarget &target,
+LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op,
+                                          const Sm90Config &config, const GpuTarget &target,
                                           ModuleOp entries, GpuKernel &info) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
-  Sm90Problem problem{config, shape, op, kernel, 1, false, AttentionTiles(op).getKeyTiles(config.blockCols), Sm90Places(config, shape)};
+  Sm90Problem problem{config,
+                      shape,
+                      op,
+                      kernel,
+                      1,
+                      false,
+                      AttentionTiles(op).getKeyTiles(config.blockCols),
+                      Sm90Places(config, shape)};
   problem.blocks = std::min(problem.numTiles(), target.multiprocessors);
   GpuLaunch launch{info.info.name, problem.blocks, config.threads(), problem.places.bytes(), {}};
   launch.copyThreads = Sm90Builder::groupThreads;
-  launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()), mapOfHeads(kernel, op.getK(), config.blockCols),
+  launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()),
+                 mapOfHeads(kernel, op.getK(), config.blockCols),
                  mapOfHeads(kernel, op.getV(), config.blockCols)};
   if (std::optional<GpuTensorMap> output = mapOfResult(kernel, op.getO(), 16)) {
     problem.hasOutput = true;

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What the producer and the consumers have to agree about: where tiles and barriers are, in which
-// order a block of threads goes through blocks of queries, and each of these through blocks of keys.
+// order a block of threads goes through blocks of queries, and each of these through blocks of
+// keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,17 @@ inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 1
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// Barriers: one of a kind, or `stages`. Full: bytes are there. Empty: all that consume have read.
-  enum Barrier { QueriesFull = 0, QueriesEmpty = 1, KeysFull = 2, KeysEmpty = 4, ValuesFull = 6, ValuesEmpty = 8, NumBarriers = 10 };
+  /// Barriers: one of a kind, or `stages`. Full: bytes are there. Empty: all that consume have
+  /// read.
+  enum Barrier {
+    QueriesFull = 0,
+    QueriesEmpty = 1,
+    KeysFull = 2,
+    KeysEmpty = 4,
+    ValuesFull = 6,
+    ValuesEmpty = 8,
+    NumBarriers = 10
+  };
 
   Sm90Places(const Sm90Config &config, const Shape &shape);
 
@@ -60,10 +70,12 @@ struct QueryTile {
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries meets: first those of which something is masked, then the others.
+/// The blocks of keys that a block of queries meets: first those of which something is masked, then
+/// the others.
 class KeySequence {
 public:
-  KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask, const QueryTile &tile);
+  KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
+              const QueryTile &tile);
 
   Value count;       ///< at least 1: where all is masked, one block shows it
   Value maskedCount; ///< of those in front
@@ -86,13 +98,16 @@ struct Stage {
 class Sm90Role {
 public:
   Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
-      : b(b), problem(problem), config(problem.config), shape(problem.shape), barriers(b.sharedAt(problem.places.barriers)) {}
+      : b(b), problem(problem), config(problem.config), shape(problem.shape),
+        barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of this block; it gives the
-  /// number of blocks of keys behind it.
+  /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of
+  /// this block; it gives the number of blocks of keys behind it.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
-  Value barrier(Sm90Places::Barrier which) { return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes); }
+  Value barrier(Sm90Places::Barrier which) {
+    return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
+  }
   Value barrier(Sm90Places::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }

@@ -16,7 +16,8 @@
 //                                               32 columns at a time: sums to shared memory,
 //                                                 strips of the result
 //
-// With k in parts, equal ones, a tile is done once for each; its sums go to scratch, and a second launch adds and finishes them.
+// With k in parts, equal ones, a tile is done once for each; its sums go to scratch, and a second
+// launch adds and finishes them.
 //
 // Two blocks of a cluster have tiles one below the other, which need the same of rhs: each copies a
 // half of it to both, once the consumers of both have left the stage.
@@ -35,7 +36,8 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 using namespace mlir::fsdp::tile;
 
-static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2, threads = (consumers + 1) * groupThreads;
+static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2,
+                         threads = (consumers + 1) * groupThreads;
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
 
@@ -46,8 +48,10 @@ static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
 namespace {
 class Sm90Gemm {
 public:
-  Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel, int64_t blocks, bool storesBoxes)
-      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks), storesBoxes(storesBoxes) {}
+  Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel,
+           int64_t blocks, bool storesBoxes)
+      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks),
+        storesBoxes(storesBoxes) {}
   void emit();
 
 private:
@@ -59,7 +63,8 @@ private:
   void forEachTile(function_ref<void(Value first)> body);
   void produce();
   void release(const Stage &stage);
-  void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts, const Stage &stage, Position position);
+  void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
+                const Stage &stage, Position position);
   void consume();
   SmallVector<Value> multiply(ArrayRef<Value> sums, const Stage &stage);
   Value ownChunk();
@@ -79,13 +84,16 @@ private:
 };
 } // namespace
 
-static int64_t barriersAt(const GpuPlan &plan) { return plan.config.stages * plan.stageBytes() + consumers * groupBytes; }
+static int64_t barriersAt(const GpuPlan &plan) {
+  return plan.config.stages * plan.stageBytes() + consumers * groupBytes;
+}
 
 void Sm90Gemm::initBarriers() {
   b.when(b.isEqual(b.thread(), 0), [&] {
     for (int64_t i = 0; i < config.stages; ++i) {
       b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * i), 1);
-      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)), config.cluster * consumers * groupThreads / 32);
+      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)),
+                    config.cluster * consumers * groupThreads / 32);
     }
     b.fenceBarriers();
   });
@@ -94,9 +102,10 @@ void Sm90Gemm::initBarriers() {
 
 /// Of the number-th tile of k that the block meets.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
-  Value index = b.rem(number, config.stages), barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
-  return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier, b.shiftBytes(barrier, 8 * config.stages),
-          b.rem(b.div(number, config.stages), 2)};
+  Value index = b.rem(number, config.stages),
+        barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
+  return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier,
+          b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
 /// `first`: how many tiles of k the block has met before.
@@ -118,13 +127,17 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 //===----------------------------------------------------------------------===//
 
 /// Of `parts` blocks of a cluster each copies its part of the tile to all of them.
-void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts, const Stage &stage, Position position) {
-  int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner, second = side.alongK ? inner : plan.kInner;
+void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
+                        const Stage &stage, Position position) {
+  int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
+      second = side.alongK ? inner : plan.kInner;
   auto at = [&](int digit) { return position[digit] ? position[digit] : b.i32(0); };
-  int64_t boxes = side.alongK ? 1 : side.width / panel / parts, boxBytes = panelBytes * (side.alongK ? side.width / parts : config.blockK);
+  int64_t boxes = side.alongK ? 1 : side.width / panel / parts,
+          boxBytes = panelBytes * (side.alongK ? side.width / parts : config.blockK);
   int64_t boxCols = side.alongK ? side.width / parts : panel;
   for (int64_t i = 0; i < boxes; ++i) {
-    Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i), shift = b.mul(number, boxCols);
+    Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i),
+          shift = b.mul(number, boxCols);
     SmallVector<Value> coordinates = {at(first), at(second)};
     Value &moved = coordinates[side.alongK ? 1 : 0];
     moved = b.add(moved, shift);
@@ -169,7 +182,8 @@ void Sm90Gemm::produce() {
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
   // 64 rows are 64 rows of 128 bytes in one panel, or one panel of 64 k.
   auto factor = [&](const GpuSide &side, Value place) {
-    return side.alongK ? b.factorAlong(place, side.width, config.blockK) : b.factorAcross(place, config.blockK, config.blockK);
+    return side.alongK ? b.factorAlong(place, side.width, config.blockK)
+                       : b.factorAcross(place, config.blockK, config.blockK);
   };
   SharedFactor lhs = factor(plan.lhs, b.shiftBytes(stage.begin, b.mul(group, panel * panelBytes)));
   SharedFactor rhs = factor(plan.rhs, b.shiftBytes(stage.begin, plan.rhs.offset));
@@ -177,7 +191,9 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
 }
 
 /// What the warpgroup has of shared memory for its sums.
-Value Sm90Gemm::ownChunk() { return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes)); }
+Value Sm90Gemm::ownChunk() {
+  return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes));
+}
 
 /// First row and column, within the tile of the warpgroup, of what a lane has.
 std::pair<Value, Value> Sm90Gemm::placeOfLane() {
@@ -190,16 +206,22 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   Layout layout = Layout::mmaSums(16, config.blockCols);
   auto [row, col] = placeOfLane();
   Value rowOfGroup = b.add(firstRow, b.mul(group, panel));
-  Value chunk = ownChunk(), own = b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))), barrier = b.add(group, 1);
+  Value chunk = ownChunk(), own = b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))),
+        barrier = b.add(group, 1);
   for (int64_t from = 0; from < config.blockCols; from += groupCols) {
     b.syncNamed(barrier, groupThreads);
     for (int64_t i = from / 8 * 4; i < (from + groupCols) / 8 * 4; i += 2) {
       auto [r, c] = layout.place(i);
-      b.storePair(sums[i], sums[i + 1], {b.shiftBytes(own, r * groupPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
+      b.storePair(
+          sums[i], sums[i + 1],
+          {b.shiftBytes(own, r * groupPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
     }
     b.syncNamed(barrier, groupThreads);
-    epilogue.forEachStrip({chunk, groupPitch, panel, groupCols, outer, rowOfGroup, b.add(firstCol, from)}, ownThread, groupThreads,
-                          [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) { epilogue.finishOrKeep(strips, split, sums); });
+    epilogue.forEachStrip(
+        {chunk, groupPitch, panel, groupCols, outer, rowOfGroup, b.add(firstCol, from)}, ownThread,
+        groupThreads, [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) {
+          epilogue.finishOrKeep(strips, split, sums);
+        });
   }
 }
 
@@ -232,7 +254,8 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
-  Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0), lane = b.lane();
+  Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
+        lane = b.lane();
   Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16)); // that the lane names
   Value turned = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
   Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
@@ -266,22 +289,25 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
 
 /// A lane of each warp for each block that copies to this one.
 void Sm90Gemm::release(const Stage &stage) {
-  b.when(b.isLower(b.lane(), config.cluster), [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
+  b.when(b.isLower(b.lane(), config.cluster),
+         [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
 }
 
 void Sm90Gemm::consume() {
-  leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done in those that do not arrive
+  leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done
+                                            // in those that do not arrive
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
-    SmallVector<Value> sums = b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, zeros, [&](Value kBlock, ValueRange carried) {
-      Value number = b.add(first, kBlock);
-      Stage stage = stageOf(number);
-      b.wait(stage.full, stage.parity);
-      SmallVector<Value> next = multiply(llvm::to_vector(carried), stage);
-      b.waitForSums({}, 1);
-      b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
-      return next;
-    });
+    SmallVector<Value> sums =
+        b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, zeros, [&](Value kBlock, ValueRange carried) {
+          Value number = b.add(first, kBlock);
+          Stage stage = stageOf(number);
+          b.wait(stage.full, stage.parity);
+          SmallVector<Value> next = multiply(llvm::to_vector(carried), stage);
+          b.waitForSums({}, 1);
+          b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
+          return next;
+        });
     sums = b.waitForSums(sums);
     release(stageOf(b.add(first, plan.partBlocks() - 1)));
     storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
@@ -311,10 +337,11 @@ void Sm90Gemm::emit() {
     b.clusterBarrier();
 }
 
-void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, std::array<GpuTensorMap, 2> maps, ModuleOp entries,
-                         GpuKernel &info) {
+void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
+                         std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info) {
   Sm90Builder b(kernel.getLoc(), kernel.getContext(), threads);
-  int64_t cluster = plan.config.cluster, blocks = std::min(plan.blocks(), plan.multiprocessors / cluster * cluster);
+  int64_t cluster = plan.config.cluster,
+          blocks = std::min(plan.blocks(), plan.multiprocessors / cluster * cluster);
   std::string symbol = kernel.getName().str();
   GpuLaunch launch{symbol, blocks, threads, plan.sharedBytes()};
   launch.maps.assign(maps.begin(), maps.end());

@@ -26,26 +26,38 @@ static bool isFlat(const Problem &problem, const GpuSide &side) {
 }
 
 /// Of boxes with 64 neighbours in digit `first` and `rows` in digit `second`.
-static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan, const Operand &operand, int first, int second,
+static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
+                                                 const Operand &operand, int first, int second,
                                                  int64_t rows) {
-  GpuTensorMap map{operand.access.binding, operand.access.offset * 2, plan.element.isBF16(), {problem.digits[first].size}, {},
+  GpuTensorMap map{operand.access.binding,
+                   operand.access.offset * 2,
+                   plan.element.isBF16(),
+                   {problem.digits[first].size},
+                   {},
                    {Sm90Builder::panelCols}};
   auto append = [&](int digit, int64_t box) {
     int64_t size = problem.digits[digit].size;
     map.sizes.push_back(size);
-    map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * 2); // nobody goes from the only one to the next
+    map.strides.push_back(size == 1 ? strideAlignment
+                                    : operand.strides[digit] *
+                                          2); // nobody goes from the only one to the next
     map.box.push_back(box);
   };
   append(second, rows);
   for (auto [digit, stride] : llvm::enumerate(operand.strides))
     if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
       append(digit, 1);
-  auto isStride = [](int64_t stride) { return stride > 0 && stride < strideLimit && stride % strideAlignment == 0; };
-  return map.sizes.size() <= maxDimensions && llvm::all_of(map.strides, isStride) ? std::optional(map) : std::nullopt;
+  auto isStride = [](int64_t stride) {
+    return stride > 0 && stride < strideLimit && stride % strideAlignment == 0;
+  };
+  return map.sizes.size() <= maxDimensions && llvm::all_of(map.strides, isStride)
+             ? std::optional(map)
+             : std::nullopt;
 }
 
 /// Of a factor of which a block fetches `width` rows (columns) of the result.
-static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan, const Operand &operand, const GpuSide &side,
+static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
+                                                 const Operand &operand, const GpuSide &side,
                                                  int64_t width) {
   int inner = side.digits.back();
   if (!side.async || side.unit * 2 != strideAlignment || !isFlat(problem, side))
@@ -56,24 +68,27 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
 }
 
 std::optional<GpuTensorMap> gemm::makeResultMap(const Problem &problem, const GpuPlan &plan) {
-  if (problem.stores.size() != 1 || plan.splits != 1 || !startsFromZero(problem) || !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
+  if (problem.stores.size() != 1 || plan.splits != 1 || !startsFromZero(problem) ||
+      !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
     return std::nullopt;
   const Operand &dest = problem.stores.front().dest;
   bool dependsOnRow = llvm::any_of(problem.loads, [&](const Operand &load) {
     return llvm::any_of(plan.lhs.digits, [&](int digit) { return load.strides[digit] != 0; });
   });
   int inner = plan.rhs.digits.back();
-  if (dependsOnRow || dest.access.elementType != plan.element || dest.strides[inner] != 1 || dest.access.offset * 2 % strideAlignment ||
-      plan.storeCols % 2)
+  if (dependsOnRow || dest.access.elementType != plan.element || dest.strides[inner] != 1 ||
+      dest.access.offset * 2 % strideAlignment || plan.storeCols % 2)
     return std::nullopt;
   return makeTensorMap(problem, plan, dest, inner, plan.lhs.digits.back(), Sm90Builder::groupRows);
 }
 
-std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem, const GpuPlan &plan) {
+std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem,
+                                                                const GpuPlan &plan) {
   if (!plan.config.warpgroups || plan.element.isF32())
     return std::nullopt;
   auto lhs = makeTensorMap(problem, plan, problem.lhs, plan.lhs, plan.lhs.width);
-  auto rhs = makeTensorMap(problem, plan, problem.rhs, plan.rhs, plan.rhs.width / plan.config.cluster);
+  auto rhs =
+      makeTensorMap(problem, plan, problem.rhs, plan.rhs, plan.rhs.width / plan.config.cluster);
   if (!lhs || !rhs)
     return std::nullopt;
   return std::array{*lhs, *rhs};

@@ -20,12 +20,13 @@
 //                                                 dK += dSᵀ · Q;  Q is empty
 //                                             scale · dK, dV
 //
-// Keys are the rows of Sᵀ and dPᵀ, so that Pᵀ and dSᵀ stand in registers as the left factors of the products
-// behind. For dQ both warpgroups need dS of all keys, with the queries as rows, which is what descriptors
-// make of its transpose. One block of threads adds to a row of dK and dV, in the order of heads and
-// queries. To a row of dQ all add, in a fixed order: Sm90KeyProducer.cpp.
+// Keys are the rows of Sᵀ and dPᵀ, so that Pᵀ and dSᵀ stand in registers as the left factors of the
+// products behind. For dQ both warpgroups need dS of all keys, with the queries as rows, which is
+// what descriptors make of its transpose. One block of threads adds to a row of dK and dV, in the
+// order of heads and queries. To a row of dQ all add, in a fixed order: Sm90KeyProducer.cpp.
 //
-// Where dS has to be computed for captured tensors in another order anyway, dQ stays with Sm80QueryGradients.cpp.
+// Where dS has to be computed for captured tensors in another order anyway, dQ stays with
+// Sm80QueryGradients.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,11 +43,14 @@ using Places = Sm90KeyPlaces;
 namespace {
 class KeyConsumer : public Sm90KeyRole {
 public:
-  KeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores, Value group)
+  KeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores,
+              Value group)
       : Sm90KeyRole(b, problem, config, scores), group(group),
-        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), dim(paddedDim(shape.dim)),
-        valueDim(paddedDim(shape.valueDim)), keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // As in Sm90Consumer.cpp: an address that ptxas knows to be constant moves descriptors out of registers of the warp.
+        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
+        dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
+        keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
+    // As in Sm90Consumer.cpp: an address that ptxas knows to be constant moves descriptors out of
+    // registers of the warp.
     Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
     barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
   }
@@ -63,7 +67,8 @@ private:
     SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
-  Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery, const Stage &stage, ArrayRef<Value> columns);
+  Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
+                        const Stage &stage, ArrayRef<Value> columns);
   void shareGradients(ArrayRef<Value> ds);
   SmallVector<Value> multiplyQueries();
   void shareSums(ArrayRef<Value> dq);
@@ -92,23 +97,29 @@ void KeyConsumer::release(Value barrier) {
 
 /// Of K or V, the rows of this warpgroup.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
-  Value first = b.shiftBytes(b.sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  Value first = b.shiftBytes(b.sharedAt(place),
+                             b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
 /// Of the queries from `firstQuery` of the block on.
-KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery, const Stage &stage,
+KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
+                                                int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
   auto norms = [&](int64_t place) {
-    Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes), b.mul(b.colOfLane(), Places::normBytes)));
+    Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
+                                                      b.mul(b.colOfLane(), Places::normBytes)));
     return [this, own, firstQuery](int64_t at) -> Value {
-      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
+      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(),
+                                  b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
     };
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    SmallVector<Value> all = scores.emit(s, dp, first, norms(places.lse), norms(places.delta), masked, columns);
-    auto words = toFactor(b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
+    SmallVector<Value> all =
+        scores.emit(s, dp, first, norms(places.lse), norms(places.delta), masked, columns);
+    auto words = toFactor(
+        b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
     words.append(all.end() - columns.size(), all.end());
     return words;
   };
@@ -118,31 +129,43 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
   } else {
     SmallVector<Type> types(s.size(), b.getI32Type());
     types.append(columns.size(), b.getF32Type());
-    all = b.choose(scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
+    all = b.choose(
+        scores.blocks->isFree(block), types, [&] { return emit(false); },
+        [&] { return emit(true); });
   }
-  auto from = [&](size_t first, size_t count) { return SmallVector<Value>(ArrayRef(all).slice(first, count)); };
+  auto from = [&](size_t first, size_t count) {
+    return SmallVector<Value>(ArrayRef(all).slice(first, count));
+  };
   return {from(0, s.size() / 2), from(s.size() / 2, s.size() / 2), from(s.size(), columns.size())};
 }
 
-KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage, SmallVector<Value> columns) {
-  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base, dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
+KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
+                                              SmallVector<Value> columns) {
+  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
+        dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
   int64_t rows = config.blockQueries, cols = config.tileQueries;
   Gradients all;
   for (int64_t first = 0; first < rows; first += cols) {
-    auto along = [&](Value tile, int64_t k) { return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k); };
+    auto along = [&](Value tile, int64_t k) {
+      return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k);
+    };
     if (first == 0)
       b.wait(barrier(Places::QueriesFull, stage), stage.parity);
-    SmallVector<Value> both = b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
+    SmallVector<Value> both =
+        b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
     size_t count = both.size();
     if (first == 0)
       b.wait(barrier(Places::DoutFull, stage), stage.parity);
-    llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element));
-    if (first > 0) // else all that is read for later queries is read now, and does not fit into registers
+    llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim),
+                                        along(dout, valueDim), cols, element));
+    if (first >
+        0) // else all that is read for later queries is read now, and does not fit into registers
       both.push_back(block);
     both = b.waitForSums(both);
     if (first > 0)
       block = both.pop_back_val();
-    Gradients some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block, first, stage, columns);
+    Gradients some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count),
+                                 block, first, stage, columns);
     llvm::append_range(all.p, some.p);
     llvm::append_range(all.ds, some.ds);
     columns = some.columns;
@@ -155,11 +178,13 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage, S
 // dQ
 //===----------------------------------------------------------------------===//
 
-/// dSᵀ to shared memory, once nobody multiplies what was there. It is there behind the barrier that follows.
+/// dSᵀ to shared memory, once nobody multiplies what was there. It is there behind the barrier that
+/// follows.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   b.syncNamed(b.i32(Places::Gradients), consumers());
-  Value first = b.shiftBytes(b.sharedAt(places.gradients), b.mul(rowsOfWarp, Sm90Builder::panelBytes));
+  Value first =
+      b.shiftBytes(b.sharedAt(places.gradients), b.mul(rowsOfWarp, Sm90Builder::panelBytes));
   storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
   b.fenceAsync();
 }
@@ -168,9 +193,12 @@ void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
 SmallVector<Value> KeyConsumer::multiplyQueries() {
   b.syncNamed(b.i32(Places::Gradients), consumers());
   int64_t keys = config.blockKeys();
-  Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes), gradients = b.sharedAt(places.gradients), k = b.sharedAt(places.keys);
-  SharedFactor lhs = b.factorAcross(querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
-  SharedFactor rhs = b.factorAcross(querySums.byColumns ? b.shiftBytes(k, ownPanel) : k, keys, keys);
+  Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes),
+        gradients = b.sharedAt(places.gradients), k = b.sharedAt(places.keys);
+  SharedFactor lhs = b.factorAcross(
+      querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
+  SharedFactor rhs =
+      b.factorAcross(querySums.byColumns ? b.shiftBytes(k, ownPanel) : k, keys, keys);
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
@@ -180,7 +208,9 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
   place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
   for (size_t i = 0; i < dq.size(); i += 4)
-    storeRow(b, dq.slice(i, 4), {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)}, 4);
+    storeRow(
+        b, dq.slice(i, 4),
+        {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)}, 4);
   b.fenceAsync();
   b.arriveNamed(b.i32(Places::SumsFull), withAdder());
 }
@@ -194,7 +224,8 @@ KeyConsumer::Sums KeyConsumer::turn(Value number, const Stage &stage, Sums sums)
   Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
   sums.columns = both.columns;
   SmallVector<Value> dq;
-  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base, dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
+  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
+        dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
   if (config.addsToQ)
     shareGradients(both.ds);
   sums.dv = b.multiply(sums.dv, both.p, b.factorAcross(dout, rows, rows), valueDim, element);
@@ -222,14 +253,16 @@ SmallVector<Value> KeyConsumer::flat(const Sums &sums) {
 
 KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
   int64_t dk = keyLayout.numRegisters(), dv = valueLayout.numRegisters();
-  return {llvm::to_vector(values.take_front(dk)), llvm::to_vector(values.slice(dk, dv)), llvm::to_vector(values.drop_front(dk + dv))};
+  return {llvm::to_vector(values.take_front(dk)), llvm::to_vector(values.slice(dk, dv)),
+          llvm::to_vector(values.drop_front(dk + dv))};
 }
 
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
   sums.columns = scores.emptyColumns();
-  sums = sumsOf(b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-    return flat(turn(number, stageOf(b.add(before, number)), sumsOf(state)));
-  }));
+  sums = sumsOf(
+      b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
+        return flat(turn(number, stageOf(b.add(before, number)), sumsOf(state)));
+      }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();
   return sums;
@@ -237,7 +270,8 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
 
 void KeyConsumer::store(const Sums &sums) {
   ArrayRef<Value> numbers = scores.numbers;
-  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())), one(numbers.size());
+  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
+      one(numbers.size());
   auto rowsOf = [&](const Pointer &out, int64_t cols) {
     return slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, cols);
   };
@@ -262,6 +296,7 @@ void KeyConsumer::emit() {
   store(sumsOf(ValueRange(state).drop_back()));
 }
 
-void attention::emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores, Value group) {
+void attention::emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                                KeyScores &scores, Value group) {
   KeyConsumer(b, problem, config, scores, group).emit();
 }

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies; lse and δ lie in scratch, those of each head from a
-// multiple of a block of queries on: what is copied is aligned, and queries that do not exist have lse = inf.
+// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies; lse and δ lie in scratch, those of
+// each head from a multiple of a block of queries on: what is copied is aligned, and queries that
+// do not exist have lse = inf.
 //
-// Warp 1 adds to dQ what the consumers leave in shared memory, and does so in a fixed order: for each
-// block of queries a number in scratch counts the blocks of keys that have added. A block of keys
-// waits until all that come before it have; the first stores instead. Which those are follows
+// Warp 1 adds to dQ what the consumers leave in shared memory, and does so in a fixed order: for
+// each block of queries a number in scratch counts the blocks of keys that have added. A block of
+// keys waits until all that come before it have; the first stores instead. Which those are follows
 // from the ranges that each of them visits, which the lanes compute, 32 blocks at a time.
 //
 //   wait: the sums are full                      (named barrier)
@@ -48,42 +49,53 @@ private:
 };
 } // namespace
 
-void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const Stage &stage, Value barrier) {
+void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const Stage &stage,
+                            Value barrier) {
   Value row = b.add(b.mul(scores.headNumber(), plan.rowStride), b.to64(firstRow));
   Value target = b.shiftBytes(b.sharedAt(place), b.mul(stage.index, places.normsBytes));
-  b.copyBulk(target, b.address(b.shift(b.scratch(b.getF32Type()), b.add(row, from))), b.i32(places.normsBytes), barrier);
+  b.copyBulk(target, b.address(b.shift(b.scratch(b.getF32Type()), b.add(row, from))),
+             b.i32(places.normsBytes), barrier);
 }
 
 /// The turn-th block of queries of a head, the number-th of all.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
-  Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries), head = b.to32(scores.headNumber());
-  auto copy = [&](Places::Barrier full, Places::Barrier empty, int64_t place, int64_t bytes, int64_t cols, Value map) {
+  Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries),
+        head = b.to32(scores.headNumber());
+  auto copy = [&](Places::Barrier full, Places::Barrier empty, int64_t place, int64_t bytes,
+                  int64_t cols, Value map) {
     Value arrived = barrier(full, stage);
     b.wait(barrier(empty, stage), b.sub(b.i32(1), stage.parity));
     b.expect(arrived, bytes + places.normsBytes);
     copyTile(b, tileOfQueries(place, bytes, stage), map, firstRow, head, cols, arrived);
     return arrived;
   };
-  Value arrived = copy(Places::QueriesFull, Places::QueriesEmpty, places.queries, places.queryBytes, shape.dim, b.tensorMap(0));
+  Value arrived = copy(Places::QueriesFull, Places::QueriesEmpty, places.queries, places.queryBytes,
+                       shape.dim, b.tensorMap(0));
   copyNorms(places.lse, plan.lse, firstRow, stage, arrived);
-  arrived = copy(Places::DoutFull, Places::DoutEmpty, places.douts, places.doutBytes, shape.valueDim, b.tensorMap(1));
+  arrived = copy(Places::DoutFull, Places::DoutEmpty, places.douts, places.doutBytes,
+                 shape.valueDim, b.tensorMap(1));
   copyNorms(places.delta, plan.delta, firstRow, stage, arrived);
 }
 
 void KeyProducer::emit() {
-  Value zero = b.i32(0), number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead)), full = barrier(Places::KeysFull);
+  Value zero = b.i32(0), number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead)),
+        full = barrier(Places::KeysFull);
   b.expect(full, places.queries);
   copyTile(b, tileOfKeys(places.keys), b.tensorMap(2), scores.firstKey, number, shape.dim, full);
-  copyTile(b, tileOfKeys(places.values), b.tensorMap(3), scores.firstKey, number, shape.valueDim, full);
-  b.loop(zero, b.i32(shape.group), 1, zero, [&](Value head, ValueRange before) -> CodeBuilder::Carried {
-    scores.placeHead(head);
-    b.loop(zero, scores.blocks->count, 1, [&](Value turn) { copyBlock(turn, b.add(before[0], turn)); });
-    return {b.add(before[0], scores.blocks->count)};
-  });
+  copyTile(b, tileOfKeys(places.values), b.tensorMap(3), scores.firstKey, number, shape.valueDim,
+           full);
+  b.loop(zero, b.i32(shape.group), 1, zero,
+         [&](Value head, ValueRange before) -> CodeBuilder::Carried {
+           scores.placeHead(head);
+           b.loop(zero, scores.blocks->count, 1,
+                  [&](Value turn) { copyBlock(turn, b.add(before[0], turn)); });
+           return {b.add(before[0], scores.blocks->count)};
+         });
 }
 
-void attention::emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores) {
+void attention::emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                                KeyScores &scores) {
   KeyProducer(b, problem, config, scores).emit();
 }
 
@@ -103,25 +115,30 @@ private:
 };
 } // namespace
 
-/// How many blocks of keys add to a block of queries before this one: those of later keys that visit it.
+/// How many blocks of keys add to a block of queries before this one: those of later keys that
+/// visit it.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), last = b.i32(scores.keyBlocks());
   if (op.getMaskMod().empty())
     return b.sub(b.sub(last, b.i32(1)), own);
-  SmallVector<Value> count = b.loop(b.add(b.add(own, b.lane()), 1), last, 32, b.i32(0),
-                                    [&](Value other, ValueRange count) -> CodeBuilder::Carried {
-                                      Value visits = scores.blocksOf(b.mul(other, config.blockKeys())).contains(block);
-                                      return {b.add(count[0], b.select(visits, b.i32(1), b.i32(0)))};
-                                    });
+  SmallVector<Value> count =
+      b.loop(b.add(b.add(own, b.lane()), 1), last, 32, b.i32(0),
+             [&](Value other, ValueRange count) -> CodeBuilder::Carried {
+               Value visits = scores.blocksOf(b.mul(other, config.blockKeys())).contains(block);
+               return {b.add(count[0], b.select(visits, b.i32(1), b.i32(0)))};
+             });
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
 /// Those of the turn-th block of queries.
 void QueryAdder::add(Value turn) {
-  Value block = scores.blocks->at(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  Value index = b.add(b.mul(scores.headNumber(), plan.rowStride / config.blockQueries), b.to64(block));
+  Value block = scores.blocks->at(turn), before = addedBefore(block),
+        isFirst = b.isEqual(b.lane(), 0);
+  Value index =
+      b.add(b.mul(scores.headNumber(), plan.rowStride / config.blockQueries), b.to64(block));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));
-  Value sums = b.address(b.shift(b.scratch(b.getF32Type()), b.add(b.mul(index, querySums.floats()), plan.querySums)));
+  Value sums = b.address(
+      b.shift(b.scratch(b.getF32Type()), b.add(b.mul(index, querySums.floats()), plan.querySums)));
   Value bytes = b.i32(querySums.floats() * 4), source = b.sharedAt(places.sums);
   b.syncWarp();
   b.syncNamed(b.i32(Places::SumsFull), withAdder());
@@ -129,12 +146,14 @@ void QueryAdder::add(Value turn) {
     b.waitForValue(count, before);
     b.fenceGlobal();
     b.when(
-        b.isEqual(before, 0), [&] { b.storeBulk(sums, source, bytes); }, [&] { b.addBulk(sums, source, bytes); });
+        b.isEqual(before, 0), [&] { b.storeBulk(sums, source, bytes); },
+        [&] { b.addBulk(sums, source, bytes); });
     b.commitStores();
     b.waitForStores(0, /*sourceOnly=*/true);
   });
   b.syncWarp();
-  b.when(b.isLess(b.add(turn, 1), scores.blocks->count), [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
+  b.when(b.isLess(b.add(turn, 1), scores.blocks->count),
+         [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
   b.when(isFirst, [&] {
     b.waitForStores(0, /*sourceOnly=*/false);
     b.fenceGlobal();
@@ -146,11 +165,13 @@ void QueryAdder::emit() {
   Value zero = b.i32(0);
   b.loop(zero, b.i32(shape.group), 1, [&](Value head) {
     scores.placeHead(head);
-    b.when(b.isLess(zero, scores.blocks->count), [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
+    b.when(b.isLess(zero, scores.blocks->count),
+           [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
     b.loop(zero, scores.blocks->count, 1, [&](Value turn) { add(turn); });
   });
 }
 
-void attention::emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores) {
+void attention::emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                               KeyScores &scores) {
   QueryAdder(b, problem, config, scores).emit();
 }

@@ -34,11 +34,14 @@ struct Row {
 } // namespace
 
 // groups, blockCols, inTurns
-static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},  {128, {2, 176, true}}, {128, {2, 128, true}},
-                              {192, {2, 112, false}}, {192, {2, 96, false}}, {256, {2, 80, false}}, {256, {2, 64, false}}};
+static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},   {128, {2, 176, true}},
+                              {128, {2, 128, true}}, {192, {2, 112, false}}, {192, {2, 96, false}},
+                              {256, {2, 80, false}}, {256, {2, 64, false}}};
 
-Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape, int64_t functionRegisters) {
-  int64_t registers = c.blockCols / 2 + c.blockCols / 4 + paddedValueDim(shape) / 2 + 24 + functionRegisters;
+Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape,
+                                      int64_t functionRegisters) {
+  int64_t registers =
+      c.blockCols / 2 + c.blockCols / 4 + paddedValueDim(shape) / 2 + 24 + functionRegisters;
   return {registers, Sm90Places(c, shape).bytes()};
 }
 
@@ -56,11 +59,13 @@ static int64_t registersOfFunctions(AttentionOp op) {
 }
 
 /// Whether it fits; O has memory of its own if it can.
-static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters, const GpuTarget &target) {
+static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
+                    const GpuTarget &target) {
   for (bool own : {true, false}) {
     config.ownOutput = own;
     Sm80Needs needs = sm90ForwardNeeds(config, shape, functionRegisters);
-    if (needs.registers <= registersOfRoles(config.groups).consumer && needs.sharedBytes <= target.sharedPerBlock)
+    if (needs.registers <= registersOfRoles(config.groups).consumer &&
+        needs.sharedBytes <= target.sharedPerBlock)
       return true;
   }
   return false;
@@ -68,7 +73,8 @@ static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegi
 
 std::optional<Sm90Config> attention::chooseSm90Forward(AttentionOp op, const GpuTarget &target) {
   RankedTensorType q = op.getQ().getType(), k = op.getK().getType(), v = op.getV().getType();
-  if (!target.hasWarpgroups() || !hasTensorMap(q) || !hasTensorMap(k) || !hasTensorMap(v) || !hasTensorMap(op.getO().getType()))
+  if (!target.hasWarpgroups() || !hasTensorMap(q) || !hasTensorMap(k) || !hasTensorMap(v) ||
+      !hasTensorMap(op.getO().getType()))
     return std::nullopt;
   Shape shape = getShape(q, k, v);
   int64_t functionRegisters = registersOfFunctions(op);

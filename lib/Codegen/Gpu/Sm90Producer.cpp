@@ -28,7 +28,8 @@ public:
   void emit() {
     for (int64_t map = 0; map < 3; ++map)
       b.prefetchMap(b.tensorMap(map));
-    forEachTile([&](const QueryTile &tile, Value before, Value met) { return copy(tile, before, met); });
+    forEachTile(
+        [&](const QueryTile &tile, Value before, Value met) { return copy(tile, before, met); });
   }
 
 private:
@@ -43,19 +44,24 @@ Value Producer::copy(const QueryTile &tile, Value before, Value met) {
   auto isOther = [&](Value parity) { return b.sub(b.i32(1), parity); };
   b.wait(barrier(Sm90Places::QueriesEmpty), isOther(b.rem(before, 2)));
   b.expect(barrier(Sm90Places::QueriesFull), places.queryBytes);
-  copyTile(b, queries(), b.tensorMap(0), tile.firstRow, tile.number, shape.dim, barrier(Sm90Places::QueriesFull));
+  copyTile(b, queries(), b.tensorMap(0), tile.firstRow, tile.number, shape.dim,
+           barrier(Sm90Places::QueriesFull));
   b.loop(b.i32(0), sequence.count, 1, [&](Value turn) {
     Stage stage = stageOf(b.add(met, turn));
     Value firstCol = b.mul(sequence.at(turn), config.blockCols), isEmpty = isOther(stage.parity);
-    auto fill = [&](Sm90Places::Barrier full, Sm90Places::Barrier empty, const PanelTile &to, int64_t map, int64_t bytes, int64_t cols) {
+    auto fill = [&](Sm90Places::Barrier full, Sm90Places::Barrier empty, const PanelTile &to,
+                    int64_t map, int64_t bytes, int64_t cols) {
       b.wait(barrier(empty, stage), isEmpty);
       b.expect(barrier(full, stage), bytes);
       copyTile(b, to, b.tensorMap(map), firstCol, tile.kvNumber, cols, barrier(full, stage));
     };
     fill(Sm90Places::KeysFull, Sm90Places::KeysEmpty, keys(stage), 1, places.keyBytes, shape.dim);
-    fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, values(stage), 2, places.valueBytes, shape.valueDim);
+    fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, values(stage), 2, places.valueBytes,
+         shape.valueDim);
   });
   return b.add(met, sequence.count);
 }
 
-void attention::emitProducer(Sm90Builder &b, const Sm90Problem &problem) { Producer(b, problem).emit(); }
+void attention::emitProducer(Sm90Builder &b, const Sm90Problem &problem) {
+  Producer(b, problem).emit();
+}

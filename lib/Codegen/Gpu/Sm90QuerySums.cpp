@@ -6,8 +6,8 @@
 //
 // Norms: eight lanes have a query. lse is inf where there was no key, or no query; δ = Σ O·dO.
 //
-// Queries of sums: scale · dQ in its type, of sums that lie as QuerySums says. A block that nobody has added
-// to is 0: its sums were never written.
+// Queries of sums: scale · dQ in its type, of sums that lie as QuerySums says. A block that nobody
+// has added to is 0: its sums were never written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ static constexpr int64_t lanesOfQuery = 8, numbersOfLane = 8;
 //===----------------------------------------------------------------------===//
 
 int64_t attention::normBlocks(const Sm80Problem &problem) {
-  return problem.shape.batch * problem.shape.heads * problem.plan.rowStride / (normThreads / lanesOfQuery);
+  return problem.shape.batch * problem.shape.heads * problem.plan.rowStride /
+         (normThreads / lanesOfQuery);
 }
 
 /// Σ O·dO of a row of both, by the lanes that have it.
@@ -36,9 +37,13 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   int64_t cols = problem.shape.valueDim;
   Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane), delta = b.number(0);
   for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
-    Value at = b.add(own, col), inRow = col + lanesOfQuery * numbersOfLane > cols ? b.isLower(at, cols) : Value();
-    Value place = b.add(b.mul(row, cols), b.to64(inRow ? b.select(inRow, at, b.i32(0)) : at)), sum = delta;
-    auto load = [&](Value tensor) { return loadRow(b, b.shift(b.binding(tensor), place), numbersOfLane, numbersOfLane); };
+    Value at = b.add(own, col),
+          inRow = col + lanesOfQuery * numbersOfLane > cols ? b.isLower(at, cols) : Value();
+    Value place = b.add(b.mul(row, cols), b.to64(inRow ? b.select(inRow, at, b.i32(0)) : at)),
+          sum = delta;
+    auto load = [&](Value tensor) {
+      return loadRow(b, b.shift(b.binding(tensor), place), numbersOfLane, numbersOfLane);
+    };
     for (auto [o, dout] : llvm::zip(load(op.getO()), load(op.getDout())))
       sum = b.fma(b.convertFloat(o, b.getF32Type()), b.convertFloat(dout, b.getF32Type()), sum);
     delta = inRow ? b.select(inRow, sum, delta) : sum;
@@ -53,19 +58,25 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   const Shape &shape = problem.shape;
   AttentionGradOp op = problem.op;
   int64_t queries = plan.keysOfGroups->blockQueries;
-  Value number = b.add(b.mul(b.to64(b.block()), normThreads / lanesOfQuery), b.to64(b.div(b.thread(), lanesOfQuery)));
-  Value head = b.div(number, plan.rowStride), row = b.rem(number, plan.rowStride), exists = b.isLower(row, shape.rows);
+  Value number = b.add(b.mul(b.to64(b.block()), normThreads / lanesOfQuery),
+                       b.to64(b.div(b.thread(), lanesOfQuery)));
+  Value head = b.div(number, plan.rowStride), row = b.rem(number, plan.rowStride),
+        exists = b.isLower(row, shape.rows);
   Value place = b.add(b.mul(head, shape.rows), b.min(row, b.constant(shape.rows - 1)));
-  Value delta = emitDelta(b, problem, place), lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
-  Value isEmpty = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))), lse, b.number(infinity));
+  Value delta = emitDelta(b, problem, place),
+        lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
+  Value isEmpty =
+      arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
+  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))), lse,
+                 b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
   b.when(b.isEqual(b.rem(b.lane(), lanesOfQuery), 0), [&] {
     Pointer scratch = b.scratch(b.getF32Type());
     b.store(lse, b.shift(scratch, b.add(number, plan.lse)));
     b.store(delta, b.shift(scratch, b.add(number, plan.delta)));
     b.when(b.isEqual(b.rem(row, queries), 0), [&] {
-      b.store(b.i32(0), b.shift(b.scratch(b.getI32Type()), b.add(b.div(number, queries), plan.added)));
+      b.store(b.i32(0),
+              b.shift(b.scratch(b.getI32Type()), b.add(b.div(number, queries), plan.added)));
     });
   });
 }
@@ -76,7 +87,8 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
 
 int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
   const Shape &shape = problem.shape;
-  return shape.batch * shape.heads * problem.plan.rowStride / problem.plan.keysOfGroups->blockQueries;
+  return shape.batch * shape.heads * problem.plan.rowStride /
+         problem.plan.keysOfGroups->blockQueries;
 }
 
 void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
@@ -87,7 +99,8 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   QuerySums sums(config, shape);
   int64_t blocksOfHead = plan.rowStride / config.blockQueries, threads = Sm90Builder::groupThreads;
   Value number = b.to64(b.block()), own = b.to64(b.mul(b.rem(b.thread(), threads), 4));
-  Value count = b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
+  Value count =
+      b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
   // By columns a thread has those of all warpgroups; else of one.
   int64_t parts = sums.byColumns ? sums.groups : 1;
@@ -99,13 +112,24 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
     SmallVector<Value> all;
     for (int64_t part = 0; part < parts; ++part)
       for (int64_t i = 0; i < sums.registers(); i += 4)
-        llvm::append_range(all, loadRow(b, b.shift(b.scratch(b.getF32Type()), b.add(first, part * sums.floatsOfGroup() + i * threads)), 4, 4));
+        llvm::append_range(all,
+                           loadRow(b,
+                                   b.shift(b.scratch(b.getF32Type()),
+                                           b.add(first, part * sums.floatsOfGroup() + i * threads)),
+                                   4, 4));
     return all;
   };
-  Fragment dq{layout, b.choose(b.isEqual(count, 0), types, [&] { return SmallVector<Value>(types.size(), b.number(0)); }, load)};
+  Fragment dq{layout, b.choose(
+                          b.isEqual(count, 0), types,
+                          [&] { return SmallVector<Value>(types.size(), b.number(0)); }, load)};
   Value head = b.div(number, blocksOfHead);
-  Value row = b.add(b.add(b.mul(b.to32(b.rem(number, blocksOfHead)), config.blockQueries), b.mul(b.warp(), 16)), b.rowOfLane());
-  SmallVector<Value> numbers = {row, b.add(row, 8)}, scale(2, b.number(op.getScale().convertToDouble()));
+  Value row = b.add(
+      b.add(b.mul(b.to32(b.rem(number, blocksOfHead)), config.blockQueries), b.mul(b.warp(), 16)),
+      b.rowOfLane());
+  SmallVector<Value> numbers = {row, b.add(row, 8)},
+                     scale(2, b.number(op.getScale().convertToDouble()));
   Pointer out = b.destination(problem.kernel, op.getDq());
-  storeRows(b, dq, numbers, scale, slabOf(b, out, b.div(head, shape.heads), b.rem(head, shape.heads), shape.heads, shape.rows, shape.dim));
+  storeRows(b, dq, numbers, scale,
+            slabOf(b, out, b.div(head, shape.heads), b.rem(head, shape.heads), shape.heads,
+                   shape.rows, shape.dim));
 }

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The same kernels by upstream passes alone: every op a loop nest over a buffer of
-// its own, one worker, functions from libm, no optimisation that changes values.
-// It shares no lowering with the rest of Codegen, nor passes of LLVM, so that the two can be compared, and is compiled fast: most oracles run once.
+// The same kernels by upstream passes alone: every op a loop nest over a buffer of its own, one
+// worker, functions from libm, no optimisation that changes values. It shares no lowering with the
+// rest of Codegen, nor passes of LLVM, so that the two can be compared, and is compiled fast: most
+// oracles run once.
 //
 //  1. With `widen`: every float becomes f64. Arguments are converted on entry,
 //     results on exit, so that bindings keep their types.
@@ -83,12 +84,13 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
     return value;
   Value empty = tensor::EmptyOp::create(b, loc, to.getShape(), to.getElementType());
   AffineMap identity = b.getMultiDimIdentityMap(to.getRank());
-  return linalg::GenericOp::create(b, loc, to, value, empty, {identity, identity},
-                                   SmallVector<utils::IteratorType>(to.getRank(), utils::IteratorType::parallel),
-                                   [&](OpBuilder &nested, Location loc, ValueRange args) {
-                                     linalg::YieldOp::create(nested, loc,
-                                                             convertScalar(nested, loc, args[0], to.getElementType()));
-                                   })
+  return linalg::GenericOp::create(
+             b, loc, to, value, empty, {identity, identity},
+             SmallVector<utils::IteratorType>(to.getRank(), utils::IteratorType::parallel),
+             [&](OpBuilder &nested, Location loc, ValueRange args) {
+               linalg::YieldOp::create(nested, loc,
+                                       convertScalar(nested, loc, args[0], to.getElementType()));
+             })
       .getResult(0);
 }
 
@@ -126,8 +128,9 @@ static void widenKernel(func::FuncOp kernel) {
   OpBuilder end(ret), start(&body, body.begin());
   for (OpOperand &operand : ret->getOpOperands())
     if (!isa<BlockArgument>(operand.get()))
-      operand.set(convert(end, ret.getLoc(), operand.get(),
-                          cast<RankedTensorType>(kernel.getResultTypes()[operand.getOperandNumber()])));
+      operand.set(
+          convert(end, ret.getLoc(), operand.get(),
+                  cast<RankedTensorType>(kernel.getResultTypes()[operand.getOperandNumber()])));
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     auto wide = cast<RankedTensorType>(widenType(type));
@@ -140,7 +143,8 @@ static void widenKernel(func::FuncOp kernel) {
   }
   // Conversions between floats are now between equal types.
   for (Operation *op : ops)
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op) && op->getOperand(0).getType() == op->getResult(0).getType()) {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+        op->getOperand(0).getType() == op->getResult(0).getType()) {
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));
       op->erase();
     }
@@ -153,7 +157,8 @@ static void widenKernel(func::FuncOp kernel) {
 /// tensor.generate of a gather: element by element.
 static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   auto generate = tensor::GenerateOp::create(
-      b, op.getLoc(), op.getResult().getType(), ValueRange(), [&](OpBuilder &nested, Location loc, ValueRange at) {
+      b, op.getLoc(), op.getResult().getType(), ValueRange(),
+      [&](OpBuilder &nested, Location loc, ValueRange at) {
         Value id = tensor::ExtractOp::create(nested, loc, op.getIds(), at.drop_back());
         Value row = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), id);
         Value x = tensor::ExtractOp::create(nested, loc, op.getTable(), ValueRange{row, at.back()});
@@ -162,8 +167,8 @@ static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   return generate;
 }
 
-/// A loop per dimension of the updates around one scalar add. On a buffer: as a tensor, the table would be copied for
-/// each update.
+/// A loop per dimension of the updates around one scalar add. On a buffer: as a tensor, the table
+/// would be copied for each update.
 static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -173,23 +178,26 @@ static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
     table = tensor::SplatOp::create(b, loc, zero, type);
   }
   Value sums = bufferization::AllocTensorOp::create(b, loc, type, ValueRange(), table);
-  Value buffer = bufferization::ToBufferOp::create(b, loc, MemRefType::get(type.getShape(), type.getElementType()), sums);
+  Value buffer = bufferization::ToBufferOp::create(
+      b, loc, MemRefType::get(type.getShape(), type.getElementType()), sums);
   SmallVector<Value> lower, upper, step;
   for (int64_t size : cast<RankedTensorType>(op.getUpdates().getType()).getShape()) {
     lower.push_back(arith::ConstantIndexOp::create(b, loc, 0));
     upper.push_back(arith::ConstantIndexOp::create(b, loc, size));
     step.push_back(arith::ConstantIndexOp::create(b, loc, 1));
   }
-  scf::buildLoopNest(b, loc, lower, upper, step, [&](OpBuilder &nested, Location loc, ValueRange at) {
-    Value id = tensor::ExtractOp::create(nested, loc, op.getIds(), at.drop_back());
-    Value row = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), id);
-    SmallVector<Value> place = {row, at.back()};
-    Value old = memref::LoadOp::create(nested, loc, buffer, place);
-    Value update = tensor::ExtractOp::create(nested, loc, op.getUpdates(), at);
-    Value sum = arith::AddFOp::create(nested, loc, old, update);
-    memref::StoreOp::create(nested, loc, sum, buffer, place);
-  });
-  return bufferization::ToTensorOp::create(b, loc, type, buffer, /*restrict=*/true, /*writable=*/true);
+  scf::buildLoopNest(
+      b, loc, lower, upper, step, [&](OpBuilder &nested, Location loc, ValueRange at) {
+        Value id = tensor::ExtractOp::create(nested, loc, op.getIds(), at.drop_back());
+        Value row = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), id);
+        SmallVector<Value> place = {row, at.back()};
+        Value old = memref::LoadOp::create(nested, loc, buffer, place);
+        Value update = tensor::ExtractOp::create(nested, loc, op.getUpdates(), at);
+        Value sum = arith::AddFOp::create(nested, loc, old, update);
+        memref::StoreOp::create(nested, loc, sum, buffer, place);
+      });
+  return bufferization::ToTensorOp::create(b, loc, type, buffer, /*restrict=*/true,
+                                           /*writable=*/true);
 }
 
 static LogicalResult expandOps(func::FuncOp kernel) {
@@ -205,7 +213,8 @@ static LogicalResult expandOps(func::FuncOp kernel) {
     else if (auto scatter = dyn_cast<ScatterAddRowsOp>(op))
       values = SmallVector<Value>{expandScatter(rewriter, scatter)};
     else if (auto concat = dyn_cast<tensor::ConcatOp>(op)) {
-      if (FailureOr<SmallVector<Value>> parts = concat.decomposeOperation(rewriter); succeeded(parts))
+      if (FailureOr<SmallVector<Value>> parts = concat.decomposeOperation(rewriter);
+          succeeded(parts))
         values = *parts;
     } else if (auto aggregate = dyn_cast<linalg::AggregatedOpInterface>(op))
       values = aggregate.decomposeOperation(rewriter);
@@ -230,14 +239,16 @@ static void storeResults(func::FuncOp kernel) {
   for (Value value : ret.getOperands()) {
     // Saved before the first destination is written: it may lie in one.
     auto type = cast<RankedTensorType>(value.getType());
-    values.push_back(bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));
+    values.push_back(
+        bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));
   }
   for (auto [index, value] : llvm::enumerate(values)) {
     auto type = cast<RankedTensorType>(value.getType());
-    Value buffer = bufferization::ToBufferOp::create(b, ret.getLoc(),
-                                                     MemRefType::get(type.getShape(), type.getElementType()),
-                                                     getDestination(kernel, index));
-    auto store = bufferization::MaterializeInDestinationOp::create(b, ret.getLoc(), Type(), value, buffer);
+    Value buffer = bufferization::ToBufferOp::create(
+        b, ret.getLoc(), MemRefType::get(type.getShape(), type.getElementType()),
+        getDestination(kernel, index));
+    auto store =
+        bufferization::MaterializeInDestinationOp::create(b, ret.getLoc(), Type(), value, buffer);
     store.setWritable(true);
   }
   ret.getOperandsMutable().clear();
@@ -275,7 +286,8 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
     b.setInsertionPoint(op);
     Value offset = arith::ConstantIndexOp::create(b, op.getLoc(), info.sharedBytes);
     info.sharedBytes += llvm::alignTo(getStorageBytes(op.getType()), 64);
-    Value view = memref::ViewOp::create(b, op.getLoc(), op.getType(), function.getArgument(bindings), offset, ValueRange());
+    Value view = memref::ViewOp::create(b, op.getLoc(), op.getType(),
+                                        function.getArgument(bindings), offset, ValueRange());
     op.replaceAllUsesWith(view);
     op.erase();
   });
@@ -296,10 +308,11 @@ static void expandCopies(ModuleOp module) {
       upper.push_back(arith::ConstantIndexOp::create(b, op.getLoc(), size));
       step.push_back(arith::ConstantIndexOp::create(b, op.getLoc(), 1));
     }
-    scf::buildLoopNest(b, op.getLoc(), lower, upper, step, [&](OpBuilder &nested, Location loc, ValueRange at) {
-      Value x = memref::LoadOp::create(nested, loc, op.getSource(), at);
-      memref::StoreOp::create(nested, loc, x, op.getTarget(), at);
-    });
+    scf::buildLoopNest(b, op.getLoc(), lower, upper, step,
+                       [&](OpBuilder &nested, Location loc, ValueRange at) {
+                         Value x = memref::LoadOp::create(nested, loc, op.getSource(), at);
+                         memref::StoreOp::create(nested, loc, x, op.getTarget(), at);
+                       });
     op.erase();
   }
 }
@@ -354,8 +367,9 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
   // The C library's functions stay undefined in the image; the loader finds them
   // in libm, which the linker must have seen.
   SmallVector<StringRef> libraries;
-  for (StringRef path : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",
-                         "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"})
+  for (StringRef path :
+       {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",
+        "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"})
     if (llvm::sys::fs::exists(path))
       libraries.push_back(path);
   auto compile = [&](func::FuncOp kernel, KernelInfo &info) -> FailureOr<Object> {

@@ -38,7 +38,8 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
   int64_t lanes = 2 * numbers.lanes;
   Value mask = maskBelow(lanes, remaining(*this, row, col, extents));
   Value pairs = load(VectorType::get({lanes}, from.place.type), at(from, row, col), mask);
-  return vector::BitCastOp::create(*this, loc, VectorType::get({numbers.lanes}, numbers.stepType()), pairs);
+  return vector::BitCastOp::create(*this, loc, VectorType::get({numbers.lanes}, numbers.stepType()),
+                                   pairs);
 }
 
 /// Rounded to bf16; widened again without an instruction that takes it.
@@ -48,7 +49,8 @@ Value CpuTiles::toHalf(Value vector) {
   if (numbers.arithmetic != Arithmetic::Bf16Dot)
     return convertFloat(convertFloat(vector, getBF16Type()), numbers.wide);
   assert(lanes == 16 && "one register");
-  return LLVM::CallIntrinsicOp::create(*this, loc, half, getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512"),
+  return LLVM::CallIntrinsicOp::create(*this, loc, half,
+                                       getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512"),
                                        ValueRange{vector})
       .getResult(0);
 }
@@ -85,7 +87,8 @@ void CpuTiles::storeAcross(Value vector, Value next, const Matrix &to, Value row
     for (int64_t lane = 0; lane < lanes; ++lane)
       mask.append({lane, lanes + lane});
     Value pairs = shuffle(toHalf(vector), toHalf(next), mask);
-    pairs = vector::BitCastOp::create(*this, loc, VectorType::get({lanes}, numbers.stepType()), pairs);
+    pairs =
+        vector::BitCastOp::create(*this, loc, VectorType::get({lanes}, numbers.stepType()), pairs);
     return store(pairs, at(to, div(row, 2), col));
   }
   case Arithmetic::Bf16Pairs:
@@ -94,7 +97,8 @@ void CpuTiles::storeAcross(Value vector, Value next, const Matrix &to, Value row
   }
 }
 
-void CpuTiles::packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols) {
+void CpuTiles::packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
+                         int64_t cols) {
   int64_t lanes = numbers.rowLanes;
   loop(constant(0), constant(rows), 1, [&](Value row) {
     loop(constant(0), constant(cols), lanes,
@@ -102,7 +106,8 @@ void CpuTiles::packAlong(const Matrix &from, Extents extents, const Matrix &to, 
   });
 }
 
-void CpuTiles::packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols) {
+void CpuTiles::packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
+                          int64_t cols) {
   int64_t lanes = numbers.rowLanes;
   loop(constant(0), constant(rows), 2, [&](Value row) {
     loop(constant(0), constant(cols), lanes, [&](Value col) {
@@ -131,7 +136,8 @@ SmallVector<Value> CpuTiles::transpose(SmallVector<Value> rows) {
   return rows;
 }
 
-void CpuTiles::packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols) {
+void CpuTiles::packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
+                              int64_t cols) {
   int64_t lanes = numbers.lanes;
   loop(constant(0), constant(rows), lanes, [&](Value row) {
     loop(constant(0), constant(cols), lanes * numbers.perStep(), [&](Value col) {

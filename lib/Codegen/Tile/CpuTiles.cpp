@@ -34,7 +34,8 @@ Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();
   wide = element.isF64() ? element : Type(Float32Type::get(context));
   if (element.isBF16())
-    arithmetic = target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+    arithmetic =
+        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
   lanes = target.vectorBits / wide.getIntOrFloatBitWidth();
   rowLanes = 512 / wide.getIntOrFloatBitWidth();
   sums = target.hasAvx512() ? 24 : 12;
@@ -74,7 +75,9 @@ Value CpuTiles::exp2(Value x) {
   return expandSmallExp2(*this, loc, x);
 }
 
-Value CpuTiles::first(Value vector) { return vector::ExtractOp::create(*this, loc, vector, ArrayRef<int64_t>{0}); }
+Value CpuTiles::first(Value vector) {
+  return vector::ExtractOp::create(*this, loc, vector, ArrayRef<int64_t>{0});
+}
 
 Value CpuTiles::foldLanes(Value vector, function_ref<Value(Value, Value)> combine) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
@@ -160,7 +163,8 @@ Value CpuTiles::multiplyAdd(Value a, Value b, Value sum) {
   auto pairs = VectorType::get({2 * numbers.lanes}, getBF16Type());
   a = vector::BitCastOp::create(*this, loc, pairs, a);
   b = vector::BitCastOp::create(*this, loc, pairs, b);
-  return LLVM::CallIntrinsicOp::create(*this, loc, sum.getType(), getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+  return LLVM::CallIntrinsicOp::create(*this, loc, sum.getType(),
+                                       getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
                                        ValueRange{sum, a, b})
       .getResult(0);
 }
@@ -185,7 +189,8 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   int64_t whole = steps / unroll * unroll;
   SmallVector<Value> values = sums.registers;
   if (whole > 0) {
-    auto op = scf::ForOp::create(*this, loc, constant(0), constant(whole), constant(unroll), values);
+    auto op =
+        scf::ForOp::create(*this, loc, constant(0), constant(whole), constant(unroll), values);
     InsertionGuard guard(*this);
     setInsertionPointToStart(op.getBody());
     values = llvm::to_vector_of<Value>(op.getRegionIterArgs());
@@ -219,9 +224,10 @@ int64_t CpuTiles::rowsOf(const Numbers &numbers, int64_t rows, int64_t cols) {
   return worst;
 }
 
-void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols, int64_t steps,
-                    Start start) {
-  int64_t panels, perRow = sumsPerRowOf(cols, panels), registers = llvm::divideCeil(cols, numbers.lanes);
+void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
+                    int64_t steps, Start start) {
+  int64_t panels, perRow = sumsPerRowOf(cols, panels),
+                  registers = llvm::divideCeil(cols, numbers.lanes);
   auto panelsOf = [&](Value from, Value to, int64_t count) {
     int64_t fragment = fragmentRows(numbers, rows, count);
     auto layout = Layout::rowVectors(fragment, count * numbers.lanes, numbers.lanes);
@@ -238,7 +244,8 @@ void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t r
   int64_t whole = registers / perRow * perRow;
   panelsOf(constant(0), constant(whole * numbers.lanes), perRow);
   if (whole < registers)
-    panelsOf(constant(whole * numbers.lanes), constant(registers * numbers.lanes), registers - whole);
+    panelsOf(constant(whole * numbers.lanes), constant(registers * numbers.lanes),
+             registers - whole);
 }
 
 void CpuTiles::fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar) {
@@ -251,10 +258,12 @@ void CpuTiles::fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value sc
 
 void CpuTiles::prefetchTile(const Pointer &place, int64_t bytes) {
   int64_t step = lineBytes * 8 / place.type.getIntOrFloatBitWidth();
-  loop(constant(0), constant(bytes / lineBytes * step), step, [&](Value i) { prefetch(shift(place, i)); });
+  loop(constant(0), constant(bytes / lineBytes * step), step,
+       [&](Value i) { prefetch(shift(place, i)); });
 }
 
-void CpuTiles::pipeline(Value from, Value to, function_ref<void(Value)> fetch, function_ref<void(Value)> body) {
+void CpuTiles::pipeline(Value from, Value to, function_ref<void(Value)> fetch,
+                        function_ref<void(Value)> body) {
   loop(from, to, 1, [&](Value i) {
     if (fetch)
       fetch(add(i, 1));

@@ -25,7 +25,8 @@ using namespace mlir::fsdp::tile;
 
 /// A cast between integers; what has a range keeps its value.
 static bool isIntegerCast(Operation *op) {
-  return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
+  return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
+             arith::TruncIOp>(op);
 }
 
 static Value toWidth(CodeBuilder &b, Value value, unsigned bits, bool isSigned = true) {
@@ -48,12 +49,15 @@ Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) cons
 
 /// Whether 32 bits give what 64 do.
 bool ScoreFunction::computesNarrow(Operation *op) const {
-  if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp, arith::MaxSIOp, arith::DivSIOp,
-           arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp, arith::RemUIOp, arith::AndIOp,
-           arith::OrIOp, arith::XOrIOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp, arith::SelectOp, arith::CmpIOp,
+  if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
+           arith::MaxSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp,
+           arith::DivUIOp, arith::RemUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
+           arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp, arith::SelectOp, arith::CmpIOp,
            arith::SIToFPOp>(op))
     return false;
-  auto fits = [&](Value v) { return !(v.getType().isIndex() || v.getType().isInteger(64)) || isNarrow(v); };
+  auto fits = [&](Value v) {
+    return !(v.getType().isIndex() || v.getType().isInteger(64)) || isNarrow(v);
+  };
   return llvm::all_of(op->getOperands(), fits) && llvm::all_of(op->getResults(), fits);
 }
 
@@ -73,23 +77,27 @@ Value ScoreFunction::emitArgument(CodeBuilder &b, BlockArgument argument, const 
   Value column = toWidth(b, site.column, bits);
   if (!site.lanes)
     return column;
-  column = arith::AddIOp::create(b, b.loc, b.splat(column, site.lanes), b.iota(site.lanes, b.getIntegerType(bits)));
+  column = arith::AddIOp::create(b, b.loc, b.splat(column, site.lanes),
+                                 b.iota(site.lanes, b.getIntegerType(bits)));
   if (site.lastColumn)
-    column = arith::MinSIOp::create(b, b.loc, column, b.splat(toWidth(b, site.lastColumn, bits), site.lanes));
+    column = arith::MinSIOp::create(b, b.loc, column,
+                                    b.splat(toWidth(b, site.lastColumn, bits), site.lanes));
   return column;
 }
 
-Value ScoreFunction::emitCast(CodeBuilder &b, Operation *op, Value operand, const Site &site) const {
+Value ScoreFunction::emitCast(CodeBuilder &b, Operation *op, Value operand,
+                              const Site &site) const {
   Value source = op->getOperand(0), result = op->getResult(0);
   unsigned bits = typeOf(result).getIntOrFloatBitWidth();
   if (rangeOf(source) && rangeOf(result)) // the value is kept
     return toWidth(b, operand, bits);
-  return toWidth(b, widened(b, operand, source), bits, !isa<arith::ExtUIOp, arith::IndexCastUIOp>(op));
+  return toWidth(b, widened(b, operand, source), bits,
+                 !isa<arith::ExtUIOp, arith::IndexCastUIOp>(op));
 }
 
 /// One term of a position.
-Value ScoreFunction::emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site, Values &known,
-                               bool narrow) const {
+Value ScoreFunction::emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site,
+                               Values &known, bool narrow) const {
   Value value = toWidth(b, emit(b, index, site, known), narrow ? 32 : 64);
   Type type = value.getType();
   TypedAttr factor = b.getIntegerAttr(getElementTypeOrSelf(type), stride);
@@ -98,8 +106,8 @@ Value ScoreFunction::emitIndex(CodeBuilder &b, Value index, int64_t stride, cons
   return b.createOrFold<arith::MulIOp>(b.loc, value, arith::ConstantOp::create(b, b.loc, factor));
 }
 
-Value ScoreFunction::emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
-                                  Values &known) const {
+Value ScoreFunction::emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices,
+                                  const Site &site, Values &known) const {
   int64_t stride = 1;
   bool narrow = type.getNumElements() < (INT64_C(1) << 31);
   Value position;
@@ -119,7 +127,8 @@ Value ScoreFunction::emitPosition(CodeBuilder &b, RankedTensorType type, ValueRa
   return position ? position : b.constant(0);
 }
 
-Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site, Values &known) const {
+Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site,
+                                 Values &known) const {
   auto extract = cast<tensor::ExtractOp>(op);
   unsigned number = cast<BlockArgument>(extract.getTensor()).getArgNumber() - scores - 4;
   const Captured &captured = captures[number];
@@ -128,7 +137,9 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   // k itself, along the rows of the tensor: neighbours in memory.
   Value k = region.front().getArgument(scores + 3);
   bool along = site.lanes && !indices.empty() && indices.back() == k &&
-               llvm::none_of(indices.drop_back(), [&](Value i) { return (dependenceOf(i) | Dependence::Row) == Dependence::Both; });
+               llvm::none_of(indices.drop_back(), [&](Value i) {
+                 return (dependenceOf(i) | Dependence::Row) == Dependence::Both;
+               });
   if (!along) {
     Value position = emitPosition(b, captured.type, indices, site, known);
     if (isa<VectorType>(position.getType()))
@@ -139,7 +150,9 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   Value row = b.constant(0);
   int64_t stride = 1;
   for (int64_t d = captured.type.getRank() - 1; d >= 0; --d) {
-    Value index = d + 1 == captured.type.getRank() ? site.column : toWidth(b, emit(b, indices[d], site, known), 64);
+    Value index = d + 1 == captured.type.getRank()
+                      ? site.column
+                      : toWidth(b, emit(b, indices[d], site, known), 64);
     row = b.add(row, b.mul(index, stride));
     stride *= shape[d];
   }
@@ -184,16 +197,19 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     TypedAttr value = constant.getValue();
     if (auto integer = dyn_cast<IntegerAttr>(value))
-      value = b.getIntegerAttr(types[0], integer.getValue().sextOrTrunc(types[0].getIntOrFloatBitWidth()));
+      value = b.getIntegerAttr(types[0],
+                               integer.getValue().sextOrTrunc(types[0].getIntOrFloatBitWidth()));
     known[constant] = arith::ConstantOp::create(b, b.loc, value);
     return;
   }
-  OperationState state(b.loc, op->getName(), operands, types, llvm::to_vector(op->getDiscardableAttrs()));
+  OperationState state(b.loc, op->getName(), operands, types,
+                       llvm::to_vector(op->getDiscardableAttrs()));
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
     // Others read it in the width that its range allows.
-    known[original] = isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
+    known[original] =
+        isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }
 
 Value ScoreFunction::emit(CodeBuilder &b, Value value, const Site &site, Values &known) const {

@@ -60,7 +60,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   } else {
     APInt bound(32, static_cast<uint64_t>(limit));
     Value most = arith::ConstantOp::create(
-        b, b.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI32Type()), ArrayRef<APInt>(bound)));
+        b, b.loc,
+        DenseElementsAttr::get(VectorType::get({lanes}, b.getI32Type()), ArrayRef<APInt>(bound)));
     kept = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ult, words, most);
   }
   if (draw.type.isInteger(1))
@@ -84,20 +85,26 @@ static Value getAlignedBase(Value element, Value k) {
   return matchPattern(base, m_ConstantInt(&factor)) && factor.srem(4) == 0 ? base : Value();
 }
 
-Value ScoreFunction::emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site, Values &known) const {
+Value ScoreFunction::emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site,
+                                Values &known) const {
   RandomDraw draw = getDraw(op);
-  RandomPlace place{toWords(b, emit(b, op.getSeed(), site, known)), toWords(b, emit(b, op.getStep(), site, known)),
+  RandomPlace place{toWords(b, emit(b, op.getSeed(), site, known)),
+                    toWords(b, emit(b, op.getStep(), site, known)),
                     toWords(b, emit(b, op.getSample(), site, known))};
   auto isScalar = [&](Value v) { return !isa<VectorType>(v.getType()); };
   bool isOnePlace = isScalar(place.seed) && isScalar(place.step) && isScalar(place.sample);
   Value base = getAlignedBase(op.getElement(), region.front().getArgument(scores + 3));
   bool isRow = base && (dependenceOf(base) | Dependence::Row) != Dependence::Both;
-  if (draw.kind == RandomKind::bernoulli && site.lanes && site.lanes % 4 == 0 && isRow && isOnePlace) {
+  if (draw.kind == RandomKind::bernoulli && site.lanes && site.lanes % 4 == 0 && isRow &&
+      isOnePlace) {
     int64_t blocks = site.lanes / 4;
     Value first = b.add(toWords(b, emit(b, base, site, known)), site.column);
     Value number = b.add(b.splat(b.div(first, 4), blocks), b.iota(blocks, b.getI64Type()));
-    RandomPlace lanes{b.splat(place.seed, blocks), b.splat(place.step, blocks), b.splat(place.sample, blocks)};
-    return keepBelow(b, draw, interleave(b, buildRandomBlock(b, b.loc, draw, lanes, number), site.lanes), site.lanes);
+    RandomPlace lanes{b.splat(place.seed, blocks), b.splat(place.step, blocks),
+                      b.splat(place.sample, blocks)};
+    return keepBelow(b, draw,
+                     interleave(b, buildRandomBlock(b, b.loc, draw, lanes, number), site.lanes),
+                     site.lanes);
   }
   Value element = toWords(b, emit(b, op.getElement(), site, known));
   if (isOnePlace && isScalar(element))

@@ -22,7 +22,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents, ArrayRef<Captured> captures)
+ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
+                             ArrayRef<Captured> captures)
     : region(region), scores(scores), extents(extents), captures(captures), dependences(region) {
   if (empty())
     return;
@@ -62,8 +63,8 @@ std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Operation *op) const 
     in.push_back(*range);
   }
   auto corners = [&](function_ref<int64_t(int64_t, int64_t)> f) {
-    auto all = {f(in[0].first, in[1].first), f(in[0].first, in[1].second), f(in[0].second, in[1].first),
-                f(in[0].second, in[1].second)};
+    auto all = {f(in[0].first, in[1].first), f(in[0].first, in[1].second),
+                f(in[0].second, in[1].first), f(in[0].second, in[1].second)};
     return within(std::min(all), std::max(all));
   };
   bool positive = llvm::all_of(in, [](Range r) { return r.first >= 0; });
@@ -71,13 +72,18 @@ std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Operation *op) const 
       .Case([&](arith::AddIOp) { return corners([](int64_t a, int64_t b) { return a + b; }); })
       .Case([&](arith::SubIOp) { return corners([](int64_t a, int64_t b) { return a - b; }); })
       .Case([&](arith::MulIOp) { return corners([](int64_t a, int64_t b) { return a * b; }); })
-      .Case([&](arith::MinSIOp) { return corners([](int64_t a, int64_t b) { return std::min(a, b); }); })
-      .Case([&](arith::MaxSIOp) { return corners([](int64_t a, int64_t b) { return std::max(a, b); }); })
-      .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>([&](auto) -> std::optional<Range> {
-        if (in[1].first <= 0)
-          return std::nullopt;
-        return within(std::min<int64_t>(in[0].first, 0), std::max<int64_t>(in[0].second, 0));
+      .Case([&](arith::MinSIOp) {
+        return corners([](int64_t a, int64_t b) { return std::min(a, b); });
       })
+      .Case([&](arith::MaxSIOp) {
+        return corners([](int64_t a, int64_t b) { return std::max(a, b); });
+      })
+      .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>(
+          [&](auto) -> std::optional<Range> {
+            if (in[1].first <= 0)
+              return std::nullopt;
+            return within(std::min<int64_t>(in[0].first, 0), std::max<int64_t>(in[0].second, 0));
+          })
       .Case<arith::DivUIOp, arith::ShRUIOp, arith::ShRSIOp>([&](auto) -> std::optional<Range> {
         if (!positive)
           return std::nullopt;
@@ -108,7 +114,9 @@ std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Operation *op) const 
           return std::nullopt;
         return within(0, in[0].second << in[1].second);
       })
-      .Case([&](arith::SelectOp) { return within(std::min(in[0].first, in[1].first), std::max(in[0].second, in[1].second)); })
+      .Case([&](arith::SelectOp) {
+        return within(std::min(in[0].first, in[1].first), std::max(in[0].second, in[1].second));
+      })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) -> std::optional<Range> {
         return in[0]; // where it fits
       })
@@ -126,7 +134,8 @@ void ScoreFunction::findRanges() {
     if (extents[i] < farthest)
       ranges[body.getArgument(scores + i)] = {0, std::max<int64_t>(extents[i] - 1, 0)};
   for (Operation &op : body.without_terminator()) {
-    if (op.getNumResults() != 1 || !op.getResult(0).getType().isIntOrIndex() || op.getResult(0).getType().isInteger(1))
+    if (op.getNumResults() != 1 || !op.getResult(0).getType().isIntOrIndex() ||
+        op.getResult(0).getType().isInteger(1))
       continue;
     Type type = op.getResult(0).getType();
     unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
@@ -146,7 +155,8 @@ bool ScoreFunction::isCheap(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || dependenceOf(value) == Dependence::None)
     return true;
-  return isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::TruncIOp>(op) &&
+  return isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+             arith::TruncIOp>(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return isCheap(operand); });
 }
 
@@ -169,7 +179,8 @@ void ScoreFunction::stage() {
     Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&
-          (by == Dependence::Both || (by != Dependence::None && dependenceOf(operand) == Dependence::None)))
+          (by == Dependence::Both ||
+           (by != Dependence::None && dependenceOf(operand) == Dependence::None)))
         require(operand);
   }
   units = all[0].takeVector();

@@ -47,7 +47,8 @@ SmallVector<Value> Sm80Tiles::loadMatrices(Value place, bool transposed) {
   SmallVector<Type> words(4, getI32Type());
   auto all = LLVM::LLVMStructType::getLiteral(getContext(), words);
   auto layout = transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row;
-  Value loaded = NVVM::LdMatrixOp::create(*this, loc, all, place, 4, layout, NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+  Value loaded = NVVM::LdMatrixOp::create(*this, loc, all, place, 4, layout,
+                                          NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
                                           NVVM::LdStMatrixEltType::B16);
   SmallVector<Value> result;
   for (int64_t i = 0; i < 4; ++i)
@@ -57,7 +58,8 @@ SmallVector<Value> Sm80Tiles::loadMatrices(Value place, bool transposed) {
 
 std::pair<Value, Value> Sm80Tiles::split(Value number) {
   auto round = [&](Value x) -> Value {
-    Value bits = NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), x, NVVM::FPRoundingMode::RNA);
+    Value bits =
+        NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), x, NVVM::FPRoundingMode::RNA);
     return arith::AndIOp::create(*this, loc, bits, i32(~INT64_C(0x1fff)));
   };
   Value high = round(number);
@@ -83,7 +85,9 @@ Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
 /// Step `step` of k of the rows 16 · rowPiece on.
 Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, int64_t step) {
   int64_t perRow = sums.layout.numCols() / 8;
-  auto piece = [&](int64_t number) { return ArrayRef(sums.registers).slice((rowPiece * perRow + number) * 4, 4); };
+  auto piece = [&](int64_t number) {
+    return ArrayRef(sums.registers).slice((rowPiece * perRow + number) * 4, 4);
+  };
   if (isSplit()) {
     ArrayRef<Value> x = piece(step);
     SmallVector<Value> words;
@@ -94,22 +98,26 @@ Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, in
   Factor factor;
   for (int64_t i : {0, 1})
     for (int64_t half : {0, 2})
-      factor.high.push_back(pack(piece(2 * step + i)[half], piece(2 * step + i)[half + 1], element));
+      factor.high.push_back(
+          pack(piece(2 * step + i)[half], piece(2 * step + i)[half + 1], element));
   return factor;
 }
 
 /// Right factors of one step of k and 16 columns of a tile whose rows are those of k.
-std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, int64_t k, int64_t col) {
+std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, int64_t k,
+                                                       int64_t col) {
   int64_t offset = k * tile.pitch + col * elementBytes();
   if (!isSplit()) {
-    SmallVector<Value> words = loadMatrices(shiftBytes(laneOfRows(tile), offset), /*transposed=*/true);
+    SmallVector<Value> words =
+        loadMatrices(shiftBytes(laneOfRows(tile), offset), /*transposed=*/true);
     return {toFactor(ArrayRef(words).take_front(2)), toFactor(ArrayRef(words).drop_front(2))};
   }
   Value place = shiftBytes(tile.base, add(mul(colOfLane(), tile.pitch), mul(rowOfLane(), 4)));
   auto half = [&](int64_t number) {
     SmallVector<Value> words;
     for (int64_t row : {0, 1})
-      words.push_back(LLVM::LoadOp::create(*this, loc, getI32Type(), shiftBytes(place, offset + row * tile.pitch + number * 32)));
+      words.push_back(LLVM::LoadOp::create(
+          *this, loc, getI32Type(), shiftBytes(place, offset + row * tile.pitch + number * 32)));
     return toFactor(words);
   };
   Factor left = half(0);
@@ -122,7 +130,9 @@ std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, i
 
 SmallVector<Value> Sm80Tiles::mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums) {
   auto type = LLVM::LLVMStructType::getLiteral(getContext(), SmallVector<Type>(4, getF32Type()));
-  auto numbers = isSplit() ? NVVM::MMATypes::tf32 : element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  auto numbers = isSplit()          ? NVVM::MMATypes::tf32
+                 : element.isBF16() ? NVVM::MMATypes::bf16
+                                    : NVVM::MMATypes::f16;
   auto words = [&](ArrayRef<Value> x) {
     return llvm::map_to_vector(x, [&](Value word) -> Value {
       if (!element.isF16())
@@ -131,9 +141,10 @@ SmallVector<Value> Sm80Tiles::mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef
     });
   };
   SmallVector<Value> left = words(a), right = words(b);
-  Value product = NVVM::MmaOp::create(*this, loc, type, left, right, sums, ArrayRef<int64_t>{16, 8, stepOfK()}, std::nullopt,
-                                      std::nullopt, std::array{numbers, numbers},
-                                      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  Value product =
+      NVVM::MmaOp::create(*this, loc, type, left, right, sums, ArrayRef<int64_t>{16, 8, stepOfK()},
+                          std::nullopt, std::nullopt, std::array{numbers, numbers},
+                          std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   SmallVector<Value> result;
   for (int64_t i = 0; i < 4; ++i)
     result.push_back(LLVM::ExtractValueOp::create(*this, loc, product, i));
@@ -149,19 +160,23 @@ void Sm80Tiles::multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const 
   llvm::copy(mma(a.high, b.high, x), sums.begin());
 }
 
-Fragment Sm80Tiles::multiplyRows(Fragment sums, const SharedTile &a, const SharedTile &b, int64_t k) {
+Fragment Sm80Tiles::multiplyRows(Fragment sums, const SharedTile &a, const SharedTile &b,
+                                 int64_t k) {
   int64_t rowPieces = sums.layout.numRows() / 16, perRow = sums.layout.numCols() / 8;
   Value left = laneOfRows(a), right = laneOfCols(b);
   for (int64_t at = 0; at < k; at += stepOfK()) {
     SmallVector<Factor> rows;
     for (int64_t t = 0; t < rowPieces; ++t)
-      rows.push_back(toFactor(loadMatrices(shiftBytes(left, 16 * t * a.pitch + at * elementBytes()), false)));
+      rows.push_back(
+          toFactor(loadMatrices(shiftBytes(left, 16 * t * a.pitch + at * elementBytes()), false)));
     for (int64_t n = 0; n < perRow; n += 2) {
-      SmallVector<Value> words = loadMatrices(shiftBytes(right, 8 * n * b.pitch + at * elementBytes()), false);
+      SmallVector<Value> words =
+          loadMatrices(shiftBytes(right, 8 * n * b.pitch + at * elementBytes()), false);
       for (int64_t half : {0, 1}) {
         Factor cols = toFactor(ArrayRef(words).slice(2 * half, 2));
         for (int64_t t = 0; t < rowPieces; ++t)
-          multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4), rows[t], cols);
+          multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4),
+                      rows[t], cols);
       }
     }
   }
@@ -178,7 +193,8 @@ Fragment Sm80Tiles::multiplyAcross(Fragment sums, const Fragment &a, const Share
       std::array<Factor, 2> cols = loadAcross(b, step * stepOfK(), 8 * n);
       for (int64_t half : {0, 1})
         for (int64_t t = 0; t < rowPieces; ++t)
-          multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4), rows[t], cols[half]);
+          multiplyAdd(MutableArrayRef(sums.registers).slice((t * perRow + n + half) * 4, 4),
+                      rows[t], cols[half]);
     }
   }
   return sums;
@@ -189,11 +205,13 @@ Fragment Sm80Tiles::multiplyAcross(Fragment sums, const Fragment &a, const Share
 //===----------------------------------------------------------------------===//
 
 void Sm80Tiles::commit() { NVVM::CpAsyncCommitGroupOp::create(*this, loc); }
-void Sm80Tiles::waitForCopies(int64_t pending) { NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending); }
+void Sm80Tiles::waitForCopies(int64_t pending) {
+  NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending);
+}
 
 /// Unit `unit` of row `row` of the tile, `bytes` of it.
-void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit, Value first, int64_t bytes,
-                         bool checksRow, bool checksCol) {
+void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit,
+                         Value first, int64_t bytes, bool checksRow, bool checksCol) {
   Value source = add(mul(add(first, row), from.cols * elementBytes()), mul(unit, bytes)), exists;
   if (checksRow)
     exists = isLower(add(first, row), from.rows);
@@ -207,7 +225,8 @@ void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row
   Value target = shiftBytes(to.base, add(mul(row, to.pitch), mul(unit, bytes)));
   if (bytes < 4) { // no such copy
     Value word = LLVM::LoadOp::create(*this, loc, getI16Type(), place);
-    LLVM::StoreOp::create(*this, loc, exists ? select(exists, word, zero(getI16Type())) : word, target);
+    LLVM::StoreOp::create(*this, loc, exists ? select(exists, word, zero(getI16Type())) : word,
+                          target);
     return;
   }
   auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
@@ -215,9 +234,11 @@ void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row
   NVVM::CpAsyncOp::create(*this, loc, target, place, bytes, cache, size);
 }
 
-void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows, bool whole) {
+void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
+                          bool whole) {
   int64_t rowBytes = from.cols * elementBytes(), padded = paddedCols(from.cols) * elementBytes();
-  int64_t bytes = std::min<int64_t>(16, rowBytes & -rowBytes), units = padded / bytes, total = rows * units;
+  int64_t bytes = std::min<int64_t>(16, rowBytes & -rowBytes), units = padded / bytes,
+          total = rows * units;
   bool checksCol = padded != rowBytes;
   auto one = [&](Value number, Value row, Value unit) {
     auto copy = [&] { copyUnit(to, from, row, unit, first, bytes, !whole, checksCol); };
@@ -235,13 +256,16 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
   });
 }
 
-void Sm80Tiles::copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent) {
+void Sm80Tiles::copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count,
+                               int64_t extent) {
   bool whole = extent % count == 0;
   for (int64_t begin = 0; begin < count; begin += threads) {
     auto copy = [&] {
-      Value own = add(thread(), begin), index = add(first, own), exists = whole ? Value() : isLower(index, extent);
+      Value own = add(thread(), begin), index = add(first, own),
+            exists = whole ? Value() : isLower(index, extent);
       Value place = address(shift(from, to64(exists ? select(exists, index, i32(0)) : index)));
-      NVVM::CpAsyncOp::create(*this, loc, shiftBytes(to, mul(own, 4)), place, 4, NVVM::LoadCacheModifierKind::CA,
+      NVVM::CpAsyncOp::create(*this, loc, shiftBytes(to, mul(own, 4)), place, 4,
+                              NVVM::LoadCacheModifierKind::CA,
                               exists ? select(exists, i32(4), i32(0)) : Value());
     };
     begin + threads > count ? when(isLower(thread(), count - begin), copy) : copy();

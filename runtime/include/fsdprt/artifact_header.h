@@ -11,14 +11,13 @@
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
-// All integers are little-endian. Offsets and sizes are in bytes from the
-// beginning of the file. The image is a position-independent ELF shared object
-// without undefined symbols, needed libraries, thread-local storage or
-// initialisers; it may be absent (offset and size 0) when no program launches
-// a kernel. Values are initial values of parameters, at the places that the manifest
-// names; a file without them has offset and size 0 and version 2, which older
-// readers take. Between the parts are zeros. The hash is of the whole file with the 32 bytes of the hash itself
-// taken as zero: write zeros there, hash the file, fill them in.
+// All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
+// The image is a position-independent ELF shared object without undefined symbols, needed
+// libraries, thread-local storage or initialisers; it may be absent (offset and size 0) when no
+// program launches a kernel. Values are initial values of parameters, at the places that the
+// manifest names; a file without them has offset and size 0 and version 2, which older readers
+// take. Between the parts are zeros. The hash is of the whole file with the 32 bytes of the hash
+// itself taken as zero: write zeros there, hash the file, fill them in.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -38,7 +37,8 @@
 #define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section */
 #define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
 #define FSDPRT_BUFFER_ALIGNMENT 64u            /* of the room that a buffer has in an arena */
-#define FSDPRT_HOST_ARENA_ALIGNMENT 4096u      /* of the offset behind the arena at which the host's begins */
+#define FSDPRT_HOST_ARENA_ALIGNMENT                                                                \
+  4096u /* of the offset behind the arena at which the host's begins */
 
 typedef struct fsdprt_artifact_header {
   char magic[8];
@@ -56,9 +56,11 @@ typedef struct fsdprt_artifact_header {
 } fsdprt_artifact_header;
 
 #ifdef __cplusplus
-static_assert(sizeof(fsdprt_artifact_header) == FSDPRT_ARTIFACT_HEADER_SIZE, "the header has no padding");
+static_assert(sizeof(fsdprt_artifact_header) == FSDPRT_ARTIFACT_HEADER_SIZE,
+              "the header has no padding");
 #else
-_Static_assert(sizeof(fsdprt_artifact_header) == FSDPRT_ARTIFACT_HEADER_SIZE, "the header has no padding");
+_Static_assert(sizeof(fsdprt_artifact_header) == FSDPRT_ARTIFACT_HEADER_SIZE,
+               "the header has no padding");
 #endif
 
 #endif /* FSDPRT_ARTIFACT_HEADER_H */

@@ -27,8 +27,8 @@ fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out, fsdp
   return guard(error, [&] { *out = new fsdprt_artifact{Artifact::open(path)}; });
 }
 
-fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size, const char *name, fsdprt_artifact **out,
-                                          fsdprt_error *error) {
+fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size, const char *name,
+                                          fsdprt_artifact **out, fsdprt_error *error) {
   return guard(error, [&] { *out = new fsdprt_artifact{Artifact::fromMemory(bytes, size, name)}; });
 }
 
@@ -72,7 +72,8 @@ int32_t fsdprt_artifact_has_program(const fsdprt_artifact *handle, const char *n
   return handle->artifact->program(name) != nullptr;
 }
 
-fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t index, fsdprt_param_info *info) {
+fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t index,
+                                        fsdprt_param_info *info) {
   const fb::Manifest &manifest = handle->artifact->manifest();
   if (!manifest.params() || index >= manifest.params()->size())
     return FSDPRT_BAD_INPUT;
@@ -92,10 +93,11 @@ fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t 
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const char *program, uint64_t index,
-                                        fsdprt_input_info *info) {
+fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const char *program,
+                                        uint64_t index, fsdprt_input_info *info) {
   const fb::Program *of = handle->artifact->program(program);
-  const auto *inputs = of ? handle->artifact->manifest().layouts()->Get(of->layout())->inputs() : nullptr;
+  const auto *inputs =
+      of ? handle->artifact->manifest().layouts()->Get(of->layout())->inputs() : nullptr;
   if (!inputs || index >= inputs->size())
     return FSDPRT_BAD_INPUT;
   const fb::Input &input = *inputs->Get(index);
@@ -114,19 +116,22 @@ fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *handle, const cha
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle, int32_t (*write)(void *, const char *, size_t),
-                                   void *user, fsdprt_error *error) {
+fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle,
+                                   int32_t (*write)(void *, const char *, size_t), void *user,
+                                   fsdprt_error *error) {
   return guard(error, [&] {
-    if (!dumpArtifact(*handle->artifact,
-                      [&](const std::string &text) { return write(user, text.data(), text.size()) == 0; }))
+    if (!dumpArtifact(*handle->artifact, [&](const std::string &text) {
+          return write(user, text.data(), text.size()) == 0;
+        }))
       failed("%s: the dump could not be written", handle->artifact->getFile().c_str());
   });
 }
 
 //===- Session ------------------------------------------------------------===//
 
-fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact, const fsdprt_session_options *options,
-                                    fsdprt_session **out, fsdprt_error *error) {
+fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
+                                    const fsdprt_session_options *options, fsdprt_session **out,
+                                    fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_session_options taken = takeStruct(options);
     *out = new fsdprt_session{std::make_unique<Session>(artifact->artifact, taken)};
@@ -155,7 +160,8 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   giveStruct(filled, info);
 }
 
-fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *handle, uint64_t *beside, fsdprt_error *error) {
+fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *handle, uint64_t *beside,
+                                            fsdprt_error *error) {
   return guard(error, [&] { *beside = handle->session->gpuBytesBeside(); });
 }
 
@@ -163,13 +169,13 @@ fsdprt_status fsdprt_session_run(fsdprt_session *handle, const char *program, fs
   return guard(error, [&] { handle->session->run(program); });
 }
 
-fsdprt_status fsdprt_session_exchange(fsdprt_session *handle, const void *mine, size_t size, void *all,
-                                      fsdprt_error *error) {
+fsdprt_status fsdprt_session_exchange(fsdprt_session *handle, const void *mine, size_t size,
+                                      void *all, fsdprt_error *error) {
   return guard(error, [&] { handle->session->exchange(mine, size, all); });
 }
 
-fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *handle, const char *program, char *text, size_t size,
-                                            fsdprt_error *error) {
+fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *handle, const char *program, char *text,
+                                            size_t size, fsdprt_error *error) {
   return guard(error, [&] {
     std::string found = handle->session->findNonfinite(program);
     if (size)
@@ -177,8 +183,8 @@ fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *handle, const char *
   });
 }
 
-fsdprt_status fsdprt_session_collect(fsdprt_session *handle, uint32_t rank, const void *data, size_t size, void *into,
-                                     fsdprt_error *error) {
+fsdprt_status fsdprt_session_collect(fsdprt_session *handle, uint32_t rank, const void *data,
+                                     size_t size, void *into, fsdprt_error *error) {
   return guard(error, [&] { handle->session->collect(rank, data, size, into); });
 }
 
@@ -186,7 +192,8 @@ fsdprt_status fsdprt_session_leave(fsdprt_session *handle, fsdprt_error *error) 
   return guard(error, [&] { handle->session->getRanks().getCommunicator().leave(); });
 }
 
-fsdprt_status fsdprt_session_fail(fsdprt_session *handle, fsdprt_status status, fsdprt_error *error) {
+fsdprt_status fsdprt_session_fail(fsdprt_session *handle, fsdprt_status status,
+                                  fsdprt_error *error) {
   return guard(error, [&] {
     if (status == FSDPRT_OK)
       badInput("expected the status of a failure, found FSDPRT_OK");
@@ -194,8 +201,8 @@ fsdprt_status fsdprt_session_fail(fsdprt_session *handle, fsdprt_status status, 
   });
 }
 
-fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, const char *path, const char *reason,
-                                                 fsdprt_error *error) {
+fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, const char *path,
+                                                 const char *reason, fsdprt_error *error) {
   return guard(error, [&] {
     Communicator &communicator = handle->session->getRanks().getCommunicator();
     std::string text = communicator.getWatch().record(
@@ -206,26 +213,29 @@ fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, c
   });
 }
 
-fsdprt_status fsdprt_session_write_input(fsdprt_session *handle, uint32_t rank, uint64_t index, uint32_t microBatch,
-                                         const void *data, size_t size, fsdprt_error *error) {
+fsdprt_status fsdprt_session_write_input(fsdprt_session *handle, uint32_t rank, uint64_t index,
+                                         uint32_t microBatch, const void *data, size_t size,
+                                         fsdprt_error *error) {
   return guard(error, [&] { handle->session->writeInput(rank, index, microBatch, data, size); });
 }
 
-fsdprt_status fsdprt_session_read_block(const fsdprt_session *handle, uint32_t rank, float block[FSDPRT_BLOCK_SIZE],
-                                        fsdprt_error *error) {
+fsdprt_status fsdprt_session_read_block(const fsdprt_session *handle, uint32_t rank,
+                                        float block[FSDPRT_BLOCK_SIZE], fsdprt_error *error) {
   return guard(error, [&] { handle->session->readBlock(rank, block); });
 }
 
-fsdprt_status fsdprt_session_write_block(fsdprt_session *handle, uint32_t rank, const float block[FSDPRT_BLOCK_SIZE],
+fsdprt_status fsdprt_session_write_block(fsdprt_session *handle, uint32_t rank,
+                                         const float block[FSDPRT_BLOCK_SIZE],
                                          fsdprt_error *error) {
   return guard(error, [&] { handle->session->writeBlock(rank, block); });
 }
 
-fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param, fsdprt_state_role role,
-                                       fsdprt_dtype *dtype) {
+fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t param,
+                                       fsdprt_state_role role, fsdprt_dtype *dtype) {
   return guard(nullptr, [&] {
     const Session &session = *handle->session;
-    const fb::State *state = session.state(session.getRanks(), param, static_cast<fb::StateRole>(role));
+    const fb::State *state =
+        session.state(session.getRanks(), param, static_cast<fb::StateRole>(role));
     if (!state)
       badInput("no such state");
     *dtype = static_cast<fsdprt_dtype>(state->dtype());
@@ -239,19 +249,25 @@ static fb::StateRole roleOf(fsdprt_state_role role) {
 }
 
 fsdprt_status fsdprt_session_read_param(const fsdprt_session *handle, uint32_t rank, uint64_t param,
-                                        fsdprt_state_role role, uint64_t first, uint64_t count, void *data, size_t size,
-                                        fsdprt_error *error) {
-  return guard(error, [&] { handle->session->readParam(rank, param, roleOf(role), first, count, data, size); });
+                                        fsdprt_state_role role, uint64_t first, uint64_t count,
+                                        void *data, size_t size, fsdprt_error *error) {
+  return guard(error, [&] {
+    handle->session->readParam(rank, param, roleOf(role), first, count, data, size);
+  });
 }
 
-fsdprt_status fsdprt_session_write_param(fsdprt_session *handle, uint64_t param, fsdprt_state_role role, uint64_t first,
-                                         uint64_t count, const void *data, fsdprt_dtype dtype, fsdprt_error *error) {
-  return guard(
-      error, [&] { handle->session->writeParam(param, roleOf(role), first, count, data, static_cast<DType>(dtype)); });
+fsdprt_status fsdprt_session_write_param(fsdprt_session *handle, uint64_t param,
+                                         fsdprt_state_role role, uint64_t first, uint64_t count,
+                                         const void *data, fsdprt_dtype dtype,
+                                         fsdprt_error *error) {
+  return guard(error, [&] {
+    handle->session->writeParam(param, roleOf(role), first, count, data, static_cast<DType>(dtype));
+  });
 }
 
 fsdprt_status fsdprt_session_poke_shard(fsdprt_session *handle, uint32_t rank, uint64_t param,
-                                        void (*change)(void *, void *, size_t), void *user, fsdprt_error *error) {
+                                        void (*change)(void *, void *, size_t), void *user,
+                                        fsdprt_error *error) {
   return guard(error, [&] { handle->session->pokeShard(rank, param, change, user); });
 }
 
@@ -260,8 +276,8 @@ fsdprt_status fsdprt_session_clear_profile(fsdprt_session *handle, fsdprt_error 
 }
 
 fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *handle,
-                                           int32_t (*visit)(void *, const fsdprt_profile_entry *), void *user,
-                                           uint64_t *total, fsdprt_error *error) {
+                                           int32_t (*visit)(void *, const fsdprt_profile_entry *),
+                                           void *user, uint64_t *total, fsdprt_error *error) {
   return guard(error, [&] {
     const Profile &profile = handle->session->profile();
     if (total)
@@ -273,14 +289,16 @@ fsdprt_status fsdprt_session_visit_profile(const fsdprt_session *handle,
 }
 
 fsdprt_status fsdprt_session_visit_trace(const fsdprt_session *handle,
-                                         int32_t (*visit)(void *, const fsdprt_trace_event *), void *user,
-                                         fsdprt_error *error) {
+                                         int32_t (*visit)(void *, const fsdprt_trace_event *),
+                                         void *user, fsdprt_error *error) {
   return guard(error, [&] {
-    handle->session->trace().visit([&](const fsdprt_trace_event &event) { return visit(user, &event) == 0; });
+    handle->session->trace().visit(
+        [&](const fsdprt_trace_event &event) { return visit(user, &event) == 0; });
   });
 }
 
-fsdprt_status fsdprt_session_compare(const fsdprt_session *handle, fsdprt_comparison *result, fsdprt_error *error) {
+fsdprt_status fsdprt_session_compare(const fsdprt_session *handle, fsdprt_comparison *result,
+                                     fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_comparison filled = {};
     handle->session->compare(filled);

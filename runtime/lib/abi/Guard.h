@@ -27,7 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-inline fsdprt_status report(fsdprt_error *error, fsdprt_status status, const char *message) noexcept {
+inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
+                            const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
     return status;
   error->status = status;

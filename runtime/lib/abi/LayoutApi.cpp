@@ -15,11 +15,13 @@ using namespace fsdprt;
 
 static const fb::State *stateAt(const Artifact &artifact, uint64_t index) {
   const fb::Program *step = artifact.program("step");
-  const auto *states = step ? artifact.manifest().layouts()->Get(step->layout())->states() : nullptr;
+  const auto *states =
+      step ? artifact.manifest().layouts()->Get(step->layout())->states() : nullptr;
   return states && index < states->size() ? states->Get(static_cast<uint32_t>(index)) : nullptr;
 }
 
-fsdprt_status fsdprt_artifact_get_axis(const fsdprt_artifact *handle, uint64_t index, fsdprt_axis_info *info) {
+fsdprt_status fsdprt_artifact_get_axis(const fsdprt_artifact *handle, uint64_t index,
+                                       fsdprt_axis_info *info) {
   const auto &axes = handle->artifact->getMesh().getAxes();
   if (index >= axes.size())
     return FSDPRT_BAD_INPUT;
@@ -30,7 +32,8 @@ fsdprt_status fsdprt_artifact_get_axis(const fsdprt_artifact *handle, uint64_t i
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *handle, uint64_t index, fsdprt_unit_info *info) {
+fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *handle, uint64_t index,
+                                       fsdprt_unit_info *info) {
   const auto *units = handle->artifact->manifest().units();
   if (!units || index >= units->size())
     return FSDPRT_BAD_INPUT;
@@ -44,7 +47,8 @@ fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *handle, uint64_t i
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *handle, uint64_t index, fsdprt_state_info *info) {
+fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *handle, uint64_t index,
+                                        fsdprt_state_info *info) {
   const fb::State *state = stateAt(*handle->artifact, index);
   if (!state)
     return FSDPRT_BAD_INPUT;
@@ -58,8 +62,8 @@ fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *handle, uint64_t 
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *handle, uint64_t index, uint64_t rank,
-                                        uint64_t *piece) {
+fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *handle, uint64_t index,
+                                        uint64_t rank, uint64_t *piece) {
   const fb::State *state = stateAt(*handle->artifact, index);
   if (!state || rank >= handle->artifact->getMesh().ranks())
     return FSDPRT_BAD_INPUT;
@@ -67,14 +71,18 @@ fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *handle, uint64_t 
   return FSDPRT_OK;
 }
 
-fsdprt_status fsdprt_session_read_state(const fsdprt_session *handle, uint32_t rank, uint64_t index, uint64_t first,
-                                        uint64_t count, void *data, fsdprt_error *error) {
-  return guard(error, [&] { handle->session->moveState(rank, index, first, count, data, nullptr); });
+fsdprt_status fsdprt_session_read_state(const fsdprt_session *handle, uint32_t rank, uint64_t index,
+                                        uint64_t first, uint64_t count, void *data,
+                                        fsdprt_error *error) {
+  return guard(error,
+               [&] { handle->session->moveState(rank, index, first, count, data, nullptr); });
 }
 
-fsdprt_status fsdprt_session_write_state(fsdprt_session *handle, uint32_t rank, uint64_t index, uint64_t first,
-                                         uint64_t count, const void *data, fsdprt_error *error) {
-  return guard(error, [&] { handle->session->moveState(rank, index, first, count, nullptr, data); });
+fsdprt_status fsdprt_session_write_state(fsdprt_session *handle, uint32_t rank, uint64_t index,
+                                         uint64_t first, uint64_t count, const void *data,
+                                         fsdprt_error *error) {
+  return guard(error,
+               [&] { handle->session->moveState(rank, index, first, count, nullptr, data); });
 }
 
 fsdprt_status fsdprt_session_get_memory(const fsdprt_session *handle, uint32_t rank, uint64_t index,

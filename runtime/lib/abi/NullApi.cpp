@@ -10,9 +10,10 @@
 
 using namespace fsdprt;
 
-fsdprt_status fsdprt_artifact_walk(const char *path, const fsdprt_walk_options *given, fsdprt_walk *result,
-                                   void (*finding)(void *user, const char *text, uint64_t times), void *user,
-                                   fsdprt_error *error) {
+fsdprt_status fsdprt_artifact_walk(const char *path, const fsdprt_walk_options *given,
+                                   fsdprt_walk *result,
+                                   void (*finding)(void *user, const char *text, uint64_t times),
+                                   void *user, fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_walk_options taken = takeStruct(given);
     NullOptions options;

@@ -10,7 +10,8 @@
 
 using namespace fsdprt;
 
-static void visitAll(const Simulation &simulation, const Cluster &cluster, const fsdprt_simulation_visitor &visitor) {
+static void visitAll(const Simulation &simulation, const Cluster &cluster,
+                     const fsdprt_simulation_visitor &visitor) {
   for (const SimulatedCollective &row : simulation.collectives) {
     fsdprt_simulated_collective given = {};
     given.struct_size = sizeof given;
@@ -26,7 +27,8 @@ static void visitAll(const Simulation &simulation, const Cluster &cluster, const
       visitor.collective(visitor.user, &given);
   }
   for (size_t level = 0; visitor.link && level < cluster.links.size(); ++level) {
-    fsdprt_simulated_link given = {sizeof given, cluster.links[level].name.c_str(), simulation.busy[level]};
+    fsdprt_simulated_link given = {sizeof given, cluster.links[level].name.c_str(),
+                                   simulation.busy[level]};
     visitor.link(visitor.user, &given);
   }
   for (const fsdprt_trace_event &event : simulation.events)
@@ -34,8 +36,10 @@ static void visitAll(const Simulation &simulation, const Cluster &cluster, const
       visitor.event(visitor.user, &event);
 }
 
-fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *handle, const char *path, fsdprt_simulation *result,
-                                       const fsdprt_simulation_visitor *visitor, fsdprt_error *error) {
+fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *handle, const char *path,
+                                       fsdprt_simulation *result,
+                                       const fsdprt_simulation_visitor *visitor,
+                                       fsdprt_error *error) {
   return guard(error, [&] {
     fsdprt_simulation_visitor taken = takeStruct(visitor);
     Cluster cluster = readCluster(path);

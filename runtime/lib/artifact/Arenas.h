@@ -33,7 +33,8 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Where the room of a buffer ends whose last byte is before `end`: buffers are packed in steps of the alignment, but the host's arena may end with its last byte.
+/// Where the room of a buffer ends whose last byte is before `end`: buffers are packed in steps of
+/// the alignment, but the host's arena may end with its last byte.
 inline uint64_t roomEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));

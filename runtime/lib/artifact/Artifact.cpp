@@ -7,7 +7,8 @@
 // 1. read        the whole file, 64-byte aligned
 // 2. header      magic, version, sizes and sections in bounds, then the hash
 // 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
-// 4. image       loaded by Image.cpp; each phase's symbol is looked up; without one, programs can be read but not run
+// 4. image       loaded by Image.cpp; each phase's symbol is looked up; without one, programs can
+//                be read but not run
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,14 +61,16 @@ std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0)
-      badInput("%s: cannot read the artifact: %s", path.c_str(), got < 0 ? strerror(errno) : "the file became shorter");
+      badInput("%s: cannot read the artifact: %s", path.c_str(),
+               got < 0 ? strerror(errno) : "the file became shorter");
     done += got;
   }
   artifact->check(rules);
   return artifact;
 }
 
-std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size, const std::string &name, Rules rules) {
+std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size,
+                                               const std::string &name, Rules rules) {
   std::unique_ptr<Artifact> artifact(new Artifact);
   artifact->file = name;
   artifact->size = size;
@@ -85,44 +88,57 @@ static bool inside(uint64_t offset, uint64_t bytes, uint64_t limit) {
 void Artifact::checkHeader() {
   const char *name = file.c_str();
   if (size < sizeof header)
-    badInput("%s: expected an artifact, which begins with %zu bytes of header, found %zu bytes", name, sizeof header,
-             size);
+    badInput("%s: expected an artifact, which begins with %zu bytes of header, found %zu bytes",
+             name, sizeof header, size);
   std::memcpy(&header, bytes.get(), sizeof header);
   if (std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic) != 0)
-    badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC "\", found \"%s\"",
+    badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC
+             "\", found \"%s\"",
              name, printable(header.magic, sizeof header.magic).c_str());
   if (header.version < FSDPRT_ARTIFACT_PLAIN_VERSION || header.version > FSDPRT_ARTIFACT_VERSION)
-    badInput("%s: expected format version %u or %u, found %u; compile the model again with this release", name,
-             FSDPRT_ARTIFACT_PLAIN_VERSION, FSDPRT_ARTIFACT_VERSION, header.version);
+    badInput(
+        "%s: expected format version %u or %u, found %u; compile the model again with this release",
+        name, FSDPRT_ARTIFACT_PLAIN_VERSION, FSDPRT_ARTIFACT_VERSION, header.version);
   if (header.header_size != sizeof header)
-    badInput("%s: expected a header of %zu bytes, found %u", name, sizeof header, header.header_size);
+    badInput("%s: expected a header of %zu bytes, found %u", name, sizeof header,
+             header.header_size);
   if (header.file_size != size)
-    badInput("%s: expected %llu bytes, as its header says, found %zu; the file is cut short or was changed", name,
-             (unsigned long long)header.file_size, size);
+    badInput("%s: expected %llu bytes, as its header says, found %zu; the file is cut short or was "
+             "changed",
+             name, (unsigned long long)header.file_size, size);
   for (uint8_t byte : header.reserved)
     if (byte != 0)
       badInput("%s: expected zeros in the header's reserved bytes", name);
-  if (header.manifest_offset % FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT != 0 || header.manifest_offset < sizeof header ||
+  if (header.manifest_offset % FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT != 0 ||
+      header.manifest_offset < sizeof header ||
       !inside(header.manifest_offset, header.manifest_size, size))
     badInput("%s: the manifest [%llu, +%llu) is not an aligned part of the file's %zu bytes", name,
-             (unsigned long long)header.manifest_offset, (unsigned long long)header.manifest_size, size);
+             (unsigned long long)header.manifest_offset, (unsigned long long)header.manifest_size,
+             size);
   bool absent = header.image_offset == 0 && header.image_size == 0;
   if (!absent && (header.image_offset % FSDPRT_ARTIFACT_IMAGE_ALIGNMENT != 0 ||
                   header.image_offset < header.manifest_offset + header.manifest_size ||
                   !inside(header.image_offset, header.image_size, size)))
-    badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes behind the manifest", name,
-             (unsigned long long)header.image_offset, (unsigned long long)header.image_size, size);
+    badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes behind "
+             "the manifest",
+             name, (unsigned long long)header.image_offset, (unsigned long long)header.image_size,
+             size);
   bool plain = header.values_offset == 0 && header.values_size == 0;
-  uint64_t before = std::max(header.manifest_offset + header.manifest_size, header.image_offset + header.image_size);
-  if (!plain && (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0 ||
-                 header.values_offset % FSDPRT_ARTIFACT_VALUES_ALIGNMENT != 0 || header.values_offset < before ||
-                 !inside(header.values_offset, header.values_size, size)))
-    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes behind the image", name,
-             (unsigned long long)header.values_offset, (unsigned long long)header.values_size, size);
+  uint64_t before = std::max(header.manifest_offset + header.manifest_size,
+                             header.image_offset + header.image_size);
+  if (!plain &&
+      (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0 ||
+       header.values_offset % FSDPRT_ARTIFACT_VALUES_ALIGNMENT != 0 ||
+       header.values_offset < before || !inside(header.values_offset, header.values_size, size)))
+    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes behind "
+             "the image",
+             name, (unsigned long long)header.values_offset, (unsigned long long)header.values_size,
+             size);
   uint8_t digest[32];
   fsdprt_sha256_artifact(bytes.get(), size, digest);
   if (std::memcmp(digest, header.sha256, sizeof digest) != 0)
-    badInput("%s: the file's content does not match its SHA-256; it was changed or damaged after it was compiled",
+    badInput("%s: the file's content does not match its SHA-256; it was changed or damaged after "
+             "it was compiled",
              name);
 }
 
@@ -137,10 +153,11 @@ void Artifact::resolveKernels() {
     for (const fb::Phase *phase : *table.phases()) {
       const void *function = image->function(phase->symbol()->str());
       if (!function)
-        badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none", file.c_str(), i,
-                 printable(table.name()->str()).c_str(), printable(phase->symbol()->str()).c_str());
-      phases.push_back(
-          {reinterpret_cast<KernelFunction>(const_cast<void *>(function)), phase->extent(), phase->tile()});
+        badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none",
+                 file.c_str(), i, printable(table.name()->str()).c_str(),
+                 printable(phase->symbol()->str()).c_str());
+      phases.push_back({reinterpret_cast<KernelFunction>(const_cast<void *>(function)),
+                        phase->extent(), phase->tile()});
     }
     kernels.push_back(std::move(phases));
   }
@@ -148,14 +165,17 @@ void Artifact::resolveKernels() {
 
 void Artifact::check(Rules rules) {
   checkHeader();
-  const auto *manifestBytes = reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
+  const auto *manifestBytes =
+      reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
   if (header.manifest_size >= uint64_t(1) << 30)
     badInput("%s: expected a manifest of less than 1 GiB, found %llu bytes", file.c_str(),
              (unsigned long long)header.manifest_size);
-  flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64, /*max_tables=*/50'000'000);
+  flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
+                                 /*max_tables=*/50'000'000);
   // 8 bytes is the least that the identifier's check reads.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
-    badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema", file.c_str());
+    badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
+             file.c_str());
   root = fb::GetManifest(manifestBytes);
   mesh = verifyManifest(file, *root, header.values_size, rules);
   if (root->gpu())
@@ -171,4 +191,6 @@ const fb::Program *Artifact::program(const char *name) const {
   return nullptr;
 }
 
-bool fsdprt::isReferenceProgram(const std::string &name) { return name == "reference" || name == "reference_init"; }
+bool fsdprt::isReferenceProgram(const std::string &name) {
+  return name == "reference" || name == "reference_init";
+}

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nothing behind this class sees a byte that the verifier has not been over. With Rules::form there is no code, and what
-// its commands touch may be anywhere.
+// Nothing behind this class sees a byte that the verifier has not been over. With Rules::form there
+// is no code, and what its commands touch may be anywhere.
 //
 // The file is read into memory of our own, so that it cannot change after the check.
 //
@@ -36,15 +36,17 @@ struct KernelPhase {
 class Artifact {
 public:
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all);
-  static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size, const std::string &name,
-                                              Rules rules = Rules::all);
+  static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
+                                              const std::string &name, Rules rules = Rules::all);
 
   const std::string &getFile() const { return file; }
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
   /// Whether its programs can run: fsdp-compile --no-code leaves the kernels' code out.
-  bool hasCode() const { return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0; }
+  bool hasCode() const {
+    return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
+  }
   /// The phases of kernel i. Needs code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Null when its kernels are for a CPU.
@@ -53,10 +55,12 @@ public:
   /// Empty where there is none.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
-    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()), gpu.cubin_bytes()};
+    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),
+            gpu.cubin_bytes()};
   }
   std::string_view ptx() const {
-    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset), root->gpu()->ptx_bytes()};
+    return {reinterpret_cast<const char *>(bytes.get() + header.image_offset),
+            root->gpu()->ptx_bytes()};
   }
   /// The values of a parameter; 64-byte aligned.
   const std::byte *values(const fb::Value &value) const {

@@ -116,8 +116,8 @@ Feature fsdprt::cpuFeature(const char *name, const Processor &processor) {
     if (std::strcmp(entry.name, name) != 0)
       continue;
     uint32_t registers[4];
-    bool present = processor.cpuid(entry.leaf, entry.subleaf, registers) && (registers[entry.reg] >> entry.bit & 1) &&
-                   systemSaves(entry.state, processor);
+    bool present = processor.cpuid(entry.leaf, entry.subleaf, registers) &&
+                   (registers[entry.reg] >> entry.bit & 1) && systemSaves(entry.state, processor);
     return present ? Feature::present : Feature::absent;
   }
   return Feature::unknown;
@@ -133,7 +133,9 @@ static uint32_t statesSavedHere() {
   return low;
 }
 
-static Feature featureOfThis(const char *name) { return cpuFeature(name, {askThis, statesSavedHere}); }
+static Feature featureOfThis(const char *name) {
+  return cpuFeature(name, {askThis, statesSavedHere});
+}
 
 #else // Other processors: the names that the kernel reports.
 
@@ -148,7 +150,8 @@ static Feature featureOfThis(const char *name) {
   while (found == Feature::unknown && std::fgets(line, sizeof line, file))
     if (std::strncmp(line, "Features", 8) == 0) {
       found = Feature::absent;
-      for (char *word = std::strtok(line + 8, " :\t\n"); word; word = std::strtok(nullptr, " :\t\n"))
+      for (char *word = std::strtok(line + 8, " :\t\n"); word;
+           word = std::strtok(nullptr, " :\t\n"))
         if (std::strcmp(word, name) == 0)
           found = Feature::present;
     }
@@ -166,7 +169,8 @@ static bool isHidden(const char *name) {
   bool hidden = false;
   for (std::string word; std::getline(names, word, ',');) {
     if (featureOfThis(word.c_str()) == Feature::unknown)
-      badInput("the environment's FSDPRT_HIDE_FEATURES: expected names of processor features with commas between, found '%s'",
+      badInput("the environment's FSDPRT_HIDE_FEATURES: expected names of processor features with "
+               "commas between, found '%s'",
                printable(word).c_str());
     hidden |= word == name;
   }

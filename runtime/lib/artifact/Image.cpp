@@ -33,12 +33,12 @@ using namespace fsdprt;
 
 #if defined(__x86_64__)
 static constexpr int machine = EM_X86_64;
-static constexpr uint32_t relative = R_X86_64_RELATIVE, absolute = R_X86_64_64, globalData = R_X86_64_GLOB_DAT,
-                          jumpSlot = R_X86_64_JUMP_SLOT;
+static constexpr uint32_t relative = R_X86_64_RELATIVE, absolute = R_X86_64_64,
+                          globalData = R_X86_64_GLOB_DAT, jumpSlot = R_X86_64_JUMP_SLOT;
 #elif defined(__aarch64__)
 static constexpr int machine = EM_AARCH64;
-static constexpr uint32_t relative = R_AARCH64_RELATIVE, absolute = R_AARCH64_ABS64, globalData = R_AARCH64_GLOB_DAT,
-                          jumpSlot = R_AARCH64_JUMP_SLOT;
+static constexpr uint32_t relative = R_AARCH64_RELATIVE, absolute = R_AARCH64_ABS64,
+                          globalData = R_AARCH64_GLOB_DAT, jumpSlot = R_AARCH64_JUMP_SLOT;
 #else
 #error "no image loader for this processor"
 #endif
@@ -64,12 +64,15 @@ public:
   }
 
 private:
-  [[noreturn]] void refuse(const std::string &why) { badInput("%s: kernel image: %s", file.c_str(), why.c_str()); }
+  [[noreturn]] void refuse(const std::string &why) {
+    badInput("%s: kernel image: %s", file.c_str(), why.c_str());
+  }
 
   template <typename T>
   T fromFile(uint64_t offset, const char *what) {
     if (offset > size || size - offset < sizeof(T))
-      refuse(format("%s at offset %llu lies behind the image's %zu bytes", what, (unsigned long long)offset, size));
+      refuse(format("%s at offset %llu lies behind the image's %zu bytes", what,
+                    (unsigned long long)offset, size));
     T value;
     std::memcpy(&value, bytes + offset, sizeof value);
     return value;
@@ -79,7 +82,8 @@ private:
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
-          address - segment.p_vaddr <= segment.p_memsz - length && (segment.p_flags & flags) == flags)
+          address - segment.p_vaddr <= segment.p_memsz - length &&
+          (segment.p_flags & flags) == flags)
         return image.base + (address - lowest);
     return nullptr;
   }
@@ -125,13 +129,15 @@ void ImageLoader::readHeaders() {
   auto header = fromFile<Elf64_Ehdr>(0, "the ELF header");
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     refuse("expected an ELF file, found no ELF magic");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+      header.e_type != ET_DYN)
     refuse("expected a 64-bit little-endian shared object");
   if (header.e_machine != machine)
-    refuse(format("expected code for ELF machine %d (this processor), found %d", machine, header.e_machine));
+    refuse(format("expected code for ELF machine %d (this processor), found %d", machine,
+                  header.e_machine));
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > 64)
-    refuse(format("expected 1 to 64 program headers of %zu bytes, found %d of %d", sizeof(Elf64_Phdr), header.e_phnum,
-                  header.e_phentsize));
+    refuse(format("expected 1 to 64 program headers of %zu bytes, found %d of %d",
+                  sizeof(Elf64_Phdr), header.e_phnum, header.e_phentsize));
   if (header.e_phoff > size)
     refuse("the program headers lie behind the image's end");
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -150,9 +156,10 @@ void ImageLoader::readHeaders() {
 }
 
 void ImageLoader::addSegment(const Elf64_Phdr &header) {
-  if (header.p_filesz > header.p_memsz || header.p_offset > size || header.p_filesz > size - header.p_offset)
-    refuse(format("a segment's bytes [%llu, +%llu) are not within the image's %zu", (unsigned long long)header.p_offset,
-                  (unsigned long long)header.p_filesz, size));
+  if (header.p_filesz > header.p_memsz || header.p_offset > size ||
+      header.p_filesz > size - header.p_offset)
+    refuse(format("a segment's bytes [%llu, +%llu) are not within the image's %zu",
+                  (unsigned long long)header.p_offset, (unsigned long long)header.p_filesz, size));
   if (header.p_vaddr > maxSpan || header.p_memsz > maxSpan)
     refuse("a segment is larger than 1 GiB");
   if ((header.p_flags & PF_W) && (header.p_flags & PF_X))
@@ -170,12 +177,15 @@ void ImageLoader::map() {
   lowest = segments.front().p_vaddr / page * page;
   uint64_t end = segments.back().p_vaddr + segments.back().p_memsz;
   image.span = (end - lowest + page - 1) / page * page;
-  void *memory = mmap(nullptr, image.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+      mmap(nullptr, image.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    failed("%s: kernel image: cannot map %s: %s", file.c_str(), bytesText(image.span).c_str(), strerror(errno));
+    failed("%s: kernel image: cannot map %s: %s", file.c_str(), bytesText(image.span).c_str(),
+           strerror(errno));
   image.base = static_cast<std::byte *>(memory);
   for (const Elf64_Phdr &segment : segments)
-    std::memcpy(image.base + (segment.p_vaddr - lowest), bytes + segment.p_offset, segment.p_filesz);
+    std::memcpy(image.base + (segment.p_vaddr - lowest), bytes + segment.p_offset,
+                segment.p_filesz);
 }
 
 void ImageLoader::readDynamic() {
@@ -187,43 +197,76 @@ void ImageLoader::readDynamic() {
     auto entry = fromMemory<Elf64_Dyn>(dynamic.p_vaddr + at, "the dynamic section");
     uint64_t value = entry.d_un.d_val;
     switch (entry.d_tag) {
-    case DT_NULL: ended = true; break;
-    case DT_STRTAB: strings = value; break;
-    case DT_STRSZ: stringsSize = value; break;
-    case DT_SYMTAB: symbols = value; break;
-    case DT_SYMENT: symbolEntry = value; break;
-    case DT_HASH: hash = value; break;
-    case DT_GNU_HASH: gnuHash = value; break;
-    case DT_RELA: rela = value; break;
-    case DT_RELASZ: relaSize = value; break;
-    case DT_RELAENT: relaEntry = value; break;
-    case DT_JMPREL: jumps = value; break;
-    case DT_PLTRELSZ: jumpsSize = value; break;
-    case DT_PLTREL: jumpsKind = value; break;
-    case DT_NEEDED: needed.push_back(value); break;
+    case DT_NULL:
+      ended = true;
+      break;
+    case DT_STRTAB:
+      strings = value;
+      break;
+    case DT_STRSZ:
+      stringsSize = value;
+      break;
+    case DT_SYMTAB:
+      symbols = value;
+      break;
+    case DT_SYMENT:
+      symbolEntry = value;
+      break;
+    case DT_HASH:
+      hash = value;
+      break;
+    case DT_GNU_HASH:
+      gnuHash = value;
+      break;
+    case DT_RELA:
+      rela = value;
+      break;
+    case DT_RELASZ:
+      relaSize = value;
+      break;
+    case DT_RELAENT:
+      relaEntry = value;
+      break;
+    case DT_JMPREL:
+      jumps = value;
+      break;
+    case DT_PLTRELSZ:
+      jumpsSize = value;
+      break;
+    case DT_PLTREL:
+      jumpsKind = value;
+      break;
+    case DT_NEEDED:
+      needed.push_back(value);
+      break;
     case DT_INIT:
-    case DT_FINI: refuse("has an initialiser");
+    case DT_FINI:
+      refuse("has an initialiser");
     case DT_INIT_ARRAYSZ:
     case DT_FINI_ARRAYSZ:
     case DT_PREINIT_ARRAYSZ:
       if (value != 0)
         refuse("has an initialiser");
       break;
-    case DT_TEXTREL: refuse("relocates its code");
+    case DT_TEXTREL:
+      refuse("relocates its code");
     case DT_FLAGS:
       if (value & DF_TEXTREL)
         refuse("relocates its code");
       break;
     case DT_REL:
-    case 36 /* DT_RELR */: refuse("expected relocations of the form RELA");
-    default: break;
+    case 36 /* DT_RELR */:
+      refuse("expected relocations of the form RELA");
+    default:
+      break;
     }
   }
   if (relaEntry != sizeof(Elf64_Rela) || symbolEntry != sizeof(Elf64_Sym) || jumpsKind != DT_RELA)
     refuse("expected relocations and symbols of the 64-bit form");
   if (!symbols || !strings || !stringsSize)
     refuse("expected a table of symbols");
-  if (!find(strings, stringsSize) || fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
+  if (!find(strings, stringsSize) ||
+      fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
     refuse("the names of symbols do not lie in a segment or do not end");
   for (uint64_t name : needed)
     if (std::string library = stringAt(name); library != "libm.so.6" && library != "libc.so.6")
@@ -263,7 +306,8 @@ void ImageLoader::readSymbols() {
   for (uint32_t i = 1; i < symbolCount; ++i) {
     auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(i) * sizeof(Elf64_Sym), "a symbol");
     std::string name = stringAt(symbol.st_name);
-    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && !findMathFunction(name))
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL &&
+        !findMathFunction(name))
       refuse("symbol '" + printable(name) + "' is undefined");
     if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && find(symbol.st_value, 1, PF_X))
       image.functions.emplace(std::move(name), symbol.st_value - lowest);
@@ -279,7 +323,8 @@ uint64_t ImageLoader::addressOf(uint32_t index) {
   if (symbol.st_shndx == SHN_UNDEF)
     if (const void *function = findMathFunction(stringAt(symbol.st_name)))
       return reinterpret_cast<uint64_t>(function);
-  if (symbol.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || !find(symbol.st_value, 0))
+  if (symbol.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC ||
+      !find(symbol.st_value, 0))
     refuse(format("a relocation names symbol %u, which has no address", index));
   return reinterpret_cast<uint64_t>(image.base) - lowest + symbol.st_value;
 }
@@ -294,7 +339,8 @@ void ImageLoader::relocate(uint64_t table, uint64_t tableSize) {
     auto entry = fromMemory<Elf64_Rela>(at, "a relocation");
     std::byte *target = find(entry.r_offset, 8, PF_W);
     if (!target)
-      refuse(format("a relocation at address 0x%llx is not in a writable segment", (unsigned long long)entry.r_offset));
+      refuse(format("a relocation at address 0x%llx is not in a writable segment",
+                    (unsigned long long)entry.r_offset));
     uint32_t type = ELF64_R_TYPE(entry.r_info);
     uint64_t value = entry.r_addend;
     if (type == absolute || type == globalData || type == jumpSlot)
@@ -313,7 +359,8 @@ void ImageLoader::protect() {
   for (const Elf64_Phdr &segment : segments) {
     uint64_t begin = (segment.p_vaddr - lowest) / page * page;
     uint64_t end = (segment.p_vaddr - lowest + segment.p_memsz + page - 1) / page * page;
-    int flags = (segment.p_flags & PF_R ? PROT_READ : 0) | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
+    int flags = (segment.p_flags & PF_R ? PROT_READ : 0) |
+                (segment.p_flags & PF_W ? PROT_WRITE : 0) |
                 (segment.p_flags & PF_X ? PROT_READ | PROT_EXEC : 0);
     if (mprotect(image.base + begin, end - begin, flags) != 0)
       failed("%s: kernel image: cannot protect memory: %s", file.c_str(), strerror(errno));

@@ -12,10 +12,12 @@
 
 namespace fsdprt {
 
-/// Whether two collectives on a channel, one directly behind the other, are one launch: of one kind over the same axes.
+/// Whether two collectives on a channel, one directly behind the other, are one launch: of one kind
+/// over the same axes.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
-  if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() || !a->axes() || !b->axes())
+  if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() ||
+      !a->axes() || !b->axes())
     return false;
   return std::equal(a->axes()->begin(), a->axes()->end(), b->axes()->begin(), b->axes()->end());
 }

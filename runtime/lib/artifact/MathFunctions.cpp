@@ -18,18 +18,48 @@ struct Entry {
 } // namespace
 
 // One row per function of double and its sibling of float.
-#define UNARY(name)                                                                                                       \
-  {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))},                                          \
-      {#name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))}
-#define BINARY(name)                                                                                                      \
-  {#name, reinterpret_cast<const void *>(static_cast<double (*)(double, double)>(::name))},                                  \
-      {#name "f", reinterpret_cast<const void *>(static_cast<float (*)(float, float)>(::name##f))}
+#define UNARY(name)                                                                                \
+  {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
+    #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \
+  }
+#define BINARY(name)                                                                               \
+  {#name, reinterpret_cast<const void *>(static_cast<double (*)(double, double)>(::name))}, {      \
+    #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float, float)>(::name##f))     \
+  }
 
 static const Entry entries[] = {
-    UNARY(exp),   UNARY(exp2),  UNARY(expm1), UNARY(log),   UNARY(log2),  UNARY(log10),     UNARY(log1p), UNARY(sin),
-    UNARY(cos),   UNARY(tan),   UNARY(sinh),  UNARY(cosh),  UNARY(tanh),  UNARY(asin),      UNARY(acos),  UNARY(atan),
-    UNARY(erf),   UNARY(erfc),  UNARY(sqrt),  UNARY(cbrt),  UNARY(floor), UNARY(ceil),      UNARY(trunc), UNARY(round),
-    UNARY(rint),  UNARY(fabs),  UNARY(nearbyint), BINARY(pow), BINARY(fmod), BINARY(atan2), BINARY(fmin), BINARY(fmax),
+    UNARY(exp),
+    UNARY(exp2),
+    UNARY(expm1),
+    UNARY(log),
+    UNARY(log2),
+    UNARY(log10),
+    UNARY(log1p),
+    UNARY(sin),
+    UNARY(cos),
+    UNARY(tan),
+    UNARY(sinh),
+    UNARY(cosh),
+    UNARY(tanh),
+    UNARY(asin),
+    UNARY(acos),
+    UNARY(atan),
+    UNARY(erf),
+    UNARY(erfc),
+    UNARY(sqrt),
+    UNARY(cbrt),
+    UNARY(floor),
+    UNARY(ceil),
+    UNARY(trunc),
+    UNARY(round),
+    UNARY(rint),
+    UNARY(fabs),
+    UNARY(nearbyint),
+    BINARY(pow),
+    BINARY(fmod),
+    BINARY(atan2),
+    BINARY(fmin),
+    BINARY(fmax),
     {"fma", reinterpret_cast<const void *>(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", reinterpret_cast<const void *>(static_cast<float (*)(float, float, float)>(::fmaf))},
     {"memcpy", reinterpret_cast<const void *>(&::memcpy)},

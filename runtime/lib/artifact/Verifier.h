@@ -21,24 +21,29 @@
 
 namespace fsdprt {
 
-/// What is asked of an artifact: everything, to run it; or that commands can be read and name what there is, to walk it
-/// (null/NullDevice.h), which finds out itself about arenas, alignment, what overlaps and what is in flight: all but (V5),
-/// (V6), (V15), and what (V12), (V13), (V14), (V16) and (V19) say of where ranges lie.
+/// What is asked of an artifact: everything, to run it; or that commands can be read and name what
+/// there is, to walk it (null/NullDevice.h), which finds out itself about arenas, alignment, what
+/// overlaps and what is in flight: all but (V5), (V6), (V15), and what (V12), (V13), (V14), (V16)
+/// and (V19) say of where ranges lie.
 enum class Rules { all, form };
 
-/// Throws Error with the file, the place, what was expected and what was found. `valuesBytes`: the size of
-/// the file's section of values.
-Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules);
+/// Throws Error with the file, the place, what was expected and what was found. `valuesBytes`: the
+/// size of the file's section of values.
+Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes,
+                    Rules rules);
 
 /// The part over programs, called by verifyManifest once the rest has passed.
-void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh, Rules rules);
+void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
+                    Rules rules);
 
 /// Of the scratch of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// What is wrong with a phase, as a launch on a GPU or a function of a CPU; empty: nothing (VerifyGpu.cpp).
+/// What is wrong with a phase, as a launch on a GPU or a function of a CPU; empty: nothing
+/// (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// What is wrong with where the tensor maps, or matrices, of a well-formed launch lie in its bindings; empty: nothing.
+/// What is wrong with where the tensor maps, or matrices, of a well-formed launch lie in its
+/// bindings; empty: nothing.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
 /// The same of a library's product, and of where its matrices lie (VerifyProducts.cpp).
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);

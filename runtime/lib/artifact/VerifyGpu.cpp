@@ -4,10 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1 blocks (its
-//       extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters of at most 16; tensor maps begin in a binding or the scratch
-//       and have 1 to 5 dimensions, boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch;
-//       tensor maps lie within what their binding (the scratch) has at least, at multiples of 16 bytes, as their strides are
+// (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1
+//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters
+//       of at most 16; tensor maps begin in a binding or the scratch and have 1 to 5 dimensions,
+//       boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch;
+//       tensor maps lie within what their binding (the scratch) has at least, at multiples of 16
+//       bytes, as their strides are
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
 //===----------------------------------------------------------------------===//
@@ -19,8 +21,9 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024, maxShared = 227 * 1024, maxRank = 5,
-                          maxBox = 256, maxMaps = 16, maxCluster = 16, mapAlignment = 16;
+static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024,
+                          maxShared = 227 * 1024, maxRank = 5, maxBox = 256, maxMaps = 16,
+                          maxCluster = 16, mapAlignment = 16;
 
 template <typename T>
 static uint32_t count(const flatbuffers::Vector<T> *vector) {
@@ -31,12 +34,14 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
-    return format("expected one of %llu bindings and scratch, found number %u", (ull)bindings, map.binding());
+    return format("expected one of %llu bindings and scratch, found number %u", (ull)bindings,
+                  map.binding());
   if (map.dtype() != fb::DType::bf16 && map.dtype() != fb::DType::f16)
     return "expected elements of bf16 or f16";
   if (rank < 1 || rank > maxRank || count(map.strides()) != rank - 1 || count(map.box()) != rank)
-    return format("expected sizes and box of 1 to 5 dimensions, and strides of all but the first, found %u, %u and %u", rank,
-                  count(map.box()), count(map.strides()));
+    return format("expected sizes and box of 1 to 5 dimensions, and strides of all but the first, "
+                  "found %u, %u and %u",
+                  rank, count(map.box()), count(map.strides()));
   if (!isAligned(map.sizes()) || !isAligned(map.strides()))
     return "its sizes are not aligned";
   for (uint32_t box : *map.box())
@@ -45,41 +50,50 @@ static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   return "";
 }
 
-std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu) {
+std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase,
+                                   bool isForGpu) {
   const fb::Grid *grid = phase.grid();
   if (!isForGpu && phase.product())
     return "expected a function of a CPU, found a product of a library for GPUs";
   if (!isForGpu)
     return grid ? "expected a function of a CPU, found a launch on a GPU" : "";
   if (phase.product())
-    return grid ? "expected a launch or a product of a library, found both" : problemOfProduct(kernel, *phase.product());
+    return grid ? "expected a launch or a product of a library, found both"
+                : problemOfProduct(kernel, *phase.product());
   if (!grid)
     return "expected a launch on a GPU, found a function of a CPU";
   if (grid->blocks() < 1 || grid->blocks() > maxBlocks || grid->blocks() != phase.extent())
-    return format("expected 1 to 2^31 - 1 blocks, as many as its extent of %llu, found %u", (ull)phase.extent(), grid->blocks());
+    return format("expected 1 to 2^31 - 1 blocks, as many as its extent of %llu, found %u",
+                  (ull)phase.extent(), grid->blocks());
   if (grid->threads() < 1 || grid->threads() > maxThreads || grid->shared_bytes() > maxShared)
-    return format("expected 1 to %llu threads and at most %llu bytes of shared memory, found %u and %llu", (ull)maxThreads,
-                  (ull)maxShared, grid->threads(), (ull)grid->shared_bytes());
+    return format(
+        "expected 1 to %llu threads and at most %llu bytes of shared memory, found %u and %llu",
+        (ull)maxThreads, (ull)maxShared, grid->threads(), (ull)grid->shared_bytes());
   if (grid->cluster() < 1 || grid->cluster() > maxCluster || grid->blocks() % grid->cluster() != 0)
-    return format("expected clusters of 1 to %llu blocks that divide %u, found %u", (ull)maxCluster, grid->blocks(), grid->cluster());
+    return format("expected clusters of 1 to %llu blocks that divide %u, found %u", (ull)maxCluster,
+                  grid->blocks(), grid->cluster());
   if (count(grid->maps()) > maxMaps)
     return format("expected at most %llu tensor maps, found %u", (ull)maxMaps, count(grid->maps()));
   for (uint32_t i = 0; i < count(grid->maps()); ++i) {
-    std::string problem = problemOf(*grid->maps()->Get(i), count(kernel.binding_bytes()) + uint64_t(kernel.shared_bytes() != 0));
+    std::string problem =
+        problemOf(*grid->maps()->Get(i),
+                  count(kernel.binding_bytes()) + uint64_t(kernel.shared_bytes() != 0));
     if (!problem.empty())
       return format("tensor map %u: ", i) + problem;
   }
   return "";
 }
 
-/// Bytes from where a map's binding begins to behind its last element; nothing when they are too many to count.
+/// Bytes from where a map's binding begins to behind its last element; nothing when they are too
+/// many to count.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
     uint64_t size = map.sizes()->Get(i);
     if (size == 0)
       return map.offset();
-    uint64_t steps = i == 0 ? size : size - 1, step = i == 0 ? 2 : map.strides()->Get(i - 1); // of 16 bits
+    uint64_t steps = i == 0 ? size : size - 1,
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // of 16 bits
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }
@@ -96,14 +110,15 @@ std::string fsdprt::problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &p
     uint64_t limit = isScratch ? kernel.shared_bytes() : kernel.binding_bytes()->Get(map.binding());
     std::optional<uint64_t> end = endOf(map);
     if (!end || *end > limit)
-      return format("tensor map %u: expected it within the %llu bytes of %s, found it to end %s", i, (ull)limit,
-                    isScratch ? "scratch" : format("binding %u", map.binding()).c_str(),
+      return format("tensor map %u: expected it within the %llu bytes of %s, found it to end %s", i,
+                    (ull)limit, isScratch ? "scratch" : format("binding %u", map.binding()).c_str(),
                     end ? format("at %llu", (ull)*end).c_str() : "nowhere");
     bool isOnGrid = map.offset() % mapAlignment == 0;
     for (uint32_t d = 0; d < count(map.strides()); ++d)
       isOnGrid &= map.strides()->Get(d) % mapAlignment == 0;
     if (!isOnGrid)
-      return format("tensor map %u: expected its offset and strides to be multiples of %llu bytes", i, (ull)mapAlignment);
+      return format("tensor map %u: expected its offset and strides to be multiples of %llu bytes",
+                    i, (ull)mapAlignment);
   }
   return "";
 }
@@ -115,9 +130,11 @@ void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_
   if (imageBytes == 0) // --no-code
     return;
   if (gpu.ptx_bytes() == 0 || !isInside(0, gpu.ptx_bytes(), imageBytes))
-    badInput("%s: expected PTX within the image's %llu bytes, found %llu bytes of it", name, (ull)imageBytes, (ull)gpu.ptx_bytes());
-  if (gpu.cubin_bytes() != 0 &&
-      (gpu.cubin_offset() < gpu.ptx_bytes() || !isInside(gpu.cubin_offset(), gpu.cubin_bytes(), imageBytes)))
-    badInput("%s: expected machine code behind the PTX within the image's %llu bytes, found [%llu, +%llu)", name, (ull)imageBytes,
-             (ull)gpu.cubin_offset(), (ull)gpu.cubin_bytes());
+    badInput("%s: expected PTX within the image's %llu bytes, found %llu bytes of it", name,
+             (ull)imageBytes, (ull)gpu.ptx_bytes());
+  if (gpu.cubin_bytes() != 0 && (gpu.cubin_offset() < gpu.ptx_bytes() ||
+                                 !isInside(gpu.cubin_offset(), gpu.cubin_bytes(), imageBytes)))
+    badInput("%s: expected machine code behind the PTX within the image's %llu bytes, found [%llu, "
+             "+%llu)",
+             name, (ull)imageBytes, (ull)gpu.cubin_offset(), (ull)gpu.cubin_bytes());
 }

@@ -4,21 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 16384 ranks; neighbours divide one
+// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 16384 ranks;
+//       neighbours divide one
 // (V2)  a unit has a dtype, 1 or S shards (S: the axis "shard"), a size without overflow
-// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its values, where
-//       the file has them, are floats for all elements or one, aligned to 64, within the section of values
+// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its
+//       values, where the file has them, are floats for all elements or one, aligned to 64, within
+//       the section of values
 // (V4)  a kernel has 1..64 phases of extent, tile >= 1, and a size per binding
 // (V5)  the processor has every feature that the image needs
 // (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
 //       arena, aligned to 64, apart from each other
 // (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
-// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit ids;
-//       extra ids are for ids with a limit and outside of it
-// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece, nor is the rank block; on a GPU
-//       it begins at a multiple of 256
+// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit
+//       ids; extra ids are for ids with a limit and outside of it
+// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece,
+//       nor is the rank block; on a GPU it begins at a multiple of 256
 // (V10) threads_per_rank is between 1 and the workers of each layout
-// (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1 to 2^63 - 1
+// (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1
+//       to 2^63 - 1
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +52,8 @@ using ull = unsigned long long;
 
 class ManifestVerifier {
 public:
-  ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules)
+  ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes,
+                   Rules rules)
       : file(file), manifest(manifest), valuesBytes(valuesBytes), rules(rules) {}
 
   Mesh verify() {
@@ -101,7 +105,8 @@ private:
   void verifyLayout(const fb::Layout &layout, uint32_t index);
   void verifyStates(const fb::Layout &layout, uint32_t index);
   void verifyInputs(const fb::Layout &layout, uint32_t index);
-  void verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what);
+  void verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least,
+                   std::string what);
   void claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what);
 
   const std::string &file;
@@ -128,13 +133,14 @@ void ManifestVerifier::verifyMesh() { // (V1)
     for (uint32_t f = 0; f < count(axis.factors()); ++f) {
       uint64_t factor = axis.factors()->Get(f);
       if (factor < 1 || factor > maxRanks)
-        refuse("mesh axis '%s': expected factors from 1 to %llu, found %llu", printable(name).c_str(), (ull)maxRanks,
-               (ull)factor);
+        refuse("mesh axis '%s': expected factors from 1 to %llu, found %llu",
+               printable(name).c_str(), (ull)maxRanks, (ull)factor);
       size = std::min(size * factor, maxRanks + 1);
     }
     ranks *= size;
     if (count(axis.factors()) == 0 || ranks > maxRanks)
-      refuse("mesh axis '%s': expected factors and at most %llu ranks in all", printable(name).c_str(), (ull)maxRanks);
+      refuse("mesh axis '%s': expected factors and at most %llu ranks in all",
+             printable(name).c_str(), (ull)maxRanks);
     axes.push_back({std::move(name), size});
   }
   if (axes.empty())
@@ -143,8 +149,9 @@ void ManifestVerifier::verifyMesh() { // (V1)
   for (uint32_t i = 0; i < count(manifest.neighbours()); ++i) {
     const fb::Neighbours &some = *manifest.neighbours()->Get(i);
     if (some.axis() >= axes.size() || some.size() == 0 || axes[some.axis()].size % some.size() != 0)
-      refuse("neighbours %u: expected a number that divides an axis of the mesh (%s), found %llu on number %u", i,
-             Mesh(axes).text().c_str(), (ull)some.size(), some.axis());
+      refuse("neighbours %u: expected a number that divides an axis of the mesh (%s), found %llu "
+             "on number %u",
+             i, Mesh(axes).text().c_str(), (ull)some.size(), some.axis());
     neighbours.push_back({some.axis(), some.size()});
   }
   mesh = Mesh(std::move(axes), std::move(neighbours));
@@ -156,10 +163,11 @@ void ManifestVerifier::verifyUnits() { // (V2)
     const fb::Unit &unit = *manifest.units()->Get(i);
     std::string name = printable(nameOrRefuse(unit.name(), "unit", i));
     if (unit.dtype() > DType::i1)
-      refuse("unit '%s': expected a dtype, found number %d", name.c_str(), static_cast<int>(unit.dtype()));
+      refuse("unit '%s': expected a dtype, found number %d", name.c_str(),
+             static_cast<int>(unit.dtype()));
     if (unit.shards() != 1 && unit.shards() != shards)
-      refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(), (ull)shards,
-             mesh.text().c_str(), (ull)unit.shards());
+      refuse("unit '%s': expected 1 shard or %llu as the mesh (%s), found %llu", name.c_str(),
+             (ull)shards, mesh.text().c_str(), (ull)unit.shards());
     if (unit.shard_size() == 0 || unit.shard_size() > maxElements)
       refuse("unit '%s': expected a shard size from 1 to 2^48 elements, found %llu", name.c_str(),
              (ull)unit.shard_size());
@@ -175,28 +183,34 @@ void ManifestVerifier::verifyParams() { // (V3)
     if (!names.insert(raw).second)
       refuse("two parameters are called '%s'", name.c_str());
     if (param.unit() >= used.size())
-      refuse("parameter '%s': expected one of %zu units, found number %u", name.c_str(), used.size(), param.unit());
+      refuse("parameter '%s': expected one of %zu units, found number %u", name.c_str(),
+             used.size(), param.unit());
     if (param.dtype() > DType::i1 || param.init() > fb::InitKind::uniform)
-      refuse("parameter '%s': expected a dtype and a kind of initial values, found numbers %d and %d", name.c_str(),
-             static_cast<int>(param.dtype()), static_cast<int>(param.init()));
+      refuse(
+          "parameter '%s': expected a dtype and a kind of initial values, found numbers %d and %d",
+          name.c_str(), static_cast<int>(param.dtype()), static_cast<int>(param.init()));
     const fb::Unit &unit = *manifest.units()->Get(param.unit());
     if (isFloat(param.dtype()) != isFloat(unit.dtype()))
-      refuse("parameter '%s': expected floats in a unit of floats, integers in one of integers", name.c_str());
-    if (!isFloat(param.dtype()) && (param.dtype() != unit.dtype() || param.trainable() ||
-                                    param.init() != fb::InitKind::constant || !isHeldBy(param.dtype(), param.a())))
-      refuse("parameter '%s': expected integers of its unit's dtype, not trained, all starting from one that %s can hold",
+      refuse("parameter '%s': expected floats in a unit of floats, integers in one of integers",
+             name.c_str());
+    if (!isFloat(param.dtype()) &&
+        (param.dtype() != unit.dtype() || param.trainable() ||
+         param.init() != fb::InitKind::constant || !isHeldBy(param.dtype(), param.a())))
+      refuse("parameter '%s': expected integers of its unit's dtype, not trained, all starting "
+             "from one that %s can hold",
              name.c_str(), nameOf(param.dtype()));
     uint64_t elements, flat = unit.shards() * unit.shard_size();
     if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
-      refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'", name.c_str(),
-             (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
+      refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'",
+             name.c_str(), (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
     if (param.value())
       verifyValue(*param.value(), param.dtype(), name, elements);
     if (elements)
       used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
   }
   for (auto &unit : used) {
-    std::sort(unit.begin(), unit.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+    std::sort(unit.begin(), unit.end(),
+              [](const Range &a, const Range &b) { return a.begin < b.begin; });
     for (size_t i = 1; i < unit.size(); ++i)
       if (unit[i].begin < unit[i - 1].end)
         refuse("parameters '%s' and '%s' overlap", unit[i - 1].what.c_str(), unit[i].what.c_str());
@@ -205,15 +219,18 @@ void ManifestVerifier::verifyParams() { // (V3)
 
 void ManifestVerifier::verifyValue(const fb::Value &value, DType dtype, const std::string &name,
                                    uint64_t elements) { // (V3)
-  if (value.dtype() > DType::i1 || (isFloat(dtype) ? !isFloat(value.dtype()) : value.dtype() != dtype))
+  if (value.dtype() > DType::i1 ||
+      (isFloat(dtype) ? !isFloat(value.dtype()) : value.dtype() != dtype))
     refuse("parameter '%s': expected values of %s, found number %d", name.c_str(),
            isFloat(dtype) ? "a float dtype" : nameOf(dtype), static_cast<int>(value.dtype()));
   uint64_t each = sizeOf(value.dtype());
   if (elements == 0 || (value.bytes() != each && value.bytes() != elements * each))
-    refuse("parameter '%s': expected the bytes of one or of %llu values of dtype %s, found %llu", name.c_str(),
-           (ull)elements, nameOf(value.dtype()), (ull)value.bytes());
-  if (value.offset() % FSDPRT_ARTIFACT_VALUE_ALIGNMENT != 0 || !isInside(value.offset(), value.bytes(), valuesBytes))
-    refuse("parameter '%s': expected its values at a multiple of 64 within the file's %llu bytes of values, found "
+    refuse("parameter '%s': expected the bytes of one or of %llu values of dtype %s, found %llu",
+           name.c_str(), (ull)elements, nameOf(value.dtype()), (ull)value.bytes());
+  if (value.offset() % FSDPRT_ARTIFACT_VALUE_ALIGNMENT != 0 ||
+      !isInside(value.offset(), value.bytes(), valuesBytes))
+    refuse("parameter '%s': expected its values at a multiple of 64 within the file's %llu bytes "
+           "of values, found "
            "[%llu, +%llu)",
            name.c_str(), (ull)valuesBytes, (ull)value.offset(), (ull)value.bytes());
 }
@@ -223,15 +240,18 @@ void ManifestVerifier::verifyKernels() { // (V4)
     const fb::Kernel &kernel = *manifest.kernels()->Get(i);
     std::string name = printable(nameOrRefuse(kernel.name(), "kernel", i));
     if (count(kernel.phases()) < 1 || count(kernel.phases()) > 64)
-      refuse("kernel '%s': expected 1 to 64 phases, found %u", name.c_str(), count(kernel.phases()));
+      refuse("kernel '%s': expected 1 to 64 phases, found %u", name.c_str(),
+             count(kernel.phases()));
     if (!isAligned(kernel.binding_bytes()))
       refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     for (uint32_t p = 0; p < count(kernel.phases()); ++p) {
       const fb::Phase &phase = *kernel.phases()->Get(p);
       nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
-      if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements || phase.tile() > maxElements)
-        refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu and %llu", name.c_str(),
-               p, (ull)phase.extent(), (ull)phase.tile());
+      if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements ||
+          phase.tile() > maxElements)
+        refuse("kernel '%s', phase %u: expected an extent and a tile from 1 to 2^48, found %llu "
+               "and %llu",
+               name.c_str(), p, (ull)phase.extent(), (ull)phase.tile());
       std::string problem = problemOfPhase(kernel, phase, manifest.gpu() != nullptr); // (V19)
       if (problem.empty() && rules == Rules::all)
         problem = problemOfPlaces(kernel, phase);
@@ -253,22 +273,26 @@ void ManifestVerifier::verifyFeatures() { // (V5)
     std::string name = nameOrRefuse(manifest.isa()->Get(i), "processor feature", i);
     Feature feature = cpuFeature(name.c_str());
     if (feature == Feature::unknown)
-      refuse("the kernels need the processor feature '%s', which this runtime does not know", printable(name).c_str());
+      refuse("the kernels need the processor feature '%s', which this runtime does not know",
+             printable(name).c_str());
     if (feature == Feature::absent)
       missing += (missing.empty() ? "" : " ") + printable(name);
   }
   if (!missing.empty())
-    refuse("the kernels need processor features that this machine lacks: %s; compile the model for this machine",
+    refuse("the kernels need processor features that this machine lacks: %s; compile the model for "
+           "this machine",
            missing.c_str());
 }
 
 /// Takes a range of the arena for something that stays there.
-void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes, std::string what) { // (V6)
+void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes,
+                             std::string what) { // (V6)
   if (rules == Rules::form)
     return;
   if (offset % 64 != 0 || !liesInArena(layout, offset, offset, bytes))
-    refuse("%s: expected a multiple of 64 and a range within the arena's %llu bytes, found [%llu, +%llu)", what.c_str(),
-           (ull)layout.arena_bytes(), (ull)offset, (ull)bytes);
+    refuse("%s: expected a multiple of 64 and a range within the arena's %llu bytes, found [%llu, "
+           "+%llu)",
+           what.c_str(), (ull)layout.arena_bytes(), (ull)offset, (ull)bytes);
   if (bytes)
     ranges.push_back({offset, offset + bytes, std::move(what)});
 }
@@ -278,19 +302,25 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     std::string what = format("layout %u, state %u", index, i);
-    if (state.unit() >= count(manifest.units()) || state.role() > fb::StateRole::master || state.dtype() > DType::i1)
-      refuse("%s: expected one of %u units, a role and a dtype, found numbers %u, %d and %d", what.c_str(),
-             count(manifest.units()), state.unit(), static_cast<int>(state.role()), static_cast<int>(state.dtype()));
+    if (state.unit() >= count(manifest.units()) || state.role() > fb::StateRole::master ||
+        state.dtype() > DType::i1)
+      refuse("%s: expected one of %u units, a role and a dtype, found numbers %u, %d and %d",
+             what.c_str(), count(manifest.units()), state.unit(), static_cast<int>(state.role()),
+             static_cast<int>(state.dtype()));
     if (!seen.insert({state.unit(), state.role()}).second)
       refuse("%s: its unit has another state of this role", what.c_str());
     const fb::Unit &unit = *manifest.units()->Get(state.unit());
     bool isKept = state.role() == fb::StateRole::parameter && state.dtype() == unit.dtype();
     if (isFloat(unit.dtype()) ? !isFloat(state.dtype()) : !isKept)
-      refuse("%s: expected floats for a unit of floats, and nothing but the parameter for one of integers", what.c_str());
+      refuse("%s: expected floats for a unit of floats, and nothing but the parameter for one of "
+             "integers",
+             what.c_str());
     if (state.split() > fb::Split::shard_replicate)
-      refuse("%s: expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number %d", what.c_str(),
-             static_cast<int>(state.split()));
-    uint64_t pieces = mesh.pieces(static_cast<uint64_t>(state.split())), flat = unit.shards() * unit.shard_size();
+      refuse(
+          "%s: expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number %d",
+          what.c_str(), static_cast<int>(state.split()));
+    uint64_t pieces = mesh.pieces(static_cast<uint64_t>(state.split())),
+             flat = unit.shards() * unit.shard_size();
     uint64_t elements = flat / pieces;
     if (state.elements() != elements || elements * pieces != flat)
       refuse("%s: expected the %llu elements of unit '%s', found %llu", what.c_str(), (ull)elements,
@@ -302,29 +332,33 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
 void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { // (V8)
   for (uint32_t i = 0; i < count(layout.inputs()); ++i) {
     const fb::Input &input = *layout.inputs()->Get(i);
-    std::string what =
-        format("layout %u, input '%s'", index, printable(nameOrRefuse(input.name(), "input", i)).c_str());
+    std::string what = format("layout %u, input '%s'", index,
+                              printable(nameOrRefuse(input.name(), "input", i)).c_str());
     if (input.role() > fb::InputRole::other || input.dtype() > DType::i1)
-      refuse("%s: expected a role and a dtype, found numbers %d and %d", what.c_str(), static_cast<int>(input.role()),
-             static_cast<int>(input.dtype()));
+      refuse("%s: expected a role and a dtype, found numbers %d and %d", what.c_str(),
+             static_cast<int>(input.role()), static_cast<int>(input.dtype()));
     uint64_t elements;
     if (!elementsOf(input.shape(), elements) || elements * sizeOf(input.dtype()) != input.bytes())
-      refuse("%s: expected the bytes of its shape and dtype, found %llu", what.c_str(), (ull)input.bytes());
+      refuse("%s: expected the bytes of its shape and dtype, found %llu", what.c_str(),
+             (ull)input.bytes());
     if (input.micro_batches() < 1 ||
-        (input.micro_batches() > 1 && (count(input.shape()) == 0 || input.shape()->Get(0) != input.micro_batches())))
-      refuse("%s: expected a leading dimension of its %u micro-batches", what.c_str(), input.micro_batches());
+        (input.micro_batches() > 1 &&
+         (count(input.shape()) == 0 || input.shape()->Get(0) != input.micro_batches())))
+      refuse("%s: expected a leading dimension of its %u micro-batches", what.c_str(),
+             input.micro_batches());
     bool isId = input.dtype() >= DType::i64 && input.dtype() <= DType::i8;
     uint64_t most = isId ? (uint64_t(1) << (sizeOf(input.dtype()) * 8 - 1)) : 0;
     if (input.limit() > most)
-      refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(), (ull)most,
-             nameOf(input.dtype()), (ull)input.limit());
+      refuse("%s: expected a limit of at most %llu for dtype %s, found %llu", what.c_str(),
+             (ull)most, nameOf(input.dtype()), (ull)input.limit());
     if (!isAligned(input.extra_ids()) || count(input.extra_ids()) > 64)
-      refuse("%s: expected at most 64 extra ids, aligned, found %u", what.c_str(), count(input.extra_ids()));
+      refuse("%s: expected at most 64 extra ids, aligned, found %u", what.c_str(),
+             count(input.extra_ids()));
     for (uint32_t k = 0; k < count(input.extra_ids()); ++k) {
       int64_t id = input.extra_ids()->Get(k);
       if (input.limit() == 0 || (id >= 0 && static_cast<uint64_t>(id) < input.limit()))
-        refuse("%s: expected extra ids outside of a limit, found %lld with limit %llu", what.c_str(), (long long)id,
-               (ull)input.limit());
+        refuse("%s: expected extra ids outside of a limit, found %lld with limit %llu",
+               what.c_str(), (long long)id, (ull)input.limit());
     }
     if (rules == Rules::all && isInFile(layout, input.offset()))
       refuse("%s: expected to be in an arena, found it in the file", what.c_str());
@@ -332,7 +366,8 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
   }
 }
 
-void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least, std::string what) {
+void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *slice, uint64_t least,
+                                   std::string what) {
   if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
   if (rules == Rules::all && !isOnDevice(layout, slice->offset()))
@@ -343,11 +378,14 @@ void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *sl
 void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   ranges.clear();
   if (layout.arena_bytes() > maxArenaBytes)
-    refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index, (ull)layout.arena_bytes());
+    refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index,
+           (ull)layout.arena_bytes());
   if (layout.host_bytes() > maxArenaBytes)
-    refuse("layout %u: expected a host's arena of at most 2^48 bytes, found %llu", index, (ull)layout.host_bytes());
+    refuse("layout %u: expected a host's arena of at most 2^48 bytes, found %llu", index,
+           (ull)layout.host_bytes());
   if (layout.file_bytes() > maxArenaBytes)
-    refuse("layout %u: expected a file of at most 2^48 bytes, found %llu", index, (ull)layout.file_bytes());
+    refuse("layout %u: expected a file of at most 2^48 bytes, found %llu", index,
+           (ull)layout.file_bytes());
   verifyStates(layout, index);
   verifyInputs(layout, index);
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
@@ -359,29 +397,38 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   uint64_t workspace = layout.workspace() ? layout.workspace()->bytes() : 0; // (V9)
   if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 ||
       layout.worker_bytes() % 64 != 0)
-    refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, %llu shared and %llu "
+    refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, "
+           "%llu shared and %llu "
            "each",
-           index, (ull)maxWorkers, layout.workers(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes());
+           index, (ull)maxWorkers, layout.workers(), (ull)layout.shared_bytes(),
+           (ull)layout.worker_bytes());
   if (layout.shared_bytes() > workspace ||
       layout.worker_bytes() > (workspace - layout.shared_bytes()) / layout.workers())
-    refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, found %llu bytes",
-           index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(), (ull)workspace);
-  if (rules == Rules::all && layout.workspace() && !isOnDevice(layout, layout.workspace()->offset()))
+    refuse("layout %u: expected a workspace for %llu shared bytes and %u workers with %llu each, "
+           "found %llu bytes",
+           index, (ull)layout.shared_bytes(), layout.workers(), (ull)layout.worker_bytes(),
+           (ull)workspace);
+  if (rules == Rules::all && layout.workspace() &&
+      !isOnDevice(layout, layout.workspace()->offset()))
     refuse("layout %u: expected the workspace on the device", index);
-  if (rules == Rules::all && manifest.gpu() && workspace && layout.workspace()->offset() % gpuScratchAlignment != 0)
-    refuse("layout %u: expected the workspace of a GPU's kernels at a multiple of %llu, found %llu", index,
-           (ull)gpuScratchAlignment, (ull)layout.workspace()->offset());
+  if (rules == Rules::all && manifest.gpu() && workspace &&
+      layout.workspace()->offset() % gpuScratchAlignment != 0)
+    refuse("layout %u: expected the workspace of a GPU's kernels at a multiple of %llu, found %llu",
+           index, (ull)gpuScratchAlignment, (ull)layout.workspace()->offset());
   if (layout.workspace())
     claim(layout, layout.workspace()->offset(), workspace, format("layout %u, workspace", index));
   if (manifest.threads_per_rank() < 1 || manifest.threads_per_rank() > layout.workers()) // (V10)
-    refuse("expected 1 to %u threads per rank, found %u", layout.workers(), manifest.threads_per_rank());
-  std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+    refuse("expected 1 to %u threads per rank, found %u", layout.workers(),
+           manifest.threads_per_rank());
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range &a, const Range &b) { return a.begin < b.begin; });
   for (size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i].begin < ranges[i - 1].end)
       refuse("%s and %s overlap in the arena", ranges[i - 1].what.c_str(), ranges[i].what.c_str());
   for (uint32_t i = 0; i < count(layout.buffers()); ++i) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
-    bool fits = rules == Rules::form || liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
+    bool fits = rules == Rules::form ||
+                liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
     if (buffer.category() > fb::Category::control || !fits)
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
   }
@@ -395,11 +442,13 @@ void ManifestVerifier::verifyLookups() { // (V22)
     nameOrRefuse(lookup.location(), "location of lookup", i);
     nameOrRefuse(lookup.what(), "description of lookup", i);
     if (lookup.extent() < 1 || lookup.extent() > static_cast<uint64_t>(INT64_MAX))
-      refuse("lookup %u: expected an extent from 1 to 2^63 - 1, found %llu", i, (ull)lookup.extent());
+      refuse("lookup %u: expected an extent from 1 to 2^63 - 1, found %llu", i,
+             (ull)lookup.extent());
   }
 }
 
-Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes, Rules rules) {
+Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest,
+                            uint64_t valuesBytes, Rules rules) {
   Mesh mesh = ManifestVerifier(file, manifest, valuesBytes, rules).verify();
   verifyPrograms(file, manifest, mesh, rules);
   return mesh;

@@ -6,13 +6,14 @@
 //
 // (V11) programs have distinct names and a layout; init, step and eval share one,
 //       reference and reference_init another, whose states are whole
-// (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only in a loop
-// (V13) a launch gives each binding, 64-aligned and large enough, and its layout
-//       has the scratch that the kernel needs; all are in one of the two arenas, of a GPU's kernel in the device's
-// (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the sizes
-//       that its kind, count and group say, and do not overlap; a gather may be in place
-// (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and in between
-//       nothing writes what it sends or touches what it receives
+// (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only
+//       in a loop
+// (V13) a launch gives each binding, 64-aligned and large enough, and its layout has the scratch
+//       that the kernel needs; all are in one of the two arenas, of a GPU's kernel in the device's
+// (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the
+//       sizes that its kind, count and group say, and do not overlap; a gather may be in place
+// (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and
+//       in between nothing writes what it sends or touches what it receives
 // (V16) a copy has two slices of one size, the same or apart, not both in the file
 // (V17) initial values go to a parameter or master state of the parameter's unit
 // (V18) loops run 1..2^20 times and are not nested
@@ -43,9 +44,10 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 
 class ProgramVerifier {
 public:
-  ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program, const Mesh &mesh,
-                  Rules rules)
-      : rules(rules), file(file), manifest(manifest), program(program), layout(*manifest.layouts()->Get(program.layout())),
+  ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program,
+                  const Mesh &mesh, Rules rules)
+      : rules(rules), file(file), manifest(manifest), program(program),
+        layout(*manifest.layouts()->Get(program.layout())),
         mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
 
   void verify() { verifyBlock(program.commands()); }
@@ -60,13 +62,15 @@ private:
   enum Access { reads, writes };
 
   [[noreturn]] void refuse(const std::string &why) {
-    badInput("%s: program '%s', command %u%s: %s", file.c_str(), printable(program.name()->str()).c_str(), number,
+    badInput("%s: program '%s', command %u%s: %s", file.c_str(),
+             printable(program.name()->str()).c_str(), number,
              label.empty() ? "" : (" ('" + printable(label) + "')").c_str(), why.c_str());
   }
 
   void verifyBlock(const Commands *commands);
   void verifyCommand(const fb::Command &command);
-  const fb::Slice &verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment, Access access);
+  const fb::Slice &verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment,
+                               Access access);
   void verifyLaunch(const fb::Launch &launch);
   void verifyCollective(const fb::Collective &collective);
   void begin(const char *what, uint32_t id, const fb::Slice &source, const fb::Slice &target);
@@ -75,7 +79,8 @@ private:
   void verifyInitialise(const fb::Initialise &initialise);
   void verifyLoop(const fb::Loop &loop);
   bool overlap(const fb::Slice &a, const fb::Slice &b) const;
-  bool isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const;
+  bool isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
+                  const std::vector<uint32_t> &axes) const;
   uint64_t spanOf(const fb::Slice &slice) const;
 
   const Rules rules;
@@ -97,7 +102,8 @@ void ProgramVerifier::verifyBlock(const Commands *commands) {
   for (uint32_t i = 0; i < count(commands); ++i, ++number)
     verifyCommand(*commands->Get(i));
   if (pending.size() != outer) // (V15)
-    refuse(format("the block ends without a wait for %s %u", pending.back().what, pending.back().id));
+    refuse(
+        format("the block ends without a wait for %s %u", pending.back().what, pending.back().id));
 }
 
 void ProgramVerifier::verifyCommand(const fb::Command &command) {
@@ -105,27 +111,40 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   if (!command.body())
     refuse("expected a command, found none");
   switch (command.body_type()) {
-  case fb::Body::Launch: return verifyLaunch(*command.body_as_Launch());
-  case fb::Body::Collective: return verifyCollective(*command.body_as_Collective());
-  case fb::Body::Wait: return verifyWait(*command.body_as_Wait());
-  case fb::Body::Copy: return verifyCopy(*command.body_as_Copy());
-  case fb::Body::Fill: verifySlice(command.body_as_Fill()->target(), "target", 1, writes); return;
-  case fb::Body::Initialise: return verifyInitialise(*command.body_as_Initialise());
-  case fb::Body::Loop: return verifyLoop(*command.body_as_Loop());
-  default: refuse(format("expected a command, found number %d", static_cast<int>(command.body_type())));
+  case fb::Body::Launch:
+    return verifyLaunch(*command.body_as_Launch());
+  case fb::Body::Collective:
+    return verifyCollective(*command.body_as_Collective());
+  case fb::Body::Wait:
+    return verifyWait(*command.body_as_Wait());
+  case fb::Body::Copy:
+    return verifyCopy(*command.body_as_Copy());
+  case fb::Body::Fill:
+    verifySlice(command.body_as_Fill()->target(), "target", 1, writes);
+    return;
+  case fb::Body::Initialise:
+    return verifyInitialise(*command.body_as_Initialise());
+  case fb::Body::Loop:
+    return verifyLoop(*command.body_as_Loop());
+  default:
+    refuse(format("expected a command, found number %d", static_cast<int>(command.body_type())));
   }
 }
 
-/// Whether `piece` is what this rank contributes to `whole` in a gather over `axes`, and lies in its place.
-bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole, const std::vector<uint32_t> &axes) const {
-  if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() || whole.piece() != 0)
+/// Whether `piece` is what this rank contributes to `whole` in a gather over `axes`, and lies in
+/// its place.
+bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
+                                 const std::vector<uint32_t> &axes) const {
+  if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() ||
+      whole.piece() != 0)
     return false;
   uint64_t number = mesh.getAxes().size(), split = uint64_t(fb::Split::replicate);
   if (axes[0] >= number)
     split += axes[0] - number + 1;
   else if (mesh.getAxes()[axes[0]].name == "shard")
     split = uint64_t(fb::Split::shard);
-  return piece.split() == split && piece.piece() == piece.bytes() && mesh.pieces(split) * piece.bytes() == whole.bytes();
+  return piece.split() == split && piece.piece() == piece.bytes() &&
+         mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
 /// Bytes from the start of a slice on the first rank to its end on the last.
@@ -146,29 +165,36 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return false;
 }
 
-const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what, uint64_t alignment,
-                                              Access access) {
+const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
+                                              uint64_t alignment, Access access) {
   if (!slice)
     refuse(format("expected a %s", what));
   uint64_t sweep, end; // (V12)
   uint64_t splits = uint64_t(fb::Split::replicate) + 1 + mesh.getNeighbours().size();
   if (slice->split() >= splits)
-    refuse(format("%s: expected a split below %llu, found %llu", what, (ull)splits, (ull)slice->split()));
+    refuse(format("%s: expected a split below %llu, found %llu", what, (ull)splits,
+                  (ull)slice->split()));
   uint64_t last = mesh.pieces(slice->split()) - 1, skip;
   bool isForm = rules == Rules::form;
-  bool fits = isForm || (!__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
-              !__builtin_add_overflow(sweep, slice->offset(), &end) &&
-              !__builtin_mul_overflow(slice->piece(), last, &skip) && !__builtin_add_overflow(end, skip, &end) &&
-              liesInArena(layout, slice->offset(), end, slice->bytes()));
+  bool fits =
+      isForm || (!__builtin_mul_overflow(slice->stride(), uint64_t(iterations - 1), &sweep) &&
+                 !__builtin_add_overflow(sweep, slice->offset(), &end) &&
+                 !__builtin_mul_overflow(slice->piece(), last, &skip) &&
+                 !__builtin_add_overflow(end, skip, &end) &&
+                 liesInArena(layout, slice->offset(), end, slice->bytes()));
   if (!fits)
-    refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with stride %llu, %u times",
-                  what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(), (ull)slice->stride(),
-                  iterations));
-  if (!isForm && (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 || slice->piece() % alignment != 0))
-    refuse(format("%s: expected offset, stride and piece in multiples of %llu, found %llu, %llu and %llu", what,
-                  (ull)alignment, (ull)slice->offset(), (ull)slice->stride(), (ull)slice->piece()));
+    refuse(format("%s: expected a range within the arena's %llu bytes, found [%llu, +%llu) with "
+                  "stride %llu, %u times",
+                  what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(),
+                  (ull)slice->stride(), iterations));
+  if (!isForm && (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 ||
+                  slice->piece() % alignment != 0))
+    refuse(format(
+        "%s: expected offset, stride and piece in multiples of %llu, found %llu, %llu and %llu",
+        what, (ull)alignment, (ull)slice->offset(), (ull)slice->stride(), (ull)slice->piece()));
   if (!inLoop && slice->stride() != 0)
-    refuse(format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
+    refuse(
+        format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
   for (const Pending &start : pending) // (V15)
     if (overlap(*slice, start.target) || (access == writes && overlap(*slice, start.source)))
       refuse(format("%s: %s a range that %s %u, which has not been waited for, %s", what,
@@ -179,7 +205,8 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
 
 void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
   if (launch.kernel() >= count(manifest.kernels()))
-    refuse(format("expected one of %u kernels, found number %u", count(manifest.kernels()), launch.kernel()));
+    refuse(format("expected one of %u kernels, found number %u", count(manifest.kernels()),
+                  launch.kernel()));
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
   std::string name = printable(kernel.name()->str());
   uint32_t bindings = count(kernel.binding_bytes());
@@ -191,41 +218,49 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
   for (uint32_t i = 0; i < bindings; ++i) {
     std::string what = format("binding %u of kernel '%s'", i, name.c_str());
     bool mayWrite = count(kernel.writes()) != 0 && kernel.writes()->Get(i) != 0;
-    const fb::Slice &slice = verifySlice(launch.bindings()->Get(i), what.c_str(), 64, mayWrite ? writes : reads);
+    const fb::Slice &slice =
+        verifySlice(launch.bindings()->Get(i), what.c_str(), 64, mayWrite ? writes : reads);
     if (slice.bytes() < kernel.binding_bytes()->Get(i))
-      refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(), (ull)kernel.binding_bytes()->Get(i),
-                    (ull)slice.bytes()));
+      refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(),
+                    (ull)kernel.binding_bytes()->Get(i), (ull)slice.bytes()));
     if (rules == Rules::all && isInFile(layout, slice.offset()))
       refuse(format("%s: expected to lie in an arena, found it in the file", what.c_str()));
     if (rules == Rules::all && manifest.gpu() && isOnHost(layout, slice.offset()))
-      refuse(format("%s: expected to lie in the device's arena, where kernels of a GPU run, found the host's; compile it again", what.c_str()));
-    if (rules == Rules::all && isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
+      refuse(format("%s: expected to lie in the device's arena, where kernels of a GPU run, found "
+                    "the host's; compile it again",
+                    what.c_str()));
+    if (rules == Rules::all &&
+        isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
       refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
-                    isOnHost(layout, slice.offset()) ? "device's, found the host's" : "host's, found the device's"));
+                    isOnHost(layout, slice.offset()) ? "device's, found the host's"
+                                                     : "host's, found the device's"));
   }
-  if (kernel.shared_bytes() > layout.shared_bytes() || kernel.worker_bytes() > layout.worker_bytes())
-    refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u has %llu and %llu",
-                  name.c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes(), program.layout(),
-                  (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
+  if (kernel.shared_bytes() > layout.shared_bytes() ||
+      kernel.worker_bytes() > layout.worker_bytes())
+    refuse(format("kernel '%s' needs %llu bytes of shared scratch and %llu per worker, layout %u "
+                  "has %llu and %llu",
+                  name.c_str(), (ull)kernel.shared_bytes(), (ull)kernel.worker_bytes(),
+                  program.layout(), (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
 }
 
 void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V14)
-  if (collective.kind() > fb::CollectiveKind::broadcast || collective.reduction() > fb::Reduction::avg ||
-      collective.dtype() > DType::i1)
+  if (collective.kind() > fb::CollectiveKind::broadcast ||
+      collective.reduction() > fb::Reduction::avg || collective.dtype() > DType::i1)
     refuse(format("expected a kind, a reduction and a dtype, found numbers %d, %d and %d",
                   static_cast<int>(collective.kind()), static_cast<int>(collective.reduction()),
                   static_cast<int>(collective.dtype())));
-  bool reduces =
-      collective.kind() == fb::CollectiveKind::reduce_scatter || collective.kind() == fb::CollectiveKind::all_reduce;
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
+                 collective.kind() == fb::CollectiveKind::all_reduce;
   if (reduces && !isFloat(collective.dtype()))
     refuse(format("expected a float dtype to reduce, found %s", nameOf(collective.dtype())));
   std::vector<uint32_t> axes;
   for (uint32_t i = 0; i < count(collective.axes()); ++i) {
     axes.push_back(collective.axes()->Get(i));
-    bool isGroup = count(collective.axes()) == 1 && axes[0] < mesh.getAxes().size() + mesh.getNeighbours().size();
+    bool isGroup = count(collective.axes()) == 1 &&
+                   axes[0] < mesh.getAxes().size() + mesh.getNeighbours().size();
     if (!isGroup && (axes.back() >= mesh.getAxes().size() || (i > 0 && axes[i] <= axes[i - 1])))
-      refuse(format("expected distinct axes of the mesh (%s) in order, found number %u", mesh.text().c_str(),
-                    axes.back()));
+      refuse(format("expected distinct axes of the mesh (%s) in order, found number %u",
+                    mesh.text().c_str(), axes.back()));
   }
   uint64_t group = mesh.groupSize(axes), small, large;
   if (__builtin_mul_overflow(collective.count(), sizeOf(collective.dtype()), &small) ||
@@ -238,27 +273,32 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
   const fb::Slice &source = verifySlice(collective.source(), "source", alignment, reads);
   const fb::Slice &target = verifySlice(collective.target(), "target", alignment, writes);
   if (source.bytes() != sent || target.bytes() != received)
-    refuse(format(
-        "expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s over %llu ranks), found %llu "
-        "and %llu",
-        (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()), (ull)collective.count(),
-        nameOf(collective.dtype()), (ull)group, (ull)source.bytes(), (ull)target.bytes()));
+    refuse(format("expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s "
+                  "over %llu ranks), found %llu "
+                  "and %llu",
+                  (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()),
+                  (ull)collective.count(), nameOf(collective.dtype()), (ull)group,
+                  (ull)source.bytes(), (ull)target.bytes()));
   bool isForm = rules == Rules::form;
   if (!isForm && (!isOnDevice(layout, source.offset()) || !isOnDevice(layout, target.offset())))
     refuse("expected a source and a target on the device, found one on the host or in the file");
-  bool same = source.offset() == target.offset() && source.stride() == target.stride() && sent == received &&
-              source.piece() == target.piece() && source.split() == target.split();
+  bool same = source.offset() == target.offset() && source.stride() == target.stride() &&
+              sent == received && source.piece() == target.piece() &&
+              source.split() == target.split();
   if (!isForm && !same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
     refuse("its source and its target overlap");
   if (collective.root() >= group)
-    refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group, collective.root()));
+    refuse(format("expected a root below the group's %llu ranks, found %u", (ull)group,
+                  collective.root()));
   if (collective.unit() < -1 || collective.unit() >= int64_t(count(manifest.units())))
-    refuse(format("expected one of %u units or -1, found %d", count(manifest.units()), collective.unit()));
+    refuse(format("expected one of %u units or -1, found %d", count(manifest.units()),
+                  collective.unit()));
   if (collective.channel() != 0)
     begin("collective", collective.id(), source, target);
 }
 
-void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source, const fb::Slice &target) {
+void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source,
+                            const fb::Slice &target) {
   if (rules == Rules::form)
     return;
   for (const Pending &start : pending)
@@ -270,8 +310,8 @@ void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &sour
 void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
   if (rules == Rules::form)
     return;
-  auto start =
-      std::find_if(pending.begin(), pending.end(), [&](const Pending &start) { return start.id == wait.id(); });
+  auto start = std::find_if(pending.begin(), pending.end(),
+                            [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
     refuse(format("waits for number %u, which has not been started", wait.id()));
   pending.erase(start);
@@ -281,8 +321,8 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
   const fb::Slice &source = verifySlice(copy.source(), "source", 1, reads);
   const fb::Slice &target = verifySlice(copy.target(), "target", 1, writes);
   if (source.bytes() != target.bytes())
-    refuse(format("expected a source and a target of one size, found %llu and %llu bytes", (ull)source.bytes(),
-                  (ull)target.bytes()));
+    refuse(format("expected a source and a target of one size, found %llu and %llu bytes",
+                  (ull)source.bytes(), (ull)target.bytes()));
   bool same = source.offset() == target.offset() && source.stride() == target.stride() &&
               source.piece() == target.piece() && source.split() == target.split();
   if (rules == Rules::all && !same && overlap(source, target))
@@ -294,9 +334,11 @@ void ProgramVerifier::verifyCopy(const fb::Copy &copy) { // (V16)
 }
 
 void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V17)
-  if (initialise.state() >= count(layout.states()) || initialise.param() >= count(manifest.params()))
-    refuse(format("expected one of %u states and %u parameters, found numbers %u and %u", count(layout.states()),
-                  count(manifest.params()), initialise.state(), initialise.param()));
+  if (initialise.state() >= count(layout.states()) ||
+      initialise.param() >= count(manifest.params()))
+    refuse(format("expected one of %u states and %u parameters, found numbers %u and %u",
+                  count(layout.states()), count(manifest.params()), initialise.state(),
+                  initialise.param()));
   const fb::State &state = *layout.states()->Get(initialise.state());
   if (state.unit() != manifest.params()->Get(initialise.param())->unit())
     refuse("its state and its parameter are of different units");
@@ -320,11 +362,13 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
     if (command.body_type() == fb::Body::Wait && command.body())
       for (size_t p = 0; p < outer; ++p)
         if (pending[p].id == command.body_as_Wait()->id())
-          refuse(format("waits in a loop for %s %u, which was started outside", pending[p].what, pending[p].id));
+          refuse(format("waits in a loop for %s %u, which was started outside", pending[p].what,
+                        pending[p].id));
     verifyCommand(command);
   }
   if (pending.size() != outer)
-    refuse(format("the loop's body ends without a wait for %s %u", pending.back().what, pending.back().id));
+    refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
+                  pending.back().id));
   --number; // the caller counts the loop itself
   inLoop = false;
   iterations = 1;
@@ -339,27 +383,32 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
     std::string name = printable(program.name()->str());
     int64_t &layout = layouts[reference];
     if (layout >= 0 && layout != program.layout())
-      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, found %u",
+      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, "
+               "found %u",
                file.c_str(), name.c_str(), (long long)layout, program.layout());
     layout = program.layout();
     const auto *states = manifest.layouts()->Get(program.layout())->states();
     for (uint32_t s = 0; reference && s < count(states); ++s)
       if (states->Get(s)->split() != fb::Split::whole)
-        badInput("%s: program '%s': expected whole states, found a piece in state %u", file.c_str(), name.c_str(), s);
+        badInput("%s: program '%s': expected whole states, found a piece in state %u", file.c_str(),
+                 name.c_str(), s);
   }
 }
 
-void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh, Rules rules) {
+void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
+                            Rules rules) {
   std::set<std::string> names;
   if (count(manifest.programs()) == 0)
     badInput("%s: expected at least one program, found none", file.c_str());
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
     const fb::Program &program = *manifest.programs()->Get(i);
-    if (!program.name() || program.name()->size() == 0 || !names.insert(program.name()->str()).second)
+    if (!program.name() || program.name()->size() == 0 ||
+        !names.insert(program.name()->str()).second)
       badInput("%s: program %u: expected a name of its own", file.c_str(), i);
     if (program.layout() >= count(manifest.layouts()))
       badInput("%s: program '%s': expected one of %u layouts, found number %u", file.c_str(),
-               printable(program.name()->str()).c_str(), count(manifest.layouts()), program.layout());
+               printable(program.name()->str()).c_str(), count(manifest.layouts()),
+               program.layout());
   }
   verifySharing(file, manifest);
   for (const fb::Program *program : *manifest.programs())

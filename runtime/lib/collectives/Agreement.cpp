@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values are compared line by line, by name: ranks with other versions of the runtime may have other lines.
+// Values are compared line by line, by name: ranks with other versions of the runtime may have
+// other lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,9 @@ void Agreement::add(const std::string &name, const std::string &value, const std
   else if (!detail.empty())
     line += "\t" + plain(detail);
   if (lines.size() + line.size() + 1 > limit)
-    failed("what ranks have to agree on is too long: expected at most %zu bytes, found more, at '%s'", limit,
-           printable(name).c_str());
+    failed(
+        "what ranks have to agree on is too long: expected at most %zu bytes, found more, at '%s'",
+        limit, printable(name).c_str());
   lines += line + "\n";
 }
 
@@ -47,7 +49,8 @@ static std::vector<Line> linesOf(const std::string &text) {
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
     size_t tab = std::min(line.find('\t'), line.size()), equals = std::min(line.find('='), tab);
-    lines.push_back({line.substr(0, equals), equals < tab ? line.substr(equals + 1, tab - equals - 1) : "",
+    lines.push_back({line.substr(0, equals),
+                     equals < tab ? line.substr(equals + 1, tab - equals - 1) : "",
                      tab < line.size() ? line.substr(tab + 1) : ""});
   }
   return lines;
@@ -75,7 +78,8 @@ void fsdprt::compareAgreements(const std::vector<std::string> &texts) {
     for (const std::vector<Line> *names : {&first, &other})
       for (const Line &line : *names)
         if (Line a = find(first, line.name), b = find(other, line.name); a.value != b.value)
-          badInput("ranks do not agree: %s is %s on rank 0 and %s on rank %zu; start all ranks of a job with the same "
+          badInput("ranks do not agree: %s is %s on rank 0 and %s on rank %zu; start all ranks of "
+                   "a job with the same "
                    "program, model, options and inputs, and each job at an address of its own",
                    printable(line.name).c_str(), textOf(a).c_str(), textOf(b).c_str(), rank);
   }

@@ -21,11 +21,13 @@ static constexpr uint64_t boardMagic = 0x3144524f42445346; // "FSDBORD1"
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "atomics of shared memory");
 
 uint64_t Board::bytesFor(uint32_t ranks, uint32_t collectives) {
-  return headerBytes + ranks * sizeof(Desk) + collectives * nameBytes + uint64_t(ranks) * collectives * sizeof(Seat);
+  return headerBytes + ranks * sizeof(Desk) + collectives * nameBytes +
+         uint64_t(ranks) * collectives * sizeof(Seat);
 }
 
 char *Board::name(uint32_t collective) const {
-  return reinterpret_cast<char *>(base + headerBytes + ranks() * sizeof(Desk) + collective * nameBytes);
+  return reinterpret_cast<char *>(base + headerBytes + ranks() * sizeof(Desk) +
+                                  collective * nameBytes);
 }
 
 Seat *Board::seats(uint32_t rank) const {
@@ -56,7 +58,8 @@ Board::Board(int descriptor) : file(descriptor) {
     failed("expected the board of the ranks, found a descriptor of something else");
   bytes = static_cast<uint64_t>(about.st_size);
   map();
-  if (header().magic != boardMagic || header().bytes != bytes || bytes != bytesFor(ranks(), collectives()))
+  if (header().magic != boardMagic || header().bytes != bytes ||
+      bytes != bytesFor(ranks(), collectives()))
     failed("expected the board of the ranks, found other memory");
 }
 
@@ -68,5 +71,6 @@ Board::~Board() {
 }
 
 std::unique_ptr<Watch> Board::watch(double timeoutSeconds) const {
-  return std::make_unique<Watch>(&desk(0).life, sizeof(Desk), &header().failed, ranks(), timeoutSeconds);
+  return std::make_unique<Watch>(&desk(0).life, sizeof(Desk), &header().failed, ranks(),
+                                 timeoutSeconds);
 }

@@ -6,9 +6,10 @@
 //
 // One piece of shared memory (memfd), made by the process that starts the ranks and mapped by all:
 //
-//     header | a desk per rank | a name per collective | seats: rank 0's of all collectives, rank 1's, ...
+//     header | a desk per rank | a name per collective | seats: rank 0's of all collectives, ...
 //
-// What a rank writes is on its own desk and seats, but for bells, which others ring, and the failure flag.
+// What a rank writes is on its own desk and seats, but for bells, which others ring, and the
+// failure flag.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@
 
 namespace fsdprt {
 
-/// Where a rank leaves how far it is in a collective, and its pointers. Zeros are a seat that was never used.
+/// Where a rank leaves how far it is in a collective, and its pointers. Zeros are a seat that was
+/// never used.
 struct alignas(64) Seat {
   std::atomic<uint64_t> progress{0}; // grows by a fixed number of stages per use
   uint64_t source = 0, target = 0;   // offsets from the rank's base

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One end of a Unix socket pair; a message may carry a descriptor. What a rank and the process that started it
-// say to each other:
+// One end of a Unix socket pair; a message may carry a descriptor. What a rank and the process that
+// started it say to each other:
 //
 //     rank                                      host
 //     hello (version, ranks, agreement)  -->    all there, all the same?
@@ -14,7 +14,8 @@
 //                                        <--    a peer + memfd, for every rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// and join (rank), by which a rank that another launcher started takes its end (launch/Rendezvous.h).
+// and join (rank), by which a rank that another launcher started takes its end
+// (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,13 +30,15 @@ const Communicator::Groups *Communicator::groupsOver(const std::vector<uint32_t>
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     made->members.push_back(mesh.group(rank, axes));
     const std::vector<uint32_t> &members = made->members.back();
-    made->index.push_back(static_cast<uint32_t>(std::find(members.begin(), members.end(), rank) - members.begin()));
+    made->index.push_back(
+        static_cast<uint32_t>(std::find(members.begin(), members.end(), rank) - members.begin()));
   }
   groups.push_back(std::move(made));
   return groups.back().get();
 }
 
-void Communicator::start(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) {
+void Communicator::start(uint32_t collective, uint32_t rank, const std::byte *source,
+                         std::byte *target) {
   watch->beginCollective(rank, collective);
   begin(collective, rank, source, target);
 }
@@ -47,10 +49,13 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   if (rank != place.first)
     return;
   const CollectiveKey &key = collectives[collective].key;
-  bool grows = key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
+  bool grows =
+      key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
   // Of two threads, see (R9).
   __atomic_fetch_add(&exchanged[static_cast<size_t>(key.kind)],
-                     key.count * sizeOf(key.dtype) * (grows ? membersOf(collective, rank).size() : 1), __ATOMIC_RELAXED);
+                     key.count * sizeOf(key.dtype) *
+                         (grows ? membersOf(collective, rank).size() : 1),
+                     __ATOMIC_RELAXED);
 }
 
 void Communicator::countExchanged(const uint64_t (&bytes)[4], int64_t times) {
@@ -60,7 +65,8 @@ void Communicator::countExchanged(const uint64_t (&bytes)[4], int64_t times) {
 
 uint64_t Communicator::wireBytes(uint32_t collective) const {
   const CollectiveKey &key = collectives[collective].key;
-  uint64_t members = membersOf(collective, place.first).size(), bytes = key.count * sizeOf(key.dtype) * (members - 1);
+  uint64_t members = membersOf(collective, place.first).size(),
+           bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
     return bytes; // `count` is of one member
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
@@ -86,12 +92,14 @@ std::string Communicator::whereabouts(uint32_t rank) const {
   return text;
 }
 
-void Communicator::reportMissing(uint32_t collective, uint32_t rank, const std::vector<uint32_t> &missing) const {
+void Communicator::reportMissing(uint32_t collective, uint32_t rank,
+                                 const std::vector<uint32_t> &missing) const {
   std::string names;
   for (uint32_t member : missing)
     names += (names.empty() ? "" : ", ") + whereabouts(member);
-  throw Error(FSDPRT_HUNG, format("rank %u waited %g s at %s for %s; it made no progress", rank,
-                                  watch->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
+  throw Error(FSDPRT_HUNG,
+              format("rank %u waited %g s at %s for %s; it made no progress", rank,
+                     watch->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
 }
 
 //===- One process --------------------------------------------------------===//

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Whoever waits on an event has seen it recorded: all members have begun, under the table's lock. So events never form a circle, in
-// whatever order groups come to be put on streams.
+// Whoever waits on an event has seen it recorded: all members have begun, under the table's lock.
+// So events never form a circle, in whatever order groups come to be put on streams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,14 @@ static bool reduces(fb::CollectiveKind kind) {
 }
 
 LocalCuda::LocalCuda(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins)
-    : Communicator(std::move(mesh), Place{}, std::move(watch)), spins(spins), queues(this->mesh.ranks()) {
+    : Communicator(std::move(mesh), Place{}, std::move(watch)), spins(spins),
+      queues(this->mesh.ranks()) {
   place.count = ranks();
 }
 
 LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
-    : LocalCuda(mesh, std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds), spins) {}
+    : LocalCuda(mesh, std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds),
+                spins) {}
 
 LocalCuda::~LocalCuda() = default;
 
@@ -40,7 +42,9 @@ void LocalCuda::checkGroups() const {
   for (const Collective &each : collectives)
     for (const std::vector<uint32_t> &members : each.groups->members)
       if (reduces(each.key.kind) && members.size() > CudaSums::mostSources)
-        badInput("on GPUs of one process at most %u ranks sum together, found %zu; use --backend=nccl", CudaSums::mostSources, members.size());
+        badInput(
+            "on GPUs of one process at most %u ranks sum together, found %zu; use --backend=nccl",
+            CudaSums::mostSources, members.size());
 }
 
 /// Those on different GPUs read each other's memory.
@@ -48,14 +52,17 @@ void LocalCuda::reachPeers() const {
   std::set<std::pair<CudaContext, CudaContext>> known;
   for (const CudaQueue *from : queues)
     for (const CudaQueue *to : queues) {
-      if (from->getContext() == to->getContext() || !known.emplace(from->getContext(), to->getContext()).second)
+      if (from->getContext() == to->getContext() ||
+          !known.emplace(from->getContext(), to->getContext()).second)
         continue;
       from->use();
       const CudaDriver &cuda = from->driver();
       int canReach = 0;
-      cuda.check(cuda.deviceCanAccessPeer(&canReach, from->getDevice(), to->getDevice()), "ask whether GPUs reach each other");
+      cuda.check(cuda.deviceCanAccessPeer(&canReach, from->getDevice(), to->getDevice()),
+                 "ask whether GPUs reach each other");
       if (!canReach)
-        badInput("expected GPUs that reach each other's memory for the ranks of one process, found %d and %d, which do not; use --backend=nccl, or "
+        badInput("expected GPUs that reach each other's memory for the ranks of one process, found "
+                 "%d and %d, which do not; use --backend=nccl, or "
                  "one of them (CUDA_VISIBLE_DEVICES)",
                  from->getDevice(), to->getDevice());
       CudaResult result = cuda.enablePeerAccess(to->getContext(), 0);
@@ -75,11 +82,15 @@ void LocalCuda::connect() {
 
 //===- Collectives --------------------------------------------------------===//
 
-CudaQueue::Lane LocalCuda::laneOf(uint32_t collective) const { return reduces(getKey(collective).kind) ? CudaQueue::reduce : CudaQueue::gather; }
+CudaQueue::Lane LocalCuda::laneOf(uint32_t collective) const {
+  return reduces(getKey(collective).kind) ? CudaQueue::reduce : CudaQueue::gather;
+}
 
-void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer to, CudaPointer from, uint64_t bytes) const {
+void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer to, CudaPointer from,
+                     uint64_t bytes) const {
   if (to != from && bytes != 0)
-    queue.driver().check(queue.driver().memcpyAsync(to, from, bytes, queue.stream(lane)), "copy between ranks");
+    queue.driver().check(queue.driver().memcpyAsync(to, from, bytes, queue.stream(lane)),
+                         "copy between ranks");
 }
 
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
@@ -90,17 +101,22 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   for (uint32_t j = 0; j < members.size(); ++j) {
     bool isBroadcast = key.kind == fb::CollectiveKind::broadcast;
     if (!isBroadcast || j == key.root)
-      copy(queueOf(rank), CudaQueue::gather, target + (isBroadcast ? 0 : j * bytes), seatOf(collective, members[j]).source, bytes);
+      copy(queueOf(rank), CudaQueue::gather, target + (isBroadcast ? 0 : j * bytes),
+           seatOf(collective, members[j]).source, bytes);
   }
 }
 
 /// Of elements [first, first + count) of what the members hold.
-void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count, CudaPointer target) {
+void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
+                    CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
   CudaSums::Sources sources;
   for (uint32_t member : membersOf(collective, rank))
-    sources.add(member == collectives[collective].dropped ? 0 : seatOf(collective, member).source + first * sizeOf(key.dtype));
-  queueOf(rank).getSums().launch(queueOf(rank).stream(CudaQueue::reduce), key.dtype, key.reduction == fb::Reduction::avg, sources, count, target);
+    sources.add(member == collectives[collective].dropped
+                    ? 0
+                    : seatOf(collective, member).source + first * sizeOf(key.dtype));
+  queueOf(rank).getSums().launch(queueOf(rank).stream(CudaQueue::reduce), key.dtype,
+                                 key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
 /// Of an all-reduce: what the other members have summed.
@@ -109,13 +125,14 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   for (uint32_t j = 0; j < members.size(); ++j) {
     uint64_t begin, end, size = sizeOf(key.dtype);
-    WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin, end);
+    WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin,
+                      end);
     if (members[j] == rank)
       continue;
     seatOf(collective, members[j]).summed.hold(queueOf(rank), CudaQueue::reduce);
     if (begin < end)
-      copy(queueOf(rank), CudaQueue::reduce, seatOf(collective, rank).target + begin * size, seatOf(collective, members[j]).target + begin * size,
-           (end - begin) * size);
+      copy(queueOf(rank), CudaQueue::reduce, seatOf(collective, rank).target + begin * size,
+           seatOf(collective, members[j]).target + begin * size, (end - begin) * size);
   }
 }
 
@@ -131,7 +148,8 @@ void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
       seatOf(collective, member).begun.hold(queueOf(rank), lane);
     uint64_t begin = j * key.count, end = begin + key.count, size = sizeOf(key.dtype);
     if (isAllReduce)
-      WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin, end);
+      WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin,
+                        end);
     Seat &seat = seatOf(collective, rank);
     queueOf(rank).use();
     seat.span.from = queueOf(rank).stamp(lane);
@@ -152,7 +170,8 @@ void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   }
 }
 
-void LocalCuda::begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) {
+void LocalCuda::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                      std::byte *target) {
   Seat &seat = seatOf(collective, rank);
   seat.source = reinterpret_cast<CudaPointer>(source);
   seat.target = reinterpret_cast<CudaPointer>(target);

@@ -47,14 +47,16 @@ static constexpr uint64_t firstNeighbours = 4; // behind the values of Split
 uint64_t Mesh::pieces(uint64_t split) const {
   if (split >= firstNeighbours)
     return neighbours[split - firstNeighbours].size;
-  return (split == 1 || split == 2 ? sizeOf("shard") : 1) * (split == 2 || split == 3 ? sizeOf("replicate") : 1);
+  return (split == 1 || split == 2 ? sizeOf("shard") : 1) *
+         (split == 2 || split == 3 ? sizeOf("replicate") : 1);
 }
 
 uint64_t Mesh::pieceOf(uint64_t split, uint64_t rank) const {
   if (split >= firstNeighbours)
     return coordinate(axes.size() + split - firstNeighbours, rank);
   uint64_t shard = split == 1 || split == 2 ? indexOn("shard", rank) : 0;
-  return split == 2 || split == 3 ? shard * sizeOf("replicate") + indexOn("replicate", rank) : shard;
+  return split == 2 || split == 3 ? shard * sizeOf("replicate") + indexOn("replicate", rank)
+                                  : shard;
 }
 
 uint64_t Mesh::groupSize(const std::vector<uint32_t> &along) const {

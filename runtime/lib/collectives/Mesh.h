@@ -10,7 +10,8 @@
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// Behind the axes, numbers name groups of neighbours on one: 2 on [shard = 6] are {0 1} {2 3} {4 5}.
+// Behind the axes, numbers name groups of neighbours on one: 2 on [shard = 6] are {0 1} {2 3} {4
+// 5}.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,10 +55,13 @@ public:
 
   uint64_t sizeOf(const std::string &axis) const;                 // 1 when there is none
   uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 when there is none
-  uint64_t coordinate(size_t axis, uint64_t rank) const { return rank / strideOf(axis) % sizeAt(axis); }
+  uint64_t coordinate(size_t axis, uint64_t rank) const {
+    return rank / strideOf(axis) % sizeAt(axis);
+  }
 
-  /// Of how many pieces, and which one, something is on this rank that is in pieces over the axes shard,
-  /// shard and replicate, or replicate, or over neighbours. (The numbers of the schema's Split.)
+  /// Of how many pieces, and which one, something is on this rank that is in pieces over the axes
+  /// shard, shard and replicate, or replicate, or over neighbours. (The numbers of the schema's
+  /// Split.)
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 

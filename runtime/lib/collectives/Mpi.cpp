@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait is as patient as those it waits for make progress: their ranks' beats within programs, their processes'
-// signs of life between them; bytes that arrive are progress, too.
+// A wait is as patient as those it waits for make progress: their ranks' beats within programs,
+// their processes' signs of life between them; bytes that arrive are progress, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +22,19 @@ static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, lookSeconds = 0.02;
 static constexpr size_t pieceBytes = 32 << 20; // of collect()
 
-MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
-                                 double timeoutSeconds, double meetingSeconds)
-    : Communicator(std::move(newMesh), Place{0, 1}, nullptr), mpi(MpiLibrary::get(meetingSeconds)), reduce(reduce),
-      meetingSeconds(meetingSeconds) {
+MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
+                                 const std::string &agreement, double timeoutSeconds,
+                                 double meetingSeconds)
+    : Communicator(std::move(newMesh), Place{0, 1}, nullptr), mpi(MpiLibrary::get(meetingSeconds)),
+      reduce(reduce), meetingSeconds(meetingSeconds) {
   place.first = mpi.rank();
   if (mpi.size() != ranks())
-    badInput("expected %u processes, one for each rank of mesh %s, found %u from %s; start with mpirun -n %u", ranks(),
-             mesh.text().c_str(), mpi.size(), mpi.getVersion().c_str(), ranks());
+    badInput("expected %u processes, one for each rank of mesh %s, found %u from %s; start with "
+             "mpirun -n %u",
+             ranks(), mesh.text().c_str(), mpi.size(), mpi.getVersion().c_str(), ranks());
   if (mpi.rank() != rank)
-    badInput("expected rank %u of %u, as the environment says, found rank %u from %s", rank, ranks(), mpi.rank(),
-             mpi.getVersion().c_str());
+    badInput("expected rank %u of %u, as the environment says, found rank %u from %s", rank,
+             ranks(), mpi.rank(), mpi.getVersion().c_str());
   watch = std::make_unique<Watch>(ranks(), timeoutSeconds);
   world = mpi.makeWorld(meetingSeconds);
   {
@@ -56,7 +58,8 @@ MpiCommunicator::~MpiCommunicator() {
   if (!left) {
     watch->fail();
     mpi.giveUp();
-    for (double limit = monotonicSeconds() + secondsToTellFailure; monotonicSeconds() < limit; usleep(1000)) {
+    for (double limit = monotonicSeconds() + secondsToTellFailure; monotonicSeconds() < limit;
+         usleep(1000)) {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       if (pulse->isFailureTold())
         break;
@@ -108,8 +111,9 @@ static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)
     axes += (axes.empty() ? "" : ",") + std::to_string(axis);
-  return format("%s %s of %llu x %s over axes %s, root %u, id %u", fb::EnumNameReduction(key.reduction),
-                fb::EnumNameCollectiveKind(key.kind), (ull)key.count, nameOf(key.dtype), axes.c_str(), key.root, key.id);
+  return format("%s %s of %llu x %s over axes %s, root %u, id %u",
+                fb::EnumNameReduction(key.reduction), fb::EnumNameCollectiveKind(key.kind),
+                (ull)key.count, nameOf(key.dtype), axes.c_str(), key.root, key.id);
 }
 
 void MpiCommunicator::checkSchedule() {
@@ -122,15 +126,16 @@ void MpiCommunicator::checkSchedule() {
   barrier(); // all have what they need to say the same
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
-      badInput("rank %u has other collectives than rank 0: their hashes are %016llx and %016llx", rank, (ull)all[rank],
-               (ull)all[0]);
+      badInput("rank %u has other collectives than rank 0: their hashes are %016llx and %016llx",
+               rank, (ull)all[rank], (ull)all[0]);
 }
 
 fsdprt_mpi_handle MpiCommunicator::groupOver(const std::vector<uint32_t> &members) {
   for (const auto &[known, group] : groups)
     if (known == members)
       return group;
-  groups.emplace_back(members, mpi.makeGroup(members, static_cast<int>(firstTag + groups.size()), meetingSeconds));
+  groups.emplace_back(
+      members, mpi.makeGroup(members, static_cast<int>(firstTag + groups.size()), meetingSeconds));
   return groups.back().second;
 }
 
@@ -139,7 +144,8 @@ void MpiCommunicator::makeFlights() {
   for (uint32_t i = 0; i < numCollectives(); ++i) {
     const Collective &each = collectives[i];
     const std::vector<uint32_t> &members = membersOf(i, firstRank());
-    flights.push_back(std::make_unique<MpiFlight>(mpi, each.key, members, each.groups->index[firstRank()], world,
+    flights.push_back(std::make_unique<MpiFlight>(mpi, each.key, members,
+                                                  each.groups->index[firstRank()], world,
                                                   static_cast<int>(firstTag + i)));
     if (reduce == MpiReduce::library && flights[i]->canUseLibrary())
       flights[i]->useLibrary(groupOver(members));
@@ -152,8 +158,8 @@ void MpiCommunicator::makeFlights() {
 
 void MpiCommunicator::connect() {
   if (numCollectives() + firstTag > mpi.highestTag())
-    failed("%s has tags for %u collectives, found %llu", mpi.getVersion().c_str(), mpi.highestTag() - firstTag,
-           (ull)numCollectives());
+    failed("%s has tags for %u collectives, found %llu", mpi.getVersion().c_str(),
+           mpi.highestTag() - firstTag, (ull)numCollectives());
   checkSchedule();
   makeFlights();
   barrier();
@@ -168,7 +174,8 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
     moved |= flight->advance(lanes, pool);
   if (!moved)
     return false;
-  inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(), [](MpiFlight *each) { return each->isDone(); }),
+  inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(),
+                                [](MpiFlight *each) { return each->isDone(); }),
                  inFlight.end());
   busy = !inFlight.empty();
   ++progress;
@@ -237,7 +244,8 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
   }
 }
 
-void MpiCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) {
+void MpiCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                            std::byte *target) {
   std::lock_guard<std::mutex> lock(mpi.getMutex());
   MpiFlight &flight = *flights[collective];
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -264,7 +272,9 @@ void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &poo
       sum += watch->beats(member);
     return sum;
   };
-  await(&pool, [&] { return flight.isDone(); }, beats, [&] { reportMissing(collective, rank, *missing); });
+  await(
+      &pool, [&] { return flight.isDone(); }, beats,
+      [&] { reportMissing(collective, rank, *missing); });
 }
 
 //===- Between programs ---------------------------------------------------===//
@@ -286,8 +296,9 @@ void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, c
       if (uint64_t heard = pulse->heard(rank); heard != lastSign[rank].heard || rank == firstRank())
         lastSign[rank] = {heard, now};
       if (now - lastSign[rank].at > watch->timeoutSeconds())
-        throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; its process gives no sign of life",
-                                        firstRank(), watch->timeoutSeconds(), why, whereabouts(rank).c_str()));
+        throw Error(FSDPRT_HUNG,
+                    format("rank %u waited %g s to %s for %s; its process gives no sign of life",
+                           firstRank(), watch->timeoutSeconds(), why, whereabouts(rank).c_str()));
     }
     return ++calls;
   };
@@ -305,7 +316,8 @@ void MpiCommunicator::exchange(const void *mine, size_t bytes, void *all) {
         continue;
       void *into = static_cast<std::byte *>(all) + rank * bytes;
       int size = static_cast<int>(bytes), peer = static_cast<int>(rank);
-      mpi.check(mpi->receive(world, into, size, peer, exchangeTag, &requests[2 * rank]), "a receive");
+      mpi.check(mpi->receive(world, into, size, peer, exchangeTag, &requests[2 * rank]),
+                "a receive");
       mpi.check(mpi->send(world, mine, size, peer, exchangeTag, &requests[2 * rank + 1]), "a send");
     }
   }
@@ -324,11 +336,12 @@ void MpiCommunicator::collect(uint32_t rank, const void *data, size_t bytes, voi
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       int size = static_cast<int>(part);
       if (isRoot())
-        mpi.check(mpi->receive(world, static_cast<std::byte *>(into) + done, size, static_cast<int>(rank), collectTag,
-                               &request),
+        mpi.check(mpi->receive(world, static_cast<std::byte *>(into) + done, size,
+                               static_cast<int>(rank), collectTag, &request),
                   "a receive");
       else
-        mpi.check(mpi->send(world, static_cast<const std::byte *>(data) + done, size, 0, collectTag, &request),
+        mpi.check(mpi->send(world, static_cast<const std::byte *>(data) + done, size, 0, collectTag,
+                            &request),
                   "a send");
     }
     awaitMessages(&request, 1, isRoot() ? "collect" : "send");

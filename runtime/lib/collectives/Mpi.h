@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between members (MpiFlight.h),
-// summed in rank order, or the library's own sums where that is asked for.
+// One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between
+// members (MpiFlight.h), summed in rank order, or the library's own sums where that is asked for.
 //
-// All calls of MPI are made under one mutex and return at once. Beside the rank's thread one of the communicator's
-// makes messages go on while the rank computes, and carries signs of life (MpiPulse.h).
+// All calls of MPI are made under one mutex and return at once. Beside the rank's thread one of the
+// communicator's makes messages go on while the rank computes, and carries signs of life
+// (MpiPulse.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,10 @@ enum class MpiReduce { ordered, library };
 
 class MpiCommunicator final : public Communicator {
 public:
-  /// Meets the other processes, and throws Error unless there is one for each rank of the mesh, this one is `rank`, and
-  /// all say the same in `agreement`: see Agreement.h.
-  MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement, double timeoutSeconds,
-                  double meetingSeconds);
+  /// Meets the other processes, and throws Error unless there is one for each rank of the mesh,
+  /// this one is `rank`, and all say the same in `agreement`: see Agreement.h.
+  MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
+                  double timeoutSeconds, double meetingSeconds);
   ~MpiCommunicator() override;
 
   const char *name() const override { return "mpi"; }
@@ -46,7 +47,8 @@ public:
 private:
   enum Tag : int { pulseTag = 1, exchangeTag, collectTag, firstTag = 16 };
 
-  void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
 
   void agree(const std::string &agreement);
@@ -76,8 +78,8 @@ private:
     uint64_t heard;
     double at;
   };
-  std::vector<Sign> lastSign;                  // of each process
-  std::optional<Error> problem;            // that the service met
+  std::vector<Sign> lastSign;   // of each process
+  std::optional<Error> problem; // that the service met
   uint64_t progress = 0;
   Bell endingBell;
   std::atomic<bool> ending{false}, busy{false};

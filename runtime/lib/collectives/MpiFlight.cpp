@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Messages of one collective have its tag, and MPI does not let those of one sender overtake each other: so a fast
-// rank may already send what belongs to the next use.
+// Messages of one collective have its tag, and MPI does not let those of one sender overtake each
+// other: so a fast rank may already send what belongs to the next use.
 //
-// In place: a rank writes what it has sent only when the send is complete. The pieces of the first half of an
-// all_reduce that a rank sends are not the one that it writes; all its sends are complete before the second half.
+// In place: a rank writes what it has sent only when the send is complete. The pieces of the first
+// half of an all_reduce that a rank sends are not the one that it writes; all its sends are
+// complete before the second half.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@
 using namespace fsdprt;
 using fb::CollectiveKind;
 
-static constexpr uint64_t pieceTile = 16;        // elements
+static constexpr uint64_t pieceTile = 16;           // elements
 static constexpr uint64_t parallelBytes = 64 << 10; // of a chunk that several threads sum
 
 void MpiLanes::reserve(uint64_t laneBytes) {
@@ -39,23 +40,26 @@ std::byte *MpiLanes::take() {
   return lane;
 }
 
-MpiFlight::MpiFlight(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members, uint32_t own,
-                     fsdprt_mpi_handle over, int tag)
-    : mpi(mpi), key(key), members(members), group(static_cast<uint32_t>(members.size())), own(own), over(over),
-      tag(tag), elementBytes(sizeOf(key.dtype)), sources(members.size()) {
+MpiFlight::MpiFlight(MpiLibrary &mpi, const CollectiveKey &key,
+                     const std::vector<uint32_t> &members, uint32_t own, fsdprt_mpi_handle over,
+                     int tag)
+    : mpi(mpi), key(key), members(members), group(static_cast<uint32_t>(members.size())), own(own),
+      over(over), tag(tag), elementBytes(sizeOf(key.dtype)), sources(members.size()) {
   for (Direction *direction : {&sends, &receives})
     direction->requests.assign(size_t(2) * group, mpi.noRequest());
   lacking.reserve(group);
 }
 
 bool MpiFlight::canUseLibrary() const {
-  return isSum() && group > 1 && (key.dtype == DType::f32 || key.dtype == DType::f64) && key.count > 0 && key.count <= INT_MAX / group;
+  return isSum() && group > 1 && (key.dtype == DType::f32 || key.dtype == DType::f64) &&
+         key.count > 0 && key.count <= INT_MAX / group;
 }
 
 uint64_t MpiFlight::laneBytes() const {
   if (!isSum() || group == 1)
     return 0;
-  uint64_t row = key.kind == CollectiveKind::all_reduce && isSmall() ? smallBytes : MpiLanes::chunkBytes;
+  uint64_t row =
+      key.kind == CollectiveKind::all_reduce && isSmall() ? smallBytes : MpiLanes::chunkBytes;
   return std::min(row, (key.count * elementBytes + 63) / 64 * 64) * group * 2;
 }
 
@@ -121,10 +125,11 @@ void MpiFlight::start(const std::byte *newSource, std::byte *newTarget) {
   if (isSum() && group > 1)
     return enter(Phase::sum);
   bool receivesAll = key.kind == CollectiveKind::broadcast && own != key.root;
-  std::byte *to = target + (key.kind == CollectiveKind::all_gather ? own * key.count * elementBytes : 0);
+  std::byte *to =
+      target + (key.kind == CollectiveKind::all_gather ? own * key.count * elementBytes : 0);
   if (isSum())
-    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg, own == dropped ? sources.data() : &source, 1, 0,
-                  key.count, target);
+    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg,
+                  own == dropped ? sources.data() : &source, 1, 0, key.count, target);
   else if (!receivesAll && to != source && key.count != 0)
     std::memcpy(to, source, key.count * elementBytes);
   enter(Phase::move);
@@ -179,11 +184,14 @@ void MpiFlight::post(Direction &direction, bool sending) {
     uint64_t all = sending ? sendBytes(j) : receiveBytes(j);
     if (all <= row * chunk)
       continue;
-    int bytes = static_cast<int>(std::min(all - row * chunk, chunk)), peer = static_cast<int>(members[j]);
+    int bytes = static_cast<int>(std::min(all - row * chunk, chunk)),
+        peer = static_cast<int>(members[j]);
     if (sending)
-      mpi.check(mpi->send(over, sendFrom(j) + row * chunk, bytes, peer, tag, &requests[j]), "a send");
+      mpi.check(mpi->send(over, sendFrom(j) + row * chunk, bytes, peer, tag, &requests[j]),
+                "a send");
     else
-      mpi.check(mpi->receive(over, receiveInto(j, row), bytes, peer, tag, &requests[j]), "a receive");
+      mpi.check(mpi->receive(over, receiveInto(j, row), bytes, peer, tag, &requests[j]),
+                "a receive");
   }
 }
 
@@ -206,7 +214,8 @@ bool MpiFlight::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
   while (true) {
     for (; receives.posted < receives.rows && receives.posted < receives.finished + 2; moved = true)
       post(receives, false);
-    if (receives.finished == receives.posted || !mpi.isDone(rowOf(receives, receives.finished), group))
+    if (receives.finished == receives.posted ||
+        !mpi.isDone(rowOf(receives, receives.finished), group))
       return moved;
     bool mustBeSent = phase == Phase::sum && isInPlace() && isSmall();
     if (mustBeSent && sends.finished < sends.rows)
@@ -226,15 +235,16 @@ void MpiFlight::addUp(uint64_t row, WorkerPool *pool) {
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
     pieceOf(own, first, count);
   uint64_t from = key.kind == CollectiveKind::reduce_scatter ? own * key.count : first;
-  uint64_t done = row * chunk / elementBytes, elements = std::min(count - done, chunk / elementBytes);
+  uint64_t done = row * chunk / elementBytes,
+           elements = std::min(count - done, chunk / elementBytes);
   for (uint32_t j = 0; j < group; ++j)
     sources[j] = j == own ? source + (from + done) * elementBytes : receiveInto(j, row);
   if (dropped < group)
     sources[dropped] = nullptr;
   std::byte *to = target + (first + done) * elementBytes;
   auto part = [&](uint64_t begin, uint64_t end) {
-    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg, sources.data(), group, begin * elementBytes,
-                  end - begin, to + begin * elementBytes);
+    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg, sources.data(), group,
+                  begin * elementBytes, end - begin, to + begin * elementBytes);
   };
   if (!pool || pool->size() == 1 || elements * elementBytes < parallelBytes)
     return part(0, elements);
@@ -264,7 +274,8 @@ static void scale(void *data, uint64_t count, uint32_t group) {
 /// To an average, where one was asked for.
 void MpiFlight::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
-    key.dtype == DType::f64 ? scale<double>(target, key.count, group) : scale<float>(target, key.count, group);
+    key.dtype == DType::f64 ? scale<double>(target, key.count, group)
+                            : scale<float>(target, key.count, group);
 }
 
 //===- Failure ------------------------------------------------------------===//

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a rank sends to and receives from each other member of its group, in rows: row k is the k-th chunk for each
-// of them. Two rows are under way in each direction.
+// What a rank sends to and receives from each other member of its group, in rows: row k is the k-th
+// chunk for each of them. Two rows are under way in each direction.
 //
 //     all_gather      source to each                 each's into its place of the target
 //     broadcast       root: source to each           the root's into the target
-//     reduce_scatter  piece j of the source to j     chunks of the own piece into a lane; summed when a row is there
+//     reduce_scatter  piece j of the source to j     chunks of the own piece into a lane; summed
+//                                                    when a row is there
 //     all_reduce      small: source to each          all of each's into a lane, summed
 //                     else: reduce_scatter of pieces of the target, then all_gather of them
 //
-// A lane is room for two rows of chunks that are summed. There are a few; flights get them in the order of their
-// starts, which is the same on all members, so that the oldest one can always end.
+// A lane is room for two rows of chunks that are summed. There are a few; flights get them in the
+// order of their starts, which is the same on all members, so that the oldest one can always end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,8 @@ private:
 class MpiFlight {
 public:
   /// `over` are the members' processes, `tag` is the collective's own.
-  MpiFlight(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members, uint32_t own,
-            fsdprt_mpi_handle over, int tag);
+  MpiFlight(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members,
+            uint32_t own, fsdprt_mpi_handle over, int tag);
   /// Sums are the library's own, over the group's communicator.
   void useLibrary(fsdprt_mpi_handle group) { library = group; }
   bool canUseLibrary() const;
@@ -55,7 +56,8 @@ public:
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Goes on without waiting, on `pool` if not null. Returns whether anything happened. The caller holds the mutex.
+  /// Goes on without waiting, on `pool` if not null. Returns whether anything happened. The caller
+  /// holds the mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
   /// The members (ranks) whose messages are missing. One thread at a time waits for a flight.
@@ -85,10 +87,15 @@ private:
   void addUp(uint64_t row, WorkerPool *pool);
   void startLibrary();
   void scaleSum();
-  bool isSum() const { return key.kind == fb::CollectiveKind::reduce_scatter || key.kind == fb::CollectiveKind::all_reduce; }
+  bool isSum() const {
+    return key.kind == fb::CollectiveKind::reduce_scatter ||
+           key.kind == fb::CollectiveKind::all_reduce;
+  }
   bool isSmall() const { return key.count * elementBytes <= smallBytes; }
   bool isInPlace() const { return source == target; }
-  fsdprt_mpi_handle *rowOf(Direction &direction, uint64_t row) { return &direction.requests[row % 2 * group]; }
+  fsdprt_mpi_handle *rowOf(Direction &direction, uint64_t row) {
+    return &direction.requests[row % 2 * group];
+  }
 
   static constexpr uint64_t smallBytes = 16 << 10, largeChunkBytes = 32 << 20;
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loading, beginning and ending. A process that failed ends without MPI_Finalize: mpirun then ends the others, too.
+// Loading, beginning and ending. A process that failed ends without MPI_Finalize: mpirun then ends
+// the others, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ namespace {
 class Deadline {
 public:
   Deadline(double seconds, std::string message)
-      : limit(monotonicSeconds() + seconds), message(std::move(message)), thread([this] { watch(); }) {}
+      : limit(monotonicSeconds() + seconds), message(std::move(message)),
+        thread([this] { watch(); }) {}
   ~Deadline() {
     over = true;
     bell.ring();
@@ -82,8 +84,8 @@ static const fsdprt_mpi_table *loadTable() {
     }
     const fsdprt_mpi_table *table = reinterpret_cast<fsdprt_mpi_table_get_function>(symbol)();
     if (table->version != FSDPRT_MPI_TABLE_VERSION)
-      failed("%s: expected version %u of the MPI module, found %u; build both together", place.c_str(),
-             FSDPRT_MPI_TABLE_VERSION, table->version);
+      failed("%s: expected version %u of the MPI module, found %u; build both together",
+             place.c_str(), FSDPRT_MPI_TABLE_VERSION, table->version);
     return table;
   }
   if (!problem.empty())
@@ -91,7 +93,8 @@ static const fsdprt_mpi_table *loadTable() {
   std::string list;
   for (const std::string &place : places)
     list += (list.empty() ? "" : " nor ") + place;
-  failed("there is no MPI: found neither %s; it is built where CMake finds an MPI (libopenmpi-dev), or name it in "
+  failed("there is no MPI: found neither %s; it is built where CMake finds an MPI "
+         "(libopenmpi-dev), or name it in "
          "FSDPRT_MPI_MODULE",
          list.c_str());
 }
@@ -104,9 +107,11 @@ MpiLibrary &MpiLibrary::get(double seconds) {
 MpiLibrary::MpiLibrary(double seconds) : table(loadTable()) {
   {
     const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    Deadline deadline(seconds, format("%s%s: not all ranks arrived in MPI_Init within %g s; look for one that has not "
-                                      "started or is stopped, or give more time",
-                                      rank ? "rank " : "a rank", rank ? rank : "", seconds));
+    Deadline deadline(
+        seconds,
+        format("%s%s: not all ranks arrived in MPI_Init within %g s; look for one that has not "
+               "started or is stopped, or give more time",
+               rank ? "rank " : "a rank", rank ? rank : "", seconds));
     check(table->init(&ownRank, &ranks, &mostTag), "MPI_Init");
   }
   char text[256];
@@ -119,15 +124,17 @@ void MpiLibrary::finalizeAtExit(int status, void *object) {
   auto *library = static_cast<MpiLibrary *>(object);
   if (status != 0 || library->givenUp)
     return;
-  Deadline deadline(secondsToFinalize, format("rank %u: the other ranks did not end their use of MPI within %g s",
-                                              library->rank(), secondsToFinalize));
+  Deadline deadline(secondsToFinalize,
+                    format("rank %u: the other ranks did not end their use of MPI within %g s",
+                           library->rank(), secondsToFinalize));
   library->table->finalize();
 }
 
 void MpiLibrary::fail(int code, const char *what) const {
   char text[512];
   table->explain(code, text, sizeof text);
-  throw Error(FSDPRT_LOST, format("rank %u: MPI reports for %s: %s", rank(), what, printable(text).c_str()));
+  throw Error(FSDPRT_LOST,
+              format("rank %u: MPI reports for %s: %s", rank(), what, printable(text).c_str()));
 }
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
@@ -137,20 +144,24 @@ fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   check(table->world(&made, &request), "a communicator");
   for (double limit = monotonicSeconds() + seconds; !isDone(&request, 1); usleep(200))
     if (monotonicSeconds() > limit)
-      throw Error(FSDPRT_HUNG, format("rank %u: not all ranks came to make a communicator within %g s", rank(), seconds));
+      throw Error(FSDPRT_HUNG,
+                  format("rank %u: not all ranks came to make a communicator within %g s", rank(),
+                         seconds));
   return made;
 }
 
-fsdprt_mpi_handle MpiLibrary::makeGroup(const std::vector<uint32_t> &members, int tag, double seconds) {
+fsdprt_mpi_handle MpiLibrary::makeGroup(const std::vector<uint32_t> &members, int tag,
+                                        double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
   std::string names;
   for (uint32_t member : members)
     names += (names.empty() ? "" : ", ") + std::to_string(member);
-  Deadline deadline(seconds, format("rank %u: not all of the ranks %s came to make a group within %g s", rank(),
-                                    names.c_str(), seconds));
+  Deadline deadline(seconds,
+                    format("rank %u: not all of the ranks %s came to make a group within %g s",
+                           rank(), names.c_str(), seconds));
   fsdprt_mpi_handle made;
-  check(table->subgroup(std::vector<int>(members.begin(), members.end()).data(), static_cast<int>(members.size()), tag,
-                        &made),
+  check(table->subgroup(std::vector<int>(members.begin(), members.end()).data(),
+                        static_cast<int>(members.size()), tag, &made),
         "a group");
   return made;
 }

@@ -4,10 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loaded when it is first asked for, from $FSDPRT_MPI_MODULE, or fsdprt_mpi.so in ../lib or . of the program.
+// Loaded when it is first asked for, from $FSDPRT_MPI_MODULE, or fsdprt_mpi.so in ../lib or . of
+// the program.
 //
-// MPI calls that wait for other processes and cannot be asked to return (init, finalize, making a group) run under a
-// deadline: when it is over the process says so and ends, since nothing else could be done.
+// MPI calls that wait for other processes and cannot be asked to return (init, finalize, making a
+// group) run under a deadline: when it is over the process says so and ends, since nothing else
+// could be done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +26,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// The first call initialises it, and waits at most `seconds` for the others. Throws Error when there is none.
+  /// The first call initialises it, and waits at most `seconds` for the others. Throws Error when
+  /// there is none.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;

@@ -38,7 +38,9 @@ MpiPulse::~MpiPulse() {
 
 void MpiPulse::listen(uint32_t rank) {
   Peer &peer = peers[rank];
-  mpi.check(mpi->receive(over, &peer.in, sizeof peer.in, static_cast<int>(rank), tag, &peer.receiving), "a receive");
+  mpi.check(
+      mpi->receive(over, &peer.in, sizeof peer.in, static_cast<int>(rank), tag, &peer.receiving),
+      "a receive");
 }
 
 MpiPulse::Message MpiPulse::describe() const {
@@ -50,8 +52,10 @@ MpiPulse::Message MpiPulse::describe() const {
   message.collective = life.collective.load(std::memory_order_relaxed);
   message.failed = watch.failure();
   message.last = leaving;
-  std::strncpy(message.program, watch.wordAt(life.program.load(std::memory_order_relaxed)), sizeof message.program - 1);
-  std::strncpy(message.label, watch.wordAt(life.label.load(std::memory_order_relaxed)), sizeof message.label - 1);
+  std::strncpy(message.program, watch.wordAt(life.program.load(std::memory_order_relaxed)),
+               sizeof message.program - 1);
+  std::strncpy(message.label, watch.wordAt(life.label.load(std::memory_order_relaxed)),
+               sizeof message.label - 1);
   return message;
 }
 
@@ -79,7 +83,8 @@ void MpiPulse::tell(uint32_t rank, const Message &message) {
   peer.out = message;
   peer.toldLast = message.last != 0;
   peer.toldFailure = message.failed != 0;
-  mpi.check(mpi->send(over, &peer.out, sizeof peer.out, static_cast<int>(rank), tag, &peer.sending), "a send");
+  mpi.check(mpi->send(over, &peer.out, sizeof peer.out, static_cast<int>(rank), tag, &peer.sending),
+            "a send");
 }
 
 void MpiPulse::beat() {
@@ -105,13 +110,15 @@ void MpiPulse::beat() {
 
 bool MpiPulse::haveAllLeft() const {
   for (uint32_t rank = 0; rank < peers.size(); ++rank)
-    if (rank != mpi.rank() && (!peers[rank].left || !peers[rank].toldLast || peers[rank].sending != mpi.noRequest()))
+    if (rank != mpi.rank() &&
+        (!peers[rank].left || !peers[rank].toldLast || peers[rank].sending != mpi.noRequest()))
       return false;
   return true;
 }
 
 bool MpiPulse::isFailureTold() const {
   return std::all_of(peers.begin(), peers.end(), [&](const Peer &peer) {
-    return &peer == &peers[mpi.rank()] || peer.left || (peer.toldFailure && peer.sending == mpi.noRequest());
+    return &peer == &peers[mpi.rank()] || peer.left ||
+           (peer.toldFailure && peer.sending == mpi.noRequest());
   });
 }

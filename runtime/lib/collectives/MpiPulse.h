@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process tells all others, some times per second, what its rank's Life says, whether it failed and with what status, and
-// whether it leaves; what it hears goes into the watch. The caller holds the library's mutex.
+// Every process tells all others, some times per second, what its rank's Life says, whether it
+// failed and with what status, and whether it leaves; what it hears goes into the watch. The caller
+// holds the library's mutex.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,8 @@ public:
   void beat();
   /// Counts what the process of a rank said, whether its rank made progress or not.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
-  /// The others are told that this process says no more; when all have said it, nothing is under way.
+  /// The others are told that this process says no more; when all have said it, nothing is under
+  /// way.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
   /// All others know of the failure, as far as MPI says.

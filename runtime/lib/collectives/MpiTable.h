@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// MPI libraries differ in their binary interfaces, so the runtime links none. A module that is compiled with the
-// MPI at hand (lib/mpi/MpiModule.c) gives it this table, whose types are the same for all.
+// MPI libraries differ in their binary interfaces, so the runtime links none. A module that is
+// compiled with the MPI at hand (lib/mpi/MpiModule.c) gives it this table, whose types are the same
+// for all.
 //
 // All functions return MPI's error code, 0 when fine. One thread at a time may call them.
 //
@@ -34,13 +35,16 @@ typedef struct fsdprt_mpi_table {
   int (*finalize)(void);
   /* A communicator of all ranks; to be used when the request is done. */
   int (*world)(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request);
-  /* One of some ranks; each of them calls it. The only call that waits for others, beside init and finalize. */
+  /* One of some ranks; each of them calls it. The only call that waits for others, beside init and
+   * finalize. */
   int (*subgroup)(const int *members, int count, int tag, fsdprt_mpi_handle *made);
-  int (*send)(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag, fsdprt_mpi_handle *request);
-  int (*receive)(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag, fsdprt_mpi_handle *request);
+  int (*send)(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag,
+              fsdprt_mpi_handle *request);
+  int (*receive)(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag,
+                 fsdprt_mpi_handle *request);
   /* Sums of f64 (`wide`) or f32; source and target may be the same. */
-  int (*reduce_scatter)(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
-                        fsdprt_mpi_handle *request);
+  int (*reduce_scatter)(fsdprt_mpi_handle over, const void *source, void *target, int count,
+                        int wide, fsdprt_mpi_handle *request);
   int (*all_reduce)(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
                     fsdprt_mpi_handle *request);
   /* Sets `done` when all of them are; those that are become no_request. */

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event behind the collective, at the errors
-// that the communicators report, at the watch and at the clock. The one who finds an error, or that his patience is
-// over, aborts the communicators of his own rank; the flag that he leaves in the watch lets the others do the same.
+// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event behind the
+// collective, at the errors that the communicators report, at the watch and at the clock. The one
+// who finds an error, or that his patience is over, aborts the communicators of his own rank; the
+// flag that he leaves in the watch lets the others do the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,8 @@ private:
 };
 
 bool isReduction(const CollectiveKey &key) {
-  return key.kind == fb::CollectiveKind::reduce_scatter || key.kind == fb::CollectiveKind::all_reduce;
+  return key.kind == fb::CollectiveKind::reduce_scatter ||
+         key.kind == fb::CollectiveKind::all_reduce;
 }
 } // namespace
 
@@ -45,10 +47,10 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
     : Communicator(newControl->getMesh(), Place{newControl->firstRank(), newControl->localRanks()},
                    newControl->shareWatch()),
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
-      library(nccl.text() + ", CUDA " + cuda.versionText()),
-      arenas(localRanks()) {
+      library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
-  // A rank's communicators are used in the order in which it begins collectives; on the device, too.
+  // A rank's communicators are used in the order in which it begins collectives; on the device,
+  // too.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
@@ -65,9 +67,11 @@ void NcclCommunicator::checkDevices() const {
   if (localRanks() <= static_cast<uint32_t>(cuda.devices()) || mayShareDevices())
     return;
   if (nccl.version() < 23000)
-    badInput("expected a CUDA device for each of %u ranks, found %d; %s cannot have several ranks on one, NCCL 2.30 can",
+    badInput("expected a CUDA device for each of %u ranks, found %d; %s cannot have several ranks "
+             "on one, NCCL 2.30 can",
              localRanks(), cuda.devices(), nccl.text().c_str());
-  badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 allows several ranks "
+  badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 "
+           "allows several ranks "
            "on one",
            localRanks(), cuda.devices());
 }
@@ -83,8 +87,10 @@ void NcclCommunicator::registerArena(uint32_t rank, const ArenaMemory &memory) {
   arenas[rank - firstRank()] = memory;
   if (!onDevice)
     return control->registerArena(rank, memory);
-  unused.push_back(std::make_unique<Arena>(1, control->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own));
-  control->registerArena(rank, {unused.back()->at(0), unused.back()->mappedBytes(), unused.back()->descriptor()});
+  unused.push_back(std::make_unique<Arena>(1, control->needsSharedArenas() ? Arena::Kind::shared
+                                                                           : Arena::Kind::own));
+  control->registerArena(
+      rank, {unused.back()->at(0), unused.back()->mappedBytes(), unused.back()->descriptor()});
 }
 
 void NcclCommunicator::findLanes() {
@@ -102,14 +108,27 @@ void NcclCommunicator::findLanes() {
 /// Integers are only moved: as bytes.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
-  NcclCall call = {key.kind,  ncclU8, key.reduction == fb::Reduction::avg ? ncclAvg : ncclSum,
-                   key.count, static_cast<int>(key.root), laneOf[collective]};
+  NcclCall call = {key.kind,
+                   ncclU8,
+                   key.reduction == fb::Reduction::avg ? ncclAvg : ncclSum,
+                   key.count,
+                   static_cast<int>(key.root),
+                   laneOf[collective]};
   switch (key.dtype) {
-  case DType::f64: call.type = ncclF64; break;
-  case DType::f32: call.type = ncclF32; break;
-  case DType::f16: call.type = ncclF16; break;
-  case DType::bf16: call.type = ncclBF16; break;
-  default: call.count *= sizeOf(key.dtype);
+  case DType::f64:
+    call.type = ncclF64;
+    break;
+  case DType::f32:
+    call.type = ncclF32;
+    break;
+  case DType::f16:
+    call.type = ncclF16;
+    break;
+  case DType::bf16:
+    call.type = ncclBF16;
+    break;
+  default:
+    call.count *= sizeOf(key.dtype);
   }
   return call;
 }
@@ -126,13 +145,15 @@ struct NcclCommunicator::Word {
 void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i].version != words[0].version)
-      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in process %zu",
-               NcclLibrary::versionText(words[0].version).c_str(), NcclLibrary::versionText(words[i].version).c_str(),
-               i);
+      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in "
+               "process %zu",
+               NcclLibrary::versionText(words[0].version).c_str(),
+               NcclLibrary::versionText(words[i].version).c_str(), i);
   for (size_t i = 1; i < words.size() && !mayShareDevices(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (std::memcmp(words[i].device, words[j].device, sizeof words[i].device) == 0)
-        badInput("expected a CUDA device for each rank, found one that ranks %zu and %zu have both; NCCL 2.30 and "
+        badInput("expected a CUDA device for each rank, found one that ranks %zu and %zu have "
+                 "both; NCCL 2.30 and "
                  "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one",
                  j, i);
 }
@@ -181,10 +202,13 @@ void NcclCommunicator::onEverySeat(const char *what, Start start) {
     if (awaitSeats(watch->timeoutSeconds()))
       return;
   } catch (const NcclFailure &reason) {
-    throw Error(reason.status, format("ranks cannot %s over %s: %s", what, nccl.text().c_str(), reason.what()));
+    throw Error(reason.status,
+                format("ranks cannot %s over %s: %s", what, nccl.text().c_str(), reason.what()));
   }
-  throw Error(FSDPRT_HUNG, format("ranks cannot %s over %s: not all of %u did within %g s; NCCL_DEBUG=INFO says more",
-                                  what, nccl.text().c_str(), ranks(), watch->timeoutSeconds()));
+  throw Error(
+      FSDPRT_HUNG,
+      format("ranks cannot %s over %s: not all of %u did within %g s; NCCL_DEBUG=INFO says more",
+             what, nccl.text().c_str(), ranks(), watch->timeoutSeconds()));
 }
 
 void NcclCommunicator::join() {
@@ -243,10 +267,13 @@ void NcclCommunicator::leave() {
 
 //===- Collectives ----------------------------------------------------------===//
 
-void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) {
+void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                             std::byte *target) {
   const Collective &each = collectives[collective];
   if (each.dropped == rank && isReduction(each.key)) {
-    uint64_t pieces = each.key.kind == fb::CollectiveKind::reduce_scatter ? membersOf(collective, rank).size() : 1;
+    uint64_t pieces = each.key.kind == fb::CollectiveKind::reduce_scatter
+                          ? membersOf(collective, rank).size()
+                          : 1;
     source = seat(rank).zeros(pieces * each.key.count * sizeOf(each.key.dtype));
   }
   seat(rank).begin(collective, source, target);
@@ -272,17 +299,21 @@ void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
   }
   if (!missing.empty())
     reportMissing(collective, rank, missing);
-  throw Error(FSDPRT_HUNG, format("rank %u waited %g s at %s, which all its ranks have begun and %s has not completed%s; "
-                                  "NCCL_DEBUG=INFO says more",
-                                  rank, watch->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
-                                  others.c_str()));
+  throw Error(
+      FSDPRT_HUNG,
+      format(
+          "rank %u waited %g s at %s, which all its ranks have begun and %s has not completed%s; "
+          "NCCL_DEBUG=INFO says more",
+          rank, watch->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
+          others.c_str()));
 }
 
 void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) {
   NcclRank &own = seat(rank);
   Patience patience(*watch);
   try {
-    for (Naps naps(spins); !(onDevice ? own.isOrdered(collective) : own.isComplete(collective)); naps.take()) {
+    for (Naps naps(spins); !(onDevice ? own.isOrdered(collective) : own.isComplete(collective));
+         naps.take()) {
       control->poll();
       uint64_t beats = 0;
       for (uint32_t member : membersOf(collective, rank))
@@ -293,7 +324,8 @@ void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) 
     }
   } catch (const NcclFailure &reason) {
     own.abort();
-    throw Error(reason.status, format("rank %u at %s: %s", rank, describe(collective).c_str(), reason.what()));
+    throw Error(reason.status,
+                format("rank %u at %s: %s", rank, describe(collective).c_str(), reason.what()));
   } catch (const Error &) {
     own.abort();
     throw;

@@ -4,15 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL moves what is in arenas. Everything else that ranks need of each other is of another communicator, the control:
-// which process has which ranks, the id by which NCCL's own ranks find each other, words between programs, signs of
-// life. So NCCL runs wherever another backend does: between threads (local), processes of a machine, machines.
+// NCCL moves what is in arenas. Everything else that ranks need of each other is of another
+// communicator, the control: which process has which ranks, the id by which NCCL's own ranks find
+// each other, words between programs, signs of life. So NCCL runs wherever another backend does:
+// between threads (local), processes of a machine, machines.
 //
 //     control    connect | rank 0's id to all
 //     NCCL               | one communicator of all ranks | split: one for each axis and channel
 //
-// (R5) of Communicator.h holds for what NCCL adds up in the order of the group, rounding once: its own order depends on its
-// algorithm, so sums of three ranks and more agree with those of other backends within rounding only.
+// (R5) of Communicator.h holds for what NCCL adds up in the order of the group, rounding once: its
+//      own order depends on its
+// algorithm, so sums of three ranks and more agree with those of other backends within rounding
+// only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +30,11 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` has been made for the same mesh, and nothing was done with it yet. Where each process has one rank,
-  /// `localRank` is its number among those of its machine, if it is known; `isOnDevice`: see (R10). Throws Error when there is no NCCL here.
-  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins, std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
+  /// `control` has been made for the same mesh, and nothing was done with it yet. Where each
+  /// process has one rank, `localRank` is its number among those of its machine, if it is known;
+  /// `isOnDevice`: see (R10). Throws Error when there is no NCCL here.
+  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
+                   std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
 
   const char *name() const override { return "nccl"; }
@@ -38,12 +43,16 @@ public:
   bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
   bool allowsCouriers() const override { return !onDevice; }
   bool isOnDevice() const override { return onDevice; }
-  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override { return seat(rank).spanOf(collective); }
+  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
+    return seat(rank).spanOf(collective);
+  }
   uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }
   void registerArena(uint32_t rank, const ArenaMemory &memory) override;
   void releaseArenas() override;
   void connect() override;
-  void exchange(const void *mine, size_t bytes, void *all) override { control->exchange(mine, bytes, all); }
+  void exchange(const void *mine, size_t bytes, void *all) override {
+    control->exchange(mine, bytes, all);
+  }
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
@@ -61,7 +70,8 @@ private:
     bool reduces;
   };
   NcclRank &seat(uint32_t rank) const { return *seats[rank - firstRank()]; }
-  void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
 
   struct Word;
@@ -86,7 +96,7 @@ private:
   std::optional<uint32_t> localRank;
   bool onDevice;
   std::vector<std::unique_ptr<Arena>> unused; // what the control maps of ranks on devices
-  std::string library; // its version, and the driver's
+  std::string library;                        // its version, and the driver's
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective
   std::vector<ArenaMemory> arenas;

@@ -15,9 +15,11 @@ NcclLibrary::NcclLibrary() {
   library.find("ncclGetVersion", true, getVersion);
   NcclResult result = getVersion(&code);
   if (result != ncclOk)
-    badInput("expected the version of '%s', found error %d", printable(path).c_str(), static_cast<int>(result));
+    badInput("expected the version of '%s', found error %d", printable(path).c_str(),
+             static_cast<int>(result));
   if (code < oldest)
-    badInput("expected NCCL %s or later, found %s in '%s'; install a newer one, or set FSDPRT_NCCL_LIBRARY to its path",
+    badInput("expected NCCL %s or later, found %s in '%s'; install a newer one, or set "
+             "FSDPRT_NCCL_LIBRARY to its path",
              versionText(oldest).c_str(), versionText(code).c_str(), printable(path).c_str());
 #define FSDPRT_NEEDED(NAME, member, ...) library.find(#NAME, true, member);
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
@@ -25,15 +27,19 @@ NcclLibrary::NcclLibrary() {
 }
 
 std::string NcclLibrary::versionText(int code) {
-  int major = code < 10000 ? code / 1000 : code / 10000, rest = code < 10000 ? code % 1000 : code % 10000;
+  int major = code < 10000 ? code / 1000 : code / 10000,
+      rest = code < 10000 ? code % 1000 : code % 10000;
   return format("%d.%d.%d", major, rest / 100, rest % 100);
 }
 
-std::string NcclLibrary::text() const { return "NCCL " + versionText(code) + " (" + printable(path) + ")"; }
+std::string NcclLibrary::text() const {
+  return "NCCL " + versionText(code) + " (" + printable(path) + ")";
+}
 
 std::string NcclLibrary::reason(NcclResult result, NcclComm comm) const {
   const char *meaning = getErrorString(result), *last = getLastError(comm);
-  std::string text = format("NCCL reports error %d, '%s'", static_cast<int>(result), meaning ? meaning : "");
+  std::string text =
+      format("NCCL reports error %d, '%s'", static_cast<int>(result), meaning ? meaning : "");
   if (last && *last)
     text += " (" + printable(last) + ")";
   return text + "; NCCL_DEBUG=INFO says more";

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is found when ranks are to meet over NCCL, and nothing of
-// it is needed to build: what follows are declarations of our own of its binary interface.
+// The library (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is found when ranks are to meet
+// over NCCL, and nothing of it is needed to build: what follows are declarations of our own of its
+// binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,15 @@ enum NcclResult : int {
   ncclRemoteError = 6,
   ncclInProgress = 7
 };
-enum NcclType : int { ncclU8 = 1, ncclI32 = 2, ncclI64 = 4, ncclF16 = 6, ncclF32 = 7, ncclF64 = 8, ncclBF16 = 9 };
+enum NcclType : int {
+  ncclU8 = 1,
+  ncclI32 = 2,
+  ncclI64 = 4,
+  ncclF16 = 6,
+  ncclF32 = 7,
+  ncclF64 = 8,
+  ncclBF16 = 9
+};
 enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
 
 /// ncclUniqueId: what the ranks of a communicator have in common before they meet.
@@ -39,7 +48,8 @@ struct NcclId {
   char bytes[128];
 };
 
-/// ncclConfig_t as it was in 2.18. The library takes defaults for what came later, since `version` says how old it is.
+/// ncclConfig_t as it was in 2.18. The library takes defaults for what came later, since `version`
+/// says how old it is.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
   size_t size = sizeof(NcclConfig);
@@ -53,29 +63,33 @@ struct NcclConfig {
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// A name of a library's function, what we call it, its type; `OPTIONAL` for those that older versions lack.
-#define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                                      \
-  FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                                          \
-  FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                                            \
-  FUNCTION(ncclGetLastError, getLastError, const char *(*)(NcclComm))                                                  \
-  FUNCTION(ncclGetUniqueId, getUniqueId, NcclResult (*)(NcclId *))                                                     \
-  FUNCTION(ncclCommInitRankConfig, commInitRankConfig, NcclResult (*)(NcclComm *, int, NcclId, int, NcclConfig *))     \
-  FUNCTION(ncclCommSplit, commSplit, NcclResult (*)(NcclComm, int, int, NcclComm *, NcclConfig *))                     \
-  FUNCTION(ncclCommFinalize, commFinalize, NcclResult (*)(NcclComm))                                                   \
-  FUNCTION(ncclCommDestroy, commDestroy, NcclResult (*)(NcclComm))                                                     \
-  FUNCTION(ncclCommAbort, commAbort, NcclResult (*)(NcclComm))                                                         \
-  FUNCTION(ncclCommGetAsyncError, commGetAsyncError, NcclResult (*)(NcclComm, NcclResult *))                           \
-  FUNCTION(ncclGroupStart, groupStart, NcclResult (*)())                                                               \
-  FUNCTION(ncclGroupEnd, groupEnd, NcclResult (*)())                                                                   \
-  FUNCTION(ncclAllGather, allGather,                                                                                   \
-           NcclResult (*)(const void *, void *, size_t, NcclType, NcclComm, CudaStream))                               \
-  FUNCTION(ncclReduceScatter, reduceScatter,                                                                           \
-           NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream))                \
-  FUNCTION(ncclAllReduce, allReduce,                                                                                   \
-           NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream))                \
-  FUNCTION(ncclBroadcast, broadcast,                                                                                   \
-           NcclResult (*)(const void *, void *, size_t, NcclType, int, NcclComm, CudaStream))                          \
-  OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))                          \
+/// A name of a library's function, what we call it, its type; `OPTIONAL` for those that older
+/// versions lack.
+#define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
+  FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
+  FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
+  FUNCTION(ncclGetLastError, getLastError, const char *(*)(NcclComm))                              \
+  FUNCTION(ncclGetUniqueId, getUniqueId, NcclResult (*)(NcclId *))                                 \
+  FUNCTION(ncclCommInitRankConfig, commInitRankConfig,                                             \
+           NcclResult (*)(NcclComm *, int, NcclId, int, NcclConfig *))                             \
+  FUNCTION(ncclCommSplit, commSplit, NcclResult (*)(NcclComm, int, int, NcclComm *, NcclConfig *)) \
+  FUNCTION(ncclCommFinalize, commFinalize, NcclResult (*)(NcclComm))                               \
+  FUNCTION(ncclCommDestroy, commDestroy, NcclResult (*)(NcclComm))                                 \
+  FUNCTION(ncclCommAbort, commAbort, NcclResult (*)(NcclComm))                                     \
+  FUNCTION(ncclCommGetAsyncError, commGetAsyncError, NcclResult (*)(NcclComm, NcclResult *))       \
+  FUNCTION(ncclGroupStart, groupStart, NcclResult (*)())                                           \
+  FUNCTION(ncclGroupEnd, groupEnd, NcclResult (*)())                                               \
+  FUNCTION(ncclAllGather, allGather,                                                               \
+           NcclResult (*)(const void *, void *, size_t, NcclType, NcclComm, CudaStream))           \
+  FUNCTION(                                                                                        \
+      ncclReduceScatter, reduceScatter,                                                            \
+      NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream)) \
+  FUNCTION(                                                                                        \
+      ncclAllReduce, allReduce,                                                                    \
+      NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream)) \
+  FUNCTION(ncclBroadcast, broadcast,                                                               \
+           NcclResult (*)(const void *, void *, size_t, NcclType, int, NcclComm, CudaStream))      \
+  OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 
 /// Functions of a library that stays loaded.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is recorded behind a collective as soon as NCCL has put it on the stream, and not before: what is
-// recorded while a call is under way would come too early.
+// An event is recorded behind a collective as soon as NCCL has put it on the stream, and not
+// before: what is recorded while a call is under way would come too early.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ void NcclRank::useDevice() const { cuda.contextSetCurrent(context); }
 void NcclRank::expect(NcclResult result, NcclComm comm) const {
   if (result == ncclOk || result == ncclInProgress)
     return;
-  throw NcclFailure(result == ncclRemoteError ? FSDPRT_LOST : FSDPRT_FAILED, nccl.reason(result, comm));
+  throw NcclFailure(result == ncclRemoteError ? FSDPRT_LOST : FSDPRT_FAILED,
+                    nccl.reason(result, comm));
 }
 
 void NcclRank::expect(CudaResult result) const {
@@ -64,12 +65,16 @@ void NcclRank::onEveryComm(Call call) {
 void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank) {
   useDevice();
   NcclConfig config;
-  expect(nccl.commInitRankConfig(&all, static_cast<int>(ranks), id, static_cast<int>(rank), &config), nullptr);
+  expect(
+      nccl.commInitRankConfig(&all, static_cast<int>(ranks), id, static_cast<int>(rank), &config),
+      nullptr);
 }
 
 void NcclRank::joinLane(size_t lane, uint32_t color, uint32_t key) {
   useDevice();
-  expect(nccl.commSplit(all, static_cast<int>(color), static_cast<int>(key), &lanes[lane].comm, nullptr), all);
+  expect(nccl.commSplit(all, static_cast<int>(color), static_cast<int>(key), &lanes[lane].comm,
+                        nullptr),
+         all);
 }
 
 bool NcclRank::isSettled(NcclComm comm) const {
@@ -93,8 +98,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
   useDevice();
   queue = memory.queue;
   uint32_t type = 0;
-  bool isKnown = cuda.pointerGetAttribute(&type, cudaPointerMemoryType, reinterpret_cast<CudaPointer>(memory.base)) ==
-                 cudaOk;
+  bool isKnown = cuda.pointerGetAttribute(&type, cudaPointerMemoryType,
+                                          reinterpret_cast<CudaPointer>(memory.base)) == cudaOk;
   if (!isKnown)
     return pin(memory);
   if (type != cudaMemoryOnDevice || !nccl.commRegister)
@@ -119,7 +124,8 @@ void NcclRank::pin(const ArenaMemory &memory) {
     result = cuda.memHostGetDevicePointer(&seen, memory.base, 0);
   }
   if (result != cudaOk || seen != reinterpret_cast<CudaPointer>(memory.base))
-    badInput("backend 'nccl' moves what CUDA device %d can reach: expected arenas of device 'cpu' that it can, found %s "
+    badInput("backend 'nccl' moves what CUDA device %d can reach: expected arenas of device 'cpu' "
+             "that it can, found %s "
              "which it cannot (%s); use another --backend",
              device, bytesText(memory.bytes).c_str(),
              result != cudaOk ? cuda.reason(result).c_str() : "it has another address there");
@@ -130,7 +136,8 @@ void NcclRank::prepare(std::vector<NcclCall> calls, const std::vector<bool> &red
   for (size_t i = 0; i < lanes.size(); ++i)
     lanes[i].reduces = reduces[i];
   if (queue)
-    std::tie(streams[0], streams[1]) = std::pair(queue->stream(CudaQueue::gather), queue->stream(CudaQueue::reduce));
+    std::tie(streams[0], streams[1]) =
+        std::pair(queue->stream(CudaQueue::gather), queue->stream(CudaQueue::reduce));
   else
     for (CudaStream &stream : streams)
       expect(cuda.streamCreate(&stream, cudaStreamNonBlocking));
@@ -202,7 +209,9 @@ void NcclRank::holdLane(const Flight &flight) const {
 }
 
 uint32_t NcclRank::stamp(const Flight &flight) const {
-  return queue && !isOver ? queue->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather) : 0;
+  return queue && !isOver
+             ? queue->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather)
+             : 0;
 }
 
 NcclResult NcclRank::issue(const Flight &flight) const {
@@ -213,11 +222,14 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   case fb::CollectiveKind::all_gather:
     return nccl.allGather(flight.source, flight.target, call.count, call.type, comm, stream);
   case fb::CollectiveKind::reduce_scatter:
-    return nccl.reduceScatter(flight.source, flight.target, call.count, call.type, call.operation, comm, stream);
+    return nccl.reduceScatter(flight.source, flight.target, call.count, call.type, call.operation,
+                              comm, stream);
   case fb::CollectiveKind::all_reduce:
-    return nccl.allReduce(flight.source, flight.target, call.count, call.type, call.operation, comm, stream);
+    return nccl.allReduce(flight.source, flight.target, call.count, call.type, call.operation, comm,
+                          stream);
   case fb::CollectiveKind::broadcast:
-    return nccl.broadcast(flight.source, flight.target, call.count, call.type, call.root, comm, stream);
+    return nccl.broadcast(flight.source, flight.target, call.count, call.type, call.root, comm,
+                          stream);
   }
   return ncclInvalidUsage;
 }

@@ -4,20 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank has a communicator of all ranks and, split from it, one for each lane: a group of the mesh and a channel,
-// gather or reduce. A channel has a stream. No communicator blocks, so a call may be under way when it returns, and
-// the next one on this rank has to wait until it is not:
+// A rank has a communicator of all ranks and, split from it, one for each lane: a group of the mesh
+// and a channel, gather or reduce. A channel has a stream. No communicator blocks, so a call may be
+// under way when it returns, and the next one on this rank has to wait until it is not:
 //
-//     begin()       queued   the call waits for the one before it, and for those that are one launch with it
+//     begin()       queued   the call waits for the one before it, and for those that are one
+//                            launch with it
 //     any look      issuing  NCCL has the call; its work is not on the stream yet
 //     any look      issued   the work is on the stream, and an event behind it
 //     isComplete()  true     the event has come
 //
-// Of a rank on a GPU, whose arena has a queue, channels are its streams gather and reduce; what begins is behind its compute stream there, and
-// isOrdered() puts that behind the event, as soon as it is issued.
+// Of a rank on a GPU, whose arena has a queue, channels are its streams gather and reduce; what
+// begins is behind its compute stream there, and isOrdered() puts that behind the event, as soon as
+// it is issued.
 //
-// A look is any of begin, isComplete and check. All calls of a rank into NCCL are under its lock, which is held for the
-// time of calls that do not block; so abort() finds no thread inside.
+// A look is any of begin, isComplete and check. All calls of a rank into NCCL are under its lock,
+// which is held for the time of calls that do not block; so abort() finds no thread inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +66,8 @@ public:
   void joinLane(size_t lane, uint32_t color, uint32_t key);
   /// No call is under way. Throws Error.
   bool isSettled();
-  /// Behind all lanes: makes memory known to the device, and registers it if it is the device's own. Its queue is the rank's.
+  /// Behind all lanes: makes memory known to the device, and registers it if it is the device's
+  /// own. Its queue is the rank's.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
   /// Ends orderly, with all others: destroy() when isSettled(). Throws Error.
@@ -86,7 +89,9 @@ public:
   /// Throws Error if one has been reported.
   void check();
   /// How often a collective was begun.
-  uint64_t begun(uint32_t collective) const { return flights[collective].begun.load(std::memory_order_acquire); }
+  uint64_t begun(uint32_t collective) const {
+    return flights[collective].begun.load(std::memory_order_acquire);
+  }
   /// As a source for what contributes nothing.
   const std::byte *zeros(size_t bytes);
   /// Ends what is under way. Once; from then on there are no calls into NCCL.
@@ -110,7 +115,9 @@ private:
     bool reduces = false;
   };
 
-  CudaStream streamOf(const Flight &flight) const { return streams[lanes[flight.call.lane].reduces]; }
+  CudaStream streamOf(const Flight &flight) const {
+    return streams[lanes[flight.call.lane].reduces];
+  }
   void expect(NcclResult result, NcclComm comm) const;
   void expect(CudaResult result) const;
   bool isSettled(NcclComm comm) const;
@@ -138,8 +145,8 @@ private:
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
   std::vector<uint32_t> waiting; // a ring: a collective is in it once at most
-  uint64_t head = 0, tail = 0; // of what is not issued yet
-  bool joins = false;          // what begins next, with that behind it
+  uint64_t head = 0, tail = 0;   // of what is not issued yet
+  bool joins = false;            // what begins next, with that behind it
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;

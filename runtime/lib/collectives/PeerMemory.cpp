@@ -15,7 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t sliceMilliseconds = 20; // how long a waiter sleeps before it looks at the watch
+static constexpr uint32_t sliceMilliseconds =
+    20; // how long a waiter sleeps before it looks at the watch
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
@@ -56,7 +57,8 @@ void PeerMemory::await(uint32_t collective, uint32_t rank, uint64_t progress) {
   });
 }
 
-void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) {
+void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                       std::byte *target) {
   Seat &seat = seatOf(collective, rank);
   uint64_t base = peers[rank].base;
   seat.source = reinterpret_cast<uint64_t>(source) - base;
@@ -97,26 +99,29 @@ void PeerMemory::gather(uint32_t collective, uint32_t rank, WorkerPool &pool) {
 }
 
 /// The sum of elements [first, first + count) of every member's source.
-void PeerMemory::reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count,
-                        std::byte *target) {
+void PeerMemory::reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first,
+                        uint64_t count, std::byte *target) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   std::vector<const std::byte *> &sources = pointers[rank - firstRank()];
   uint64_t size = sizeOf(key.dtype);
   uint32_t group = static_cast<uint32_t>(members.size());
   for (uint32_t j = 0; j < group; ++j)
-    sources[j] = members[j] == collectives[collective].dropped ? nullptr : sourceOf(collective, members[j]);
+    sources[j] =
+        members[j] == collectives[collective].dropped ? nullptr : sourceOf(collective, members[j]);
   inParts(pool, count, size, [&](uint64_t begin, uint64_t elements) {
-    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg, sources.data(), group, (first + begin) * size,
-                  elements, target + begin * size);
+    reduceInOrder(key.dtype, key.reduction == fb::Reduction::avg, sources.data(), group,
+                  (first + begin) * size, elements, target + begin * size);
   });
 }
 
-void PeerMemory::allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t base) {
+void PeerMemory::allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool &pool,
+                                  uint64_t base) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   uint64_t size = sizeOf(key.dtype), begin, end;
-  uint32_t group = static_cast<uint32_t>(members.size()), own = collectives[collective].groups->index[rank];
+  uint32_t group = static_cast<uint32_t>(members.size()),
+           own = collectives[collective].groups->index[rank];
   std::byte *target = targetOf(collective, rank);
   WorkerPool::split(key.count, 16, group, own, begin, end);
   if (begin < end)
@@ -129,19 +134,23 @@ void PeerMemory::allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool
       continue;
     const std::byte *from = targetOf(collective, members[j]) + begin * size;
     std::byte *to = target + begin * size;
-    inParts(pool, end - begin, size,
-            [&](uint64_t first, uint64_t count) { std::memcpy(to + first * size, from + first * size, count * size); });
+    inParts(pool, end - begin, size, [&](uint64_t first, uint64_t count) {
+      std::memcpy(to + first * size, from + first * size, count * size);
+    });
   }
 }
 
 void PeerMemory::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = getKey(collective);
   Seat &seat = seatOf(collective, rank);
-  uint64_t base = seat.progress.load(std::memory_order_relaxed) / stages * stages, count = key.count;
+  uint64_t base = seat.progress.load(std::memory_order_relaxed) / stages * stages,
+           count = key.count;
   await(collective, rank, base + 1);
   switch (key.kind) {
   case fb::CollectiveKind::all_gather:
-  case fb::CollectiveKind::broadcast: gather(collective, rank, pool); break;
+  case fb::CollectiveKind::broadcast:
+    gather(collective, rank, pool);
+    break;
   case fb::CollectiveKind::reduce_scatter:
     reduce(collective, rank, pool, collectives[collective].groups->index[rank] * count, count,
            targetOf(collective, rank));

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For ranks that can read each other's arenas: threads of a process, and processes of a machine. Each rank
-// has a seat at each collective, where it leaves its pointers and how far it is. Peers read its source in
-// place, so that a byte is moved once, by the rank that wants it.
+// For ranks that can read each other's arenas: threads of a process, and processes of a machine.
+// Each rank has a seat at each collective, where it leaves its pointers and how far it is. Peers
+// read its source in place, so that a byte is moved once, by the rank that wants it.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own part
 //     done     -- all done?  -- return          reduced -- all there? -- pull the other parts
 //                                               done    -- all done?  -- return
 //
-// start() is the arrival alone; wait() the rest. Counters only grow. Seats hold offsets in the arena: a rank's
-// memory is at another place in each process.
+// start() is the arrival alone; wait() the rest. Counters only grow. Seats hold offsets in the
+// arena: a rank's memory is at another place in each process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ protected:
   /// Room for the members' pointers, of each own rank.
   std::vector<std::vector<const std::byte *>> pointers;
 
-  void begin(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target) override;
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
 
 private:
@@ -56,7 +57,8 @@ private:
   void reach(uint32_t collective, uint32_t rank, uint64_t progress);
   void await(uint32_t collective, uint32_t rank, uint64_t progress);
   void gather(uint32_t collective, uint32_t rank, WorkerPool &pool);
-  void reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count, std::byte *target);
+  void reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count,
+              std::byte *target);
   void allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t base);
 };
 

@@ -44,12 +44,13 @@ struct F16 {
 };
 } // namespace
 
-using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
-                         uint64_t elements, std::byte *target);
+using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks,
+                         uint64_t offset, uint64_t elements, std::byte *target);
 
 template <typename Type>
-static inline __attribute__((always_inline)) void reduce(bool average, const std::byte *const *sources, uint32_t ranks,
-                                                         uint64_t offset, uint64_t elements, std::byte *target) {
+static inline __attribute__((always_inline)) void
+reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
+       uint64_t elements, std::byte *target) {
   using Stored = typename Type::Stored;
   using Sum = typename Type::Sum;
   const Sum scale = Sum(1) / static_cast<Sum>(ranks);
@@ -74,11 +75,11 @@ static inline __attribute__((always_inline)) void reduce(bool average, const std
   }
 }
 
-#define FSDPRT_REDUCER(NAME, ATTRIBUTE)                                                                                \
-  template <typename Type>                                                                                             \
-  ATTRIBUTE static void NAME(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,           \
-                             uint64_t elements, std::byte *target) {                                                   \
-    reduce<Type>(average, sources, ranks, offset, elements, target);                                                   \
+#define FSDPRT_REDUCER(NAME, ATTRIBUTE)                                                            \
+  template <typename Type>                                                                         \
+  ATTRIBUTE static void NAME(bool average, const std::byte *const *sources, uint32_t ranks,        \
+                             uint64_t offset, uint64_t elements, std::byte *target) {              \
+    reduce<Type>(average, sources, ranks, offset, elements, target);                               \
   }
 
 FSDPRT_REDUCER(reduceBaseline, )
@@ -90,8 +91,8 @@ FSDPRT_REDUCER(reduceAvx512, __attribute__((target("avx512f,avx512bw,avx512vl,av
 template <typename Type>
 static Reducer choose() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     return reduceAvx512<Type>;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
     return reduceAvx2<Type>;
@@ -99,8 +100,8 @@ static Reducer choose() {
   return reduceBaseline<Type>;
 }
 
-void fsdprt::reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
-                           uint64_t elements, std::byte *target) {
+void fsdprt::reduceInOrder(DType type, bool average, const std::byte *const *sources,
+                           uint32_t ranks, uint64_t offset, uint64_t elements, std::byte *target) {
   static const Reducer reducers[] = {choose<F64>(), choose<F32>(), choose<F16>(), choose<BF16>()};
   reducers[static_cast<int>(type)](average, sources, ranks, offset, elements, target);
 }

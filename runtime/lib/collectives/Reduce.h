@@ -20,8 +20,8 @@ namespace fsdprt {
 
 /// `sources[j]` + offset is where rank j's elements begin; a null source is left out.
 /// `target` may be one of the ranges that are read.
-void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
-                   uint64_t elements, std::byte *target);
+void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
+                   uint64_t offset, uint64_t elements, std::byte *target);
 
 } // namespace fsdprt
 

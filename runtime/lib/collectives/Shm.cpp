@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs: round n of exchange() is written to words[n % 2] of every desk. Nobody writes round n + 2 before
-// all have published n + 1, and so have read n.
+// Between programs: round n of exchange() is written to words[n % 2] of every desk. Nobody writes
+// round n + 2 before all have published n + 1, and so have read n.
 //
-// collect() goes through the sender's mailbox, piece by piece: `sent` is the sender's counter, `received` rank 0's.
+// collect() goes through the sender's mailbox, piece by piece: `sent` is the sender's counter,
+// `received` rank 0's.
 //
-// A thread of its own beats the process's heart, so that one that is stopped differs from one that computes or
-// writes files. Waits between programs are as patient as hearts beat; within programs, as ranks make progress.
+// A thread of its own beats the process's heart, so that one that is stopped differs from one that
+// computes or writes files. Waits between programs are as patient as hearts beat; within programs,
+// as ranks make progress.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +29,11 @@ static constexpr uint32_t heartbeatMilliseconds = 100;
 
 static_assert(sizeof Message::text > Agreement::limit, "an agreement is one message");
 
-ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor, const std::string &agreement,
-                                 double timeoutSeconds, uint32_t newSpins)
-    : PeerMemory(std::move(mesh), Place{rank, 1}, nullptr), channel(descriptor), timeout(timeoutSeconds) {
+ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
+                                 const std::string &agreement, double timeoutSeconds,
+                                 uint32_t newSpins)
+    : PeerMemory(std::move(mesh), Place{rank, 1}, nullptr), channel(descriptor),
+      timeout(timeoutSeconds) {
   spins = newSpins;
   Message hello;
   hello.kind = Message::hello;
@@ -56,7 +60,9 @@ ShmCommunicator::~ShmCommunicator() {
     heart.join();
 }
 
-void ShmCommunicator::beat() { board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed); }
+void ShmCommunicator::beat() {
+  board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
 
 void ShmCommunicator::beatHeart() {
   while (!ending) {
@@ -71,8 +77,9 @@ void ShmCommunicator::beatHeart() {
 
 void ShmCommunicator::poll() {
   if (watch->hasFailed() && channel.isClosed())
-    throw Error(FSDPRT_LOST, format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
-                                    whereabouts(firstRank()).c_str()));
+    throw Error(FSDPRT_LOST,
+                format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
+                       whereabouts(firstRank()).c_str()));
   Communicator::poll();
 }
 
@@ -83,9 +90,12 @@ Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   if (got == Channel::Received::message && message.kind == kind)
     return message;
   if (got == Channel::Received::message && message.kind == Message::refusal)
-    throw Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED : failureStatus(message.status), message.text);
-  throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks %s", firstRank(),
-                                  got == Channel::Received::nothing ? "does not answer" : "is gone"));
+    throw Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED
+                                                   : failureStatus(message.status),
+                message.text);
+  throw Error(FSDPRT_LOST,
+              format("rank %u: the process that started the ranks %s", firstRank(),
+                     got == Channel::Received::nothing ? "does not answer" : "is gone"));
 }
 
 uint64_t ShmCommunicator::scheduleHash() const {
@@ -96,8 +106,9 @@ uint64_t ShmCommunicator::scheduleHash() const {
   };
   for (const Collective &each : collectives) {
     const CollectiveKey &key = each.key;
-    for (uint64_t value : {uint64_t(key.kind), uint64_t(key.reduction), uint64_t(key.dtype), key.count,
-                           uint64_t(key.root), uint64_t(key.id), uint64_t(key.axes.size())})
+    for (uint64_t value :
+         {uint64_t(key.kind), uint64_t(key.reduction), uint64_t(key.dtype), key.count,
+          uint64_t(key.root), uint64_t(key.id), uint64_t(key.axes.size())})
       add(value);
     for (uint32_t axis : key.axes)
       add(axis);
@@ -112,7 +123,8 @@ void ShmCommunicator::writeNames() {
 
 void ShmCommunicator::connect() {
   if (numCollectives() > board->collectives())
-    badInput("expected at most %u collectives, found %llu", board->collectives(), (ull)numCollectives());
+    badInput("expected at most %u collectives, found %llu", board->collectives(),
+             (ull)numCollectives());
   Message arena;
   arena.kind = Message::arena;
   arena.rank = firstRank();
@@ -121,7 +133,8 @@ void ShmCommunicator::connect() {
   if (isRoot())
     writeNames();
   if (!channel.send(arena, own.descriptor))
-    throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks is gone", firstRank()));
+    throw Error(FSDPRT_LOST,
+                format("rank %u: the process that started the ranks is gone", firstRank()));
   pointers.assign(1, std::vector<const std::byte *>(ranks()));
   peers.resize(ranks());
   arenas.resize(ranks());
@@ -144,9 +157,10 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
   Patience patience(*watch);
   waitFor(board->desk(firstRank()).bell, spins, sliceMilliseconds, ready, [&] {
     poll();
-    if (patience.isOver(board->desk(rank).heartbeat.load(std::memory_order_relaxed) + watch->beats(rank)))
-      throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it gave no sign of life", firstRank(),
-                                      timeout, why, whereabouts(rank).c_str()));
+    if (patience.isOver(board->desk(rank).heartbeat.load(std::memory_order_relaxed) +
+                        watch->beats(rank)))
+      throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it gave no sign of life",
+                                      firstRank(), timeout, why, whereabouts(rank).c_str()));
   });
 }
 
@@ -165,7 +179,8 @@ void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
     awaitDesk(rank, "meet between programs",
               [&] { return other.exchanges.load(std::memory_order_acquire) >= round; });
     if (bytes)
-      std::memcpy(static_cast<std::byte *>(all) + rank * bytes, other.words[round % 2], std::min(bytes, exchangeLimit));
+      std::memcpy(static_cast<std::byte *>(all) + rank * bytes, other.words[round % 2],
+                  std::min(bytes, exchangeLimit));
   }
 }
 
@@ -179,7 +194,8 @@ void ShmCommunicator::collect(uint32_t rank, const void *data, size_t bytes, voi
     part = std::min(bytes - done, Board::mailboxBytes);
     uint64_t pieces = (isRoot() ? desk.received : desk.sent).load(std::memory_order_relaxed);
     if (isRoot()) {
-      awaitDesk(rank, "collect", [&] { return desk.sent.load(std::memory_order_acquire) > pieces; });
+      awaitDesk(rank, "collect",
+                [&] { return desk.sent.load(std::memory_order_acquire) > pieces; });
       std::memcpy(static_cast<std::byte *>(into) + done, desk.mailbox, part);
       desk.received.store(pieces + 1, std::memory_order_release);
       desk.bell.ring();

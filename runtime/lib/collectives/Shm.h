@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Seats, bells and mailboxes
-// are on the board that the process which started them made (ShmHost.h).
+// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Seats,
+// bells and mailboxes are on the board that the process which started them made (ShmHost.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error when their
-  /// agreements (collectives/Agreement.h) are not the same; so before memory is taken.
-  ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement, double timeoutSeconds,
-                  uint32_t spins);
+  /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error
+  /// when their agreements (collectives/Agreement.h) are not the same; so before memory is taken.
+  ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
+                  double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
 
   const char *name() const override { return "shm"; }

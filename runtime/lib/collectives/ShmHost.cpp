@@ -54,25 +54,30 @@ void ShmHost::serve(double seconds) {
 
 template <typename Members, typename What>
 static bool have(const Members &members, What what) {
-  return std::all_of(members.begin(), members.end(), [&](const auto &member) { return (member.*what).has_value(); });
+  return std::all_of(members.begin(), members.end(),
+                     [&](const auto &member) { return (member.*what).has_value(); });
 }
 
 void ShmHost::take(uint32_t rank, const Message &message, int attached) {
   Member &member = members[rank];
   switch (message.kind) {
-  case Message::hello: member.hello = message; break;
+  case Message::hello:
+    member.hello = message;
+    break;
   case Message::arena:
     member.memory = message;
     member.arena = attached;
     break;
   case Message::failure:
     if (!member.failure)
-      member.failure =
-          Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED : failureStatus(message.status), message.text);
+      member.failure = Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED
+                                                                : failureStatus(message.status),
+                             message.text);
     if (verdict)
       member.channel.send(*verdict);
     break;
-  default: break;
+  default:
+    break;
   }
   if (!welcomed && !refused && have(members, &Member::hello))
     welcomeAll();
@@ -86,12 +91,14 @@ void ShmHost::welcomeAll() {
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     const Message &hello = *members[rank].hello;
     if (hello.rank != rank || hello.ranks != ranks())
-      return refuse({FSDPRT_BAD_INPUT, format("expected rank %u of %u, found one that says rank %u of %llu", rank,
-                                                 ranks(), hello.rank, (ull)hello.ranks)});
+      return refuse(
+          {FSDPRT_BAD_INPUT, format("expected rank %u of %u, found one that says rank %u of %llu",
+                                    rank, ranks(), hello.rank, (ull)hello.ranks)});
     if (hello.version != first.version)
-      return refuse({FSDPRT_BAD_INPUT, format("rank %u runs version %#llx, rank 0 version %#llx; start all ranks "
-                                                 "from one installation",
-                                                 rank, (ull)hello.version, (ull)first.version)});
+      return refuse({FSDPRT_BAD_INPUT,
+                     format("rank %u runs version %#llx, rank 0 version %#llx; start all ranks "
+                            "from one installation",
+                            rank, (ull)hello.version, (ull)first.version)});
     agreements.push_back(hello.text);
   }
   try {
@@ -111,11 +118,14 @@ void ShmHost::introduceAll() {
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     const Message &memory = *members[rank].memory;
     if (memory.schedule != first.schedule)
-      return refuse({FSDPRT_BAD_INPUT, format("rank %u has other collectives than rank 0: their hashes are %016llx "
-                                                 "and %016llx",
-                                                 rank, (ull)memory.schedule, (ull)first.schedule)});
+      return refuse({FSDPRT_BAD_INPUT,
+                     format("rank %u has other collectives than rank 0: their hashes are %016llx "
+                            "and %016llx",
+                            rank, (ull)memory.schedule, (ull)first.schedule)});
     if (members[rank].arena < 0)
-      return refuse({FSDPRT_FAILED, format("the arena of rank %u did not come along: too many open files?", rank)});
+      return refuse(
+          {FSDPRT_FAILED,
+           format("the arena of rank %u did not come along: too many open files?", rank)});
   }
   for (Member &to : members)
     for (uint32_t rank = 0; rank < members.size(); ++rank) {

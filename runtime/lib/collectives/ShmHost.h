@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The process that starts the ranks has one: it makes the board and a channel to each rank, compares what they
-// say of themselves, before any of them takes memory, and hands each rank's arena to all. Later it gets their failures.
+// The process that starts the ranks has one: it makes the board and a channel to each rank,
+// compares what they say of themselves, before any of them takes memory, and hands each rank's
+// arena to all. Later it gets their failures.
 //
 //===----------------------------------------------------------------------===//
 

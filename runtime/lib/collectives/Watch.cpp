@@ -6,7 +6,8 @@
 //
 // Words for messages, and the flight recorder:
 //
-//     {"reason": ..., "ranks": [{"rank": 0, "at": ..., "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
+//     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
+//         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
 //
 // the oldest first; one that is in flight has no "took_ms".
 //
@@ -87,7 +88,8 @@ static std::string quoted(const std::string &text) {
   return result + '"';
 }
 
-std::string Watch::record(const std::string &reason, const std::function<std::string(uint32_t)> &describe) const {
+std::string Watch::record(const std::string &reason,
+                          const std::function<std::string(uint32_t)> &describe) const {
   std::string text = "{\"reason\": " + quoted(reason) + ", \"ranks\": [";
   uint64_t now = nanoseconds();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -98,12 +100,14 @@ std::string Watch::record(const std::string &reason, const std::function<std::st
     uint64_t first = last > Life::recorded ? last - Life::recorded : 0;
     for (uint64_t i = first; i < last; ++i) {
       const Flight &flight = life.recorder[i % Life::recorded];
-      uint64_t begin = flight.begin.load(std::memory_order_relaxed), end = flight.end.load(std::memory_order_relaxed);
+      uint64_t begin = flight.begin.load(std::memory_order_relaxed),
+               end = flight.end.load(std::memory_order_relaxed);
       std::string run = runText(wordAt(flight.program.load(std::memory_order_relaxed)),
                                 flight.number.load(std::memory_order_relaxed));
-      text += format("%s\n  {\"what\": %s, \"run\": %s, \"began_ms_ago\": %.3f", i > first ? "," : "",
-                     quoted(describe(flight.collective.load(std::memory_order_relaxed) - 1)).c_str(),
-                     quoted(run).c_str(), static_cast<double>(now - std::min(now, begin)) / 1e6);
+      text +=
+          format("%s\n  {\"what\": %s, \"run\": %s, \"began_ms_ago\": %.3f", i > first ? "," : "",
+                 quoted(describe(flight.collective.load(std::memory_order_relaxed) - 1)).c_str(),
+                 quoted(run).c_str(), static_cast<double>(now - std::min(now, begin)) / 1e6);
       text += end ? format(", \"took_ms\": %.3f}", static_cast<double>(end - begin) / 1e6) : "}";
     }
     text += "]}";

@@ -82,11 +82,16 @@ inline double loadElement(DType type, const void *from) {
     std::memcpy(&bits, from, sizeof bits);
     return type == DType::f16 ? f16ToF32(bits) : bf16ToF32(bits);
   }
-  case DType::i64: return static_cast<double>(loadInteger<int64_t>(from));
-  case DType::i32: return loadInteger<int32_t>(from);
-  case DType::i16: return loadInteger<int16_t>(from);
-  case DType::i8: return loadInteger<int8_t>(from);
-  case DType::i1: return loadInteger<uint8_t>(from) != 0;
+  case DType::i64:
+    return static_cast<double>(loadInteger<int64_t>(from));
+  case DType::i32:
+    return loadInteger<int32_t>(from);
+  case DType::i16:
+    return loadInteger<int16_t>(from);
+  case DType::i8:
+    return loadInteger<int8_t>(from);
+  case DType::i1:
+    return loadInteger<uint8_t>(from) != 0;
   }
   return 0;
 }
@@ -102,15 +107,21 @@ void storeInteger(double value, void *to) {
 inline bool isHeldBy(DType type, double value) {
   if (type == DType::i1)
     return value == 0 || value == 1;
-  double limit = type == DType::i64 ? 0x1p63 : type == DType::i32 ? 0x1p31 : type == DType::i16 ? 0x1p15 : 0x1p7;
-  return value >= -limit && value < limit && value == static_cast<double>(static_cast<int64_t>(value));
+  double limit = type == DType::i64   ? 0x1p63
+                 : type == DType::i32 ? 0x1p31
+                 : type == DType::i16 ? 0x1p15
+                                      : 0x1p7;
+  return value >= -limit && value < limit &&
+         value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Types below f32 are rounded from f32, so that a parameter is its f32 master, rounded. Integers take
-/// what they can hold.
+/// Types below f32 are rounded from f32, so that a parameter is its f32 master, rounded. Integers
+/// take what they can hold.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
-  case DType::f64: std::memcpy(to, &value, sizeof value); return;
+  case DType::f64:
+    std::memcpy(to, &value, sizeof value);
+    return;
   case DType::f32: {
     float narrow = static_cast<float>(value);
     std::memcpy(to, &narrow, sizeof narrow);
@@ -118,15 +129,26 @@ inline void storeElement(DType type, double value, void *to) {
   }
   case DType::f16:
   case DType::bf16: {
-    uint16_t bits = type == DType::f16 ? f32ToF16(static_cast<float>(value)) : f32ToBf16(static_cast<float>(value));
+    uint16_t bits = type == DType::f16 ? f32ToF16(static_cast<float>(value))
+                                       : f32ToBf16(static_cast<float>(value));
     std::memcpy(to, &bits, sizeof bits);
     return;
   }
-  case DType::i64: storeInteger<int64_t>(value, to); return;
-  case DType::i32: storeInteger<int32_t>(value, to); return;
-  case DType::i16: storeInteger<int16_t>(value, to); return;
-  case DType::i8: storeInteger<int8_t>(value, to); return;
-  case DType::i1: storeInteger<uint8_t>(value, to); return;
+  case DType::i64:
+    storeInteger<int64_t>(value, to);
+    return;
+  case DType::i32:
+    storeInteger<int32_t>(value, to);
+    return;
+  case DType::i16:
+    storeInteger<int16_t>(value, to);
+    return;
+  case DType::i8:
+    storeInteger<int8_t>(value, to);
+    return;
+  case DType::i1:
+    storeInteger<uint8_t>(value, to);
+    return;
   }
 }
 

@@ -26,8 +26,9 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failure that another process reports: one of those that a process ends with, and
-/// FSDPRT_FAILED for anything else. So no message of another process makes this one end as if it had succeeded.
+/// Returns the status of a failure that another process reports: one of those that a process ends
+/// with, and FSDPRT_FAILED for anything else. So no message of another process makes this one end
+/// as if it had succeeded.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
@@ -44,7 +45,9 @@ std::string bytesText(uint64_t bytes);
 
 /// Names from files in messages: control characters become '?', long ones are cut.
 std::string printable(const char *text, size_t size);
-inline std::string printable(const std::string &text) { return printable(text.data(), text.size()); }
+inline std::string printable(const std::string &text) {
+  return printable(text.data(), text.size());
+}
 
 } // namespace fsdprt
 

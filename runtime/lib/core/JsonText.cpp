@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a number that is too large the library does not say where it is: the first one outside of strings that no double holds.
+// Of a number that is too large the library does not say where it is: the first one outside of
+// strings that no double holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,8 @@ static std::string findLargeNumber(const std::string &text) {
       size_t end = text.find_first_not_of("0123456789+-.eE", at);
       std::string number = text.substr(at, end - at);
       if (std::isinf(std::strtod(number.c_str(), nullptr)))
-        return "line " + std::to_string(line) + ", column " + std::to_string(at - lineBegin + 1) + ": " + printable(number);
+        return "line " + std::to_string(line) + ", column " + std::to_string(at - lineBegin + 1) +
+               ": " + printable(number);
       at += number.size() - 1;
     }
   }
@@ -57,8 +59,8 @@ void fsdprt::checkJsonDepth(const std::string &path, const char *text, size_t si
         at += text[at] == '\\';
     } else if (c == '[' || c == '{') {
       if (++depth > deepest)
-        badInput("%s: line %zu, column %zu: expected JSON nested at most %zu deep", path.c_str(), line,
-                 at - lineBegin + 1, deepest);
+        badInput("%s: line %zu, column %zu: expected JSON nested at most %zu deep", path.c_str(),
+                 line, at - lineBegin + 1, deepest);
     } else if (c == ']' || c == '}') {
       depth -= depth > 0;
     }

@@ -15,8 +15,9 @@ namespace fsdprt {
 /// What json::parse threw of `text`, with a line and a column.
 std::string whyNotJson(const std::string &text, const nlohmann::json::exception &error);
 
-/// Throws Error if brackets of `text` are nested more than 64 deep. Copies, comparisons and printing of nlohmann's
-/// values call themselves for each level, so a deeper text could exhaust the stack. `path` is named in the message.
+/// Throws Error if brackets of `text` are nested more than 64 deep. Copies, comparisons and
+/// printing of nlohmann's values call themselves for each level, so a deeper text could exhaust the
+/// stack. `path` is named in the message.
 void checkJsonDepth(const std::string &path, const char *text, size_t size);
 
 } // namespace fsdprt

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Headers of the C++ library that most files of the runtime include. The build includes this file; no source does.
+// Headers of the C++ library that most files of the runtime include. The build includes this file;
+// no source does.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,8 @@ Arena::Arena(uint64_t size, Kind kind) {
   uint64_t page = sysconf(_SC_PAGESIZE);
   bytes = std::max(page, (size + page - 1) / page * page);
   mapped = bytes + hugePage;
-  mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
     failed("cannot reserve %s for a rank's arena: %s", bytesText(bytes).c_str(), strerror(errno));
   uint64_t address = (reinterpret_cast<uint64_t>(mapping) + hugePage - 1) / hugePage * hugePage;
@@ -36,12 +37,14 @@ Arena::Arena(uint64_t size, Kind kind) {
   if (kind == Kind::shared) {
     file = memfd_create("fsdp-arena", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-        mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) {
+        mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+             0) == MAP_FAILED) {
       int reason = errno;
       munmap(mapping, mapped);
       if (file >= 0)
         close(file);
-      failed("cannot reserve %s of shared memory for a rank's arena: %s", bytesText(bytes).c_str(), strerror(reason));
+      failed("cannot reserve %s of shared memory for a rank's arena: %s", bytesText(bytes).c_str(),
+             strerror(reason));
     }
   }
   if (bytes >= hugePage)
@@ -49,7 +52,9 @@ Arena::Arena(uint64_t size, Kind kind) {
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
-    : mapping(nullptr), mapped(0), base(memory.allocate(parts.deviceBytes, ArenaSource::Place::device)), bytes(parts.deviceBytes), lent(&memory) {
+    : mapping(nullptr), mapped(0),
+      base(memory.allocate(parts.deviceBytes, ArenaSource::Place::device)),
+      bytes(parts.deviceBytes), lent(&memory) {
   if (parts.hostBytes == 0)
     return;
   try {
@@ -92,7 +97,8 @@ void Arena::prefault() {
   if (result == 0)
     return;
   if (errno != EINVAL) // an older kernel does not know the request
-    failed("cannot get %s of memory for a rank's arena: %s", bytesText(bytes).c_str(), strerror(errno));
+    failed("cannot get %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
+           strerror(errno));
   uint64_t page = sysconf(_SC_PAGESIZE);
   for (uint64_t offset = 0; offset < bytes; offset += page)
     *reinterpret_cast<volatile char *>(base + offset) = 0;

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One anonymous mapping, 2 MiB aligned, in huge pages where the system has them,
-// and touched by its own rank before the first program, so that no page is missing
-// later. Nothing else holds a rank's data. One that other processes map, too, has a descriptor (memfd), and no
-// name: it goes away with the last process that has it.
+// One anonymous mapping, 2 MiB aligned, in huge pages where the system has them, and touched by its
+// own rank before the first program, so that no page is missing later. Nothing else holds a rank's
+// data. One that other processes map, too, has a descriptor (memfd), and no name: it goes away with
+// the last process that has it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,9 @@ public:
 
   /// Gives every page memory, filled with zeros; throws Error when there is not enough.
   void prefault();
-  std::byte *at(uint64_t offset) const { return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin); }
+  std::byte *at(uint64_t offset) const {
+    return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
+  }
   uint64_t mappedBytes() const { return bytes; }
   /// Of the memory, for other processes; -1 of an arena of its own.
   int descriptor() const { return file; }

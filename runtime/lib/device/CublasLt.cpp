@@ -10,18 +10,21 @@
 using namespace fsdprt;
 
 CublasLt::CublasLt(const char *user) {
-  SharedLibrary library(user, "cuBLASLt", "FSDPRT_CUBLASLT_LIBRARY", "libcublasLt.so.13", "libcublasLt.so.12");
+  SharedLibrary library(user, "cuBLASLt", "FSDPRT_CUBLASLT_LIBRARY", "libcublasLt.so.13",
+                        "libcublasLt.so.12");
 #define FSDPRT_NEEDED(NAME, member, ...) library.find(#NAME, true, member);
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_NEEDED)
   path = library.getPath();
   if (size_t version = getVersion(); version < oldest)
-    badInput("expected cuBLASLt 12.0 or later, found %zu.%zu in '%s'; install a newer one, or set FSDPRT_CUBLASLT_LIBRARY to its path", version / 10000,
-             version % 10000 / 100, printable(library.getPath()).c_str());
+    badInput("expected cuBLASLt 12.0 or later, found %zu.%zu in '%s'; install a newer one, or set "
+             "FSDPRT_CUBLASLT_LIBRARY to its path",
+             version / 10000, version % 10000 / 100, printable(library.getPath()).c_str());
 }
 
 std::string CublasLt::reason(LtStatus status) const {
   const char *meaning = getStatusString(status);
-  return format("cuBLASLt reports error %d, '%s'", static_cast<int>(status), meaning ? meaning : "");
+  return format("cuBLASLt reports error %d, '%s'", static_cast<int>(status),
+                meaning ? meaning : "");
 }
 
 void CublasLt::check(LtStatus status, const std::string &what) const {

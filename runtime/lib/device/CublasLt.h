@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY), found when an artifact has products that are
-// its own; nothing of it is needed to build: what follows are declarations of our own of its binary interface.
+// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY), found
+// when an artifact has products that are its own; nothing of it is needed to build: what follows
+// are declarations of our own of its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,13 @@ using LtProduct = struct LtProductOpaque *;
 using LtMatrix = struct LtMatrixOpaque *;
 using LtPreference = struct LtPreferenceOpaque *;
 
-enum LtStatus : int { ltOk = 0, ltNotInitialised = 1, ltInvalidValue = 7, ltExecutionFailed = 13, ltNotSupported = 15 };
+enum LtStatus : int {
+  ltOk = 0,
+  ltNotInitialised = 1,
+  ltInvalidValue = 7,
+  ltExecutionFailed = 13,
+  ltNotSupported = 15
+};
 /// cudaDataType, cublasComputeType_t, cublasOperation_t.
 enum LtType : int { ltF32 = 0, ltF16 = 2, ltBF16 = 14 };
 constexpr int ltComputeF32 = 68;
@@ -38,8 +45,13 @@ enum LtProductAttribute : int {
   ltAuxLeading = 12
 };
 enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
-enum LtPreferenceAttribute : int { ltMaxWorkspace = 1, ltReductionMask = 3, ltMinAlignmentA = 5 }; // and of B, C, D
-/// cublasLtEpilogue_t, to be added up: a bias, GELU, its argument stored beside, the derivative of GELU.
+enum LtPreferenceAttribute : int {
+  ltMaxWorkspace = 1,
+  ltReductionMask = 3,
+  ltMinAlignmentA = 5
+}; // and of B, C, D
+/// cublasLtEpilogue_t, to be added up: a bias, GELU, its argument stored beside, the derivative of
+/// GELU.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
 /// Parts of a sum over k are added in f32, in a fixed order, from the workspace.
 constexpr uint32_t ltReduceInComputeType = 2;
@@ -58,22 +70,31 @@ struct LtHeuristic {
 static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicResult_t");
 
 /// A name of the library's function, what we call it, its type.
-#define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                                            \
-  FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                                           \
-  FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                                           \
-  FUNCTION(cublasLtGetVersion, getVersion, size_t (*)())                                                               \
-  FUNCTION(cublasLtGetStatusString, getStatusString, const char *(*)(LtStatus))                                        \
-  FUNCTION(cublasLtMatmulDescCreate, productCreate, LtStatus (*)(LtProduct *, int, LtType))                            \
-  FUNCTION(cublasLtMatmulDescDestroy, productDestroy, LtStatus (*)(LtProduct))                                         \
-  FUNCTION(cublasLtMatmulDescSetAttribute, productSet, LtStatus (*)(LtProduct, LtProductAttribute, const void *, size_t)) \
-  FUNCTION(cublasLtMatrixLayoutCreate, matrixCreate, LtStatus (*)(LtMatrix *, LtType, uint64_t, uint64_t, int64_t))    \
-  FUNCTION(cublasLtMatrixLayoutDestroy, matrixDestroy, LtStatus (*)(LtMatrix))                                         \
-  FUNCTION(cublasLtMatrixLayoutSetAttribute, matrixSet, LtStatus (*)(LtMatrix, LtMatrixAttribute, const void *, size_t)) \
-  FUNCTION(cublasLtMatmulPreferenceCreate, preferenceCreate, LtStatus (*)(LtPreference *))                             \
-  FUNCTION(cublasLtMatmulPreferenceDestroy, preferenceDestroy, LtStatus (*)(LtPreference))                             \
-  FUNCTION(cublasLtMatmulPreferenceSetAttribute, preferenceSet, LtStatus (*)(LtPreference, LtPreferenceAttribute, const void *, size_t)) \
-  FUNCTION(cublasLtMatmulAlgoGetHeuristic, getHeuristic, LtStatus (*)(LtHandle, LtProduct, LtMatrix, LtMatrix, LtMatrix, LtMatrix, LtPreference, int, LtHeuristic *, int *)) \
-  FUNCTION(cublasLtMatmul, multiply, LtStatus (*)(LtHandle, LtProduct, const void *, const void *, LtMatrix, const void *, LtMatrix, const void *, const void *, LtMatrix, void *, LtMatrix, const LtAlgorithm *, void *, size_t, CudaStream))
+#define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                        \
+  FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                       \
+  FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                       \
+  FUNCTION(cublasLtGetVersion, getVersion, size_t (*)())                                           \
+  FUNCTION(cublasLtGetStatusString, getStatusString, const char *(*)(LtStatus))                    \
+  FUNCTION(cublasLtMatmulDescCreate, productCreate, LtStatus (*)(LtProduct *, int, LtType))        \
+  FUNCTION(cublasLtMatmulDescDestroy, productDestroy, LtStatus (*)(LtProduct))                     \
+  FUNCTION(cublasLtMatmulDescSetAttribute, productSet,                                             \
+           LtStatus (*)(LtProduct, LtProductAttribute, const void *, size_t))                      \
+  FUNCTION(cublasLtMatrixLayoutCreate, matrixCreate,                                               \
+           LtStatus (*)(LtMatrix *, LtType, uint64_t, uint64_t, int64_t))                          \
+  FUNCTION(cublasLtMatrixLayoutDestroy, matrixDestroy, LtStatus (*)(LtMatrix))                     \
+  FUNCTION(cublasLtMatrixLayoutSetAttribute, matrixSet,                                            \
+           LtStatus (*)(LtMatrix, LtMatrixAttribute, const void *, size_t))                        \
+  FUNCTION(cublasLtMatmulPreferenceCreate, preferenceCreate, LtStatus (*)(LtPreference *))         \
+  FUNCTION(cublasLtMatmulPreferenceDestroy, preferenceDestroy, LtStatus (*)(LtPreference))         \
+  FUNCTION(cublasLtMatmulPreferenceSetAttribute, preferenceSet,                                    \
+           LtStatus (*)(LtPreference, LtPreferenceAttribute, const void *, size_t))                \
+  FUNCTION(cublasLtMatmulAlgoGetHeuristic, getHeuristic,                                           \
+           LtStatus (*)(LtHandle, LtProduct, LtMatrix, LtMatrix, LtMatrix, LtMatrix, LtPreference, \
+                        int, LtHeuristic *, int *))                                                \
+  FUNCTION(cublasLtMatmul, multiply,                                                               \
+           LtStatus (*)(LtHandle, LtProduct, const void *, const void *, LtMatrix, const void *,   \
+                        LtMatrix, const void *, const void *, LtMatrix, void *, LtMatrix,          \
+                        const LtAlgorithm *, void *, size_t, CudaStream))
 
 /// Functions of a library that stays loaded.
 class CublasLt {

@@ -22,12 +22,15 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_OPTIONAL)
-  if (!functionLoad) // load() cannot say it for one kernel: for all, those that libraries never launch among them
+  if (!functionLoad) // load() cannot say it for one kernel: for all, those that libraries never
+                     // launch among them
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   check(init(0), "find devices");
   check(deviceGetCount(&count), "count devices");
   if (count < 1)
-    badInput("%s needs a CUDA device: expected at least one, found none (CUDA_VISIBLE_DEVICES hides some)", user);
+    badInput("%s needs a CUDA device: expected at least one, found none (CUDA_VISIBLE_DEVICES "
+             "hides some)",
+             user);
 }
 
 CudaFunction CudaDriver::load(CudaModule module, const char *name, const char *what) const {
@@ -49,7 +52,8 @@ CudaModule CudaDriver::translate(const char *ptx, const char *what) const {
   std::string said = log.data();
   std::replace_if(said.begin(), said.end(), [](unsigned char c) { return c < ' '; }, ' ');
   said.erase(said.find_last_not_of(' ') + 1);
-  throw CudaFailure(result, format("cannot load %s: %s%s%s", what, reason(result).c_str(), said.empty() ? "" : ": ", said.c_str()));
+  throw CudaFailure(result, format("cannot load %s: %s%s%s", what, reason(result).c_str(),
+                                   said.empty() ? "" : ": ", said.c_str()));
 }
 
 std::string CudaDriver::versionText() const {

@@ -16,7 +16,9 @@ using namespace fsdprt;
 CudaPulse::CudaPulse(const CudaQueue &queue) : queue(queue) {
   queue.use();
   void *memory = nullptr;
-  queue.driver().check(queue.driver().memHostAlloc(&memory, (1 + numbers) * sizeof(float), cudaPortableMapped), "pin memory for a GPU's pulse");
+  queue.driver().check(
+      queue.driver().memHostAlloc(&memory, (1 + numbers) * sizeof(float), cudaPortableMapped),
+      "pin memory for a GPU's pulse");
   word = static_cast<float *>(memory);
   for (uint32_t i = 0; i <= numbers; ++i)
     word[i] = static_cast<float>(i);
@@ -39,7 +41,8 @@ void CudaPulse::count() {
   CudaSums::Sources number;
   number.add(reinterpret_cast<CudaPointer>(word + 1 + (counted / launches - 1) % numbers));
   queue.use();
-  queue.getSums().launch(queue.stream(CudaQueue::compute), DType::f32, /*isAverage=*/false, number, 1, reinterpret_cast<CudaPointer>(word));
+  queue.getSums().launch(queue.stream(CudaQueue::compute), DType::f32, /*isAverage=*/false, number,
+                         1, reinterpret_cast<CudaPointer>(word));
 }
 
 /// The GPU may write it at any time: no thread of the host does.

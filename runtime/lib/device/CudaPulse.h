@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is far ahead of a GPU, by a whole step where that is one graph. Whether the GPU makes progress it sees in a word of its own memory,
-// which the GPU writes as it comes by, within graphs, too: a sum of one source, which is the number of the beat since the run began: so where the GPU
+// The host is far ahead of a GPU, by a whole step where that is one graph. Whether the GPU makes
+// progress it sees in a word of its own memory, which the GPU writes as it comes by, within graphs,
+// too: a sum of one source, which is the number of the beat since the run began: so where the GPU
 // is among its launches is known to one beat.
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +30,8 @@ public:
   CudaPulse(const CudaPulse &) = delete;
   CudaPulse &operator=(const CudaPulse &) = delete;
 
-  /// Where nothing is on the compute stream: there was no beat so far, and launches are counted anew.
+  /// Where nothing is on the compute stream: there was no beat so far, and launches are counted
+  /// anew.
   void begin();
   /// Behind a launch on the compute stream.
   void count();

@@ -14,7 +14,7 @@
 
 using namespace fsdprt;
 
-static constexpr int urgent = -1;         // of transfers, which others wait for
+static constexpr int urgent = -1;           // of transfers, which others wait for
 static constexpr double lookSeconds = 2e-4; // without a pause
 static constexpr long napNanoseconds = 20000;
 
@@ -22,7 +22,9 @@ CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, co
     : cuda(cuda), device(device), context(context), sums(sums) {
   use();
   for (Lane lane : {compute, gather, reduce, copies})
-    cuda.check(cuda.streamCreateWithPriority(&streams[lane], cudaStreamNonBlocking, lane == compute ? 0 : urgent), "make a stream");
+    cuda.check(cuda.streamCreateWithPriority(&streams[lane], cudaStreamNonBlocking,
+                                             lane == compute ? 0 : urgent),
+               "make a stream");
 }
 
 CudaQueue::~CudaQueue() {
@@ -70,5 +72,6 @@ void CudaMark::record(CudaQueue::Lane lane) const {
 
 void CudaMark::hold(const CudaQueue &other, CudaQueue::Lane lane) const {
   other.use();
-  other.driver().check(other.driver().streamWaitEvent(other.stream(lane), event, 0), "put work behind an event");
+  other.driver().check(other.driver().streamWaitEvent(other.stream(lane), event, 0),
+                       "put work behind an event");
 }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a rank does on its GPU is on four streams: what it computes, gathers and broadcasts, reductions, and copies between
-// its arenas. A mark is a place on one of them, which others can be put behind. The host waits for none of it but in finish().
+// What a rank does on its GPU is on four streams: what it computes, gathers and broadcasts,
+// reductions, and copies between its arenas. A mark is a place on one of them, which others can be
+// put behind. The host waits for none of it but in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,8 @@ public:
   void setTimeline(CudaTimeline *given) { timeline = given; }
   /// Puts a stamp of the timeline on a stream, and returns its number; 0 without one.
   uint32_t stamp(Lane lane) const;
-  /// Returns when all of it has ended; calls `idle` now and then meanwhile. Throws Error where something failed.
+  /// Returns when all of it has ended; calls `idle` now and then meanwhile. Throws Error where
+  /// something failed.
   void finish(const std::function<void()> &idle) const;
 
 private:

@@ -27,7 +27,9 @@ CudaRecording::~CudaRecording() {
 
 void CudaRecording::begin() {
   first().use();
-  first().driver().check(first().driver().streamBeginCapture(first().stream(CudaQueue::compute), cudaCaptureRelaxed), "begin to record a graph");
+  first().driver().check(
+      first().driver().streamBeginCapture(first().stream(CudaQueue::compute), cudaCaptureRelaxed),
+      "begin to record a graph");
   marks[0]->record(CudaQueue::compute);
   for (size_t i = 1; i < queues.size(); ++i)
     marks[0]->hold(*queues[i], CudaQueue::compute);
@@ -41,13 +43,15 @@ void CudaRecording::end() {
   }
   first().use();
   CudaGraph graph = nullptr;
-  cuda.check(cuda.streamEndCapture(first().stream(CudaQueue::compute), &graph), "end to record a graph");
+  cuda.check(cuda.streamEndCapture(first().stream(CudaQueue::compute), &graph),
+             "end to record a graph");
   CudaResult result = cuda.graphInstantiate(&runs, graph, 0);
   cuda.graphDestroy(graph);
   if (result != cudaOk)
     runs = nullptr;
   cuda.check(result, "make a graph that can be launched");
-  cuda.check(cuda.graphUpload(runs, first().stream(CudaQueue::compute)), "bring a graph to its GPU");
+  cuda.check(cuda.graphUpload(runs, first().stream(CudaQueue::compute)),
+             "bring a graph to its GPU");
 }
 
 void CudaRecording::cancel() noexcept {
@@ -60,5 +64,6 @@ void CudaRecording::cancel() noexcept {
 
 void CudaRecording::launch() const {
   first().use();
-  first().driver().check(first().driver().graphLaunch(runs, first().stream(CudaQueue::compute)), "launch a graph");
+  first().driver().check(first().driver().graphLaunch(runs, first().stream(CudaQueue::compute)),
+                         "launch a graph");
 }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end() what ranks put on their streams is kept instead of done: as one graph of all of them, which launch()
-// does as a whole. Threads of the ranks may do that; streams of transfers have to be waited for by the compute stream that they
-// started behind.
+// Between begin() and end() what ranks put on their streams is kept instead of done: as one graph
+// of all of them, which launch() does as a whole. Threads of the ranks may do that; streams of
+// transfers have to be waited for by the compute stream that they started behind.
 //
 //===----------------------------------------------------------------------===//
 

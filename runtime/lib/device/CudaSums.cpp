@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread has 16 bytes of the result, or where something is not aligned and behind the last whole ones a single element. Sources are
-// read four at a time and added one after the other. Sums are in f32, of f64 in f64.
+// A thread has 16 bytes of the result, or where something is not aligned and behind the last whole
+// ones a single element. Sources are read four at a time and added one after the other. Sums are in
+// f32, of f64 in f64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +24,22 @@ struct Form {
   const char *name, *sum; ///< of the sum: f32, f64
   unsigned bytes;
 };
-constexpr Form forms[] = {{"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
+constexpr Form forms[] = {
+    {"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
 
-/// Writes one kernel. Registers: %w are words as they are loaded, %x values, %a sums; 4 words are 16 bytes.
+/// Writes one kernel. Registers: %w are words as they are loaded, %x values, %a sums; 4 words are
+/// 16 bytes.
 class Writer {
 public:
-  explicit Writer(const Form &form) : form(form), isHalf(form.bytes == 2), isDouble(form.bytes == 8), elements(vectorBytes / form.bytes) {}
+  explicit Writer(const Form &form)
+      : form(form), isHalf(form.bytes == 2), isDouble(form.bytes == 8),
+        elements(vectorBytes / form.bytes) {}
   std::string kernel();
 
 private:
   void line(const std::string &text) { out += "  " + text + "\n"; }
-  void loop(const char *label, unsigned values, void (Writer::*load)(unsigned), void (Writer::*add)(unsigned));
+  void loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
+            void (Writer::*add)(unsigned));
   void loadVector(unsigned k);
   void addVector(unsigned k);
   void loadElement(unsigned k);
@@ -63,13 +69,15 @@ void Writer::loadVector(unsigned k) {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i)
     words.push_back(isDouble ? "%d" + std::to_string(k * 2 + i) : word(k, i));
-  line(format("@%%q%u ld.global.v%zu.%s %s, [%%s%u];", k, words.size(), isDouble ? "f64" : "b32", joined(words).c_str(), k));
+  line(format("@%%q%u ld.global.v%zu.%s %s, [%%s%u];", k, words.size(), isDouble ? "f64" : "b32",
+              joined(words).c_str(), k));
 }
 
 /// Adds a half, in a register of 16 bits.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
-    line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k, half.c_str())); // bf16 are the upper bits of f32
+    line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
+                half.c_str())); // bf16 are the upper bits of f32
     line(format("@%%q%u mov.b32 %%x, %%u;", k));
   } else {
     line(format("@%%q%u cvt.f32.f16 %%x, %s;", k, half.c_str()));
@@ -84,7 +92,8 @@ void Writer::addVector(unsigned k) {
         line(format("@%%q%u mov.b32 {%%h0, %%h1}, %s;", k, word(k, i / 2).c_str()));
       addHalf(k, i, format("%%h%u", i % 2));
     } else if (isDouble) {
-      line(format("@%%q%u add.rn.f64 %s, %s, %%d%u;", k, sum(i).c_str(), sum(i).c_str(), k * 2 + i));
+      line(
+          format("@%%q%u add.rn.f64 %s, %s, %%d%u;", k, sum(i).c_str(), sum(i).c_str(), k * 2 + i));
     } else {
       line(format("@%%q%u mov.b32 %%x, %s;", k, word(k, i).c_str()));
       line(format("@%%q%u add.rn.f32 %s, %s, %%x;", k, sum(i).c_str(), sum(i).c_str()));
@@ -106,9 +115,11 @@ void Writer::addElement(unsigned k) {
 }
 
 /// Over all sources, some at a time; %offset is that of what the thread has.
-void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned), void (Writer::*add)(unsigned)) {
+void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
+                  void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)
-    line(format("mov.%s %s, %s;", form.sum, sum(i).c_str(), isDouble ? "0d0000000000000000" : "0f00000000"));
+    line(format("mov.%s %s, %s;", form.sum, sum(i).c_str(),
+                isDouble ? "0d0000000000000000" : "0f00000000"));
   line("mov.u32 %j, 0;");
   line("mov.b64 %table, sources;");
   out += format("%s:\n", label);
@@ -141,9 +152,11 @@ void Writer::storeVector() {
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
     if (isHalf) // the first operand is the upper half
-      line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(), sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
+      line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
+                  sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
   }
-  line(format("st.global.v%zu.%s [%%to], %s;", words.size(), isHalf ? "b32" : form.sum, joined(words).c_str()));
+  line(format("st.global.v%zu.%s [%%to], %s;", words.size(), isHalf ? "b32" : form.sum,
+              joined(words).c_str()));
 }
 
 void Writer::storeElement() {
@@ -154,7 +167,8 @@ void Writer::storeElement() {
 }
 
 std::string Writer::kernel() {
-  out = format(".visible .entry fsdprt_sum_%s(.param .align 8 .b8 sources[%u], .param .u64 target, .param .u32 members, .param .f64 factor,\n"
+  out = format(".visible .entry fsdprt_sum_%s(.param .align 8 .b8 sources[%u], .param .u64 target, "
+               ".param .u32 members, .param .f64 factor,\n"
                "    .param .u64 vectors, .param .u64 elements)\n{\n",
                form.name, CudaSums::mostSources * 8);
   line(format(".reg .pred %%p, %%q<%u>;", atOnce));
@@ -205,7 +219,8 @@ std::string CudaSums::ptx() {
 }
 
 CudaSums::Shape CudaSums::shapeOf(DType type, uint64_t elements, uint64_t bits) {
-  uint64_t each = vectorBytes / sizeOf(type), vectors = bits % vectorBytes == 0 ? elements / each : 0;
+  uint64_t each = vectorBytes / sizeOf(type),
+           vectors = bits % vectorBytes == 0 ? elements / each : 0;
   return {vectors, (vectors + (elements - vectors * each) + threads - 1) / threads};
 }
 
@@ -214,13 +229,15 @@ CudaSums::CudaSums(const CudaDriver &cuda) : cuda(cuda) {
   module = cuda.translate(text.c_str(), "the runtime's own kernels");
   for (DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     std::string name = std::string("fsdprt_sum_") + forms[static_cast<int>(type)].name;
-    functions[static_cast<int>(type)] = cuda.load(module, name.c_str(), "find one of the runtime's own kernels");
+    functions[static_cast<int>(type)] =
+        cuda.load(module, name.c_str(), "find one of the runtime's own kernels");
   }
 }
 
 CudaSums::~CudaSums() { cuda.moduleUnload(module); }
 
-void CudaSums::launch(CudaStream stream, DType type, bool isAverage, const Sources &sources, uint64_t elements, CudaPointer target) const {
+void CudaSums::launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
+                      uint64_t elements, CudaPointer target) const {
   if (elements == 0)
     return;
   uint64_t bits = target;
@@ -228,8 +245,17 @@ void CudaSums::launch(CudaStream stream, DType type, bool isAverage, const Sourc
     bits |= source;
   Shape shape = shapeOf(type, elements, bits);
   uint32_t members = sources.count;
-  double factor = !isAverage ? 1 : type == DType::f64 ? 1.0 / members : static_cast<double>(1.0f / static_cast<float>(members));
-  void *arguments[] = {const_cast<CudaPointer *>(sources.at.data()), &target, &members, &factor, &shape.vectors, &elements};
-  cuda.check(cuda.launchKernel(functions[static_cast<int>(type)], static_cast<unsigned>(shape.blocks), 1, 1, threads, 1, 1, 0, stream, arguments, nullptr),
+  double factor = !isAverage           ? 1
+                  : type == DType::f64 ? 1.0 / members
+                                       : static_cast<double>(1.0f / static_cast<float>(members));
+  void *arguments[] = {const_cast<CudaPointer *>(sources.at.data()),
+                       &target,
+                       &members,
+                       &factor,
+                       &shape.vectors,
+                       &elements};
+  cuda.check(cuda.launchKernel(functions[static_cast<int>(type)],
+                               static_cast<unsigned>(shape.blocks), 1, 1, threads, 1, 1, 0, stream,
+                               arguments, nullptr),
              "launch a sum of ranks");
 }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one kernel that the runtime has of its own: the sum of what some ranks hold, in their order, to the bits that Reduce.h
-// computes on a CPU. There is no compiler here, so it is written as PTX for sm_80, which the driver translates.
+// The one kernel that the runtime has of its own: the sum of what some ranks hold, in their order,
+// to the bits that Reduce.h computes on a CPU. There is no compiler here, so it is written as PTX
+// for sm_80, which the driver translates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +44,10 @@ public:
     uint32_t count = 0;
     void add(CudaPointer source) { at[count++] = source; }
   };
-  /// Puts on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / number for an average. A source of 0
-  /// contributes nothing but counts.
-  void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources, uint64_t elements, CudaPointer target) const;
+  /// Puts on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / number for
+  /// an average. A source of 0 contributes nothing but counts.
+  void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
+              uint64_t elements, CudaPointer target) const;
 
 private:
   const CudaDriver &cuda;

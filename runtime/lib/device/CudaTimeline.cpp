@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The clocks are compared at an event that the host has just waited for: the difference is what a look at it takes.
+// The clocks are compared at an event that the host has just waited for: the difference is what a
+// look at it takes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,8 @@ CudaTimeline::~CudaTimeline() {
 void CudaTimeline::begin(const std::function<void()> &idle) {
   last.store(0, std::memory_order_relaxed);
   queue.finish(idle);
-  queue.driver().check(queue.driver().eventRecord(base, queue.stream(CudaQueue::compute)), "record an event");
+  queue.driver().check(queue.driver().eventRecord(base, queue.stream(CudaQueue::compute)),
+                       "record an event");
   queue.finish(idle);
   hostBase = nanoseconds();
 }
@@ -58,6 +60,7 @@ uint32_t CudaTimeline::stamp(CudaQueue::Lane lane) noexcept {
 uint64_t CudaTimeline::timeOf(uint32_t stamp) const {
   float milliseconds = 0;
   queue.use();
-  queue.driver().check(queue.driver().eventElapsedTime(&milliseconds, base, events.at(stamp - 1)), "ask for the time between events");
+  queue.driver().check(queue.driver().eventElapsedTime(&milliseconds, base, events.at(stamp - 1)),
+                       "ask for the time between events");
   return hostBase + static_cast<uint64_t>(std::max(0.0, static_cast<double>(milliseconds) * 1e6));
 }

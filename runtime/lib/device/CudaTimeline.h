@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Stamps are events with a time, on the streams of a rank: what comes before one of a stream has ended then, and what comes behind it
-// has not begun. They are all made before the first run, and numbered from 1 in each:
+// Stamps are events with a time, on the streams of a rank: what comes before one of a stream has
+// ended then, and what comes behind it has not begun. They are all made before the first run, and
+// numbered from 1 in each:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2
@@ -35,9 +36,11 @@ public:
 
   /// A run begins, whose streams stand still: finds out which time of the host is which of the GPU.
   void begin(const std::function<void()> &idle);
-  /// Puts one on a stream, and returns its number. May be called by any thread. A stream that has failed says so at the next call.
+  /// Puts one on a stream, and returns its number. May be called by any thread. A stream that has
+  /// failed says so at the next call.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
-  /// Nanoseconds of the host's monotonic clock at which a stamp was passed, which has been waited for.
+  /// Nanoseconds of the host's monotonic clock at which a stamp was passed, which has been waited
+  /// for.
   uint64_t timeOf(uint32_t stamp) const;
 
 private:

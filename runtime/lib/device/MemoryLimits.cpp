@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Control groups: /proc/self/cgroup names this process's group, in the unified hierarchy (version 2, a line "0::/a/b") or in
-// that of the memory controller (version 1, "4:memory:/a/b"). Each group from there to the root may have a limit; what it
-// leaves is the limit less what is in use, where files that are merely cached do not count, as the kernel gives them up
-// first. In a container the path may be that of the machine outside: what is not there is passed over, and the root
-// that the container sees is its own group.
+// Control groups: /proc/self/cgroup names this process's group, in the unified hierarchy (version
+// 2, a line "0::/a/b") or in that of the memory controller (version 1, "4:memory:/a/b"). Each group
+// from there to the root may have a limit; what it leaves is the limit less what is in use, where
+// files that are merely cached do not count, as the kernel gives them up first. In a container the
+// path may be that of the machine outside: what is not there is passed over, and the root that the
+// container sees is its own group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +54,8 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-static void consider(const Hierarchy &names, const std::string &root, const std::string &group, MemoryLeft &least) {
+static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
+                     MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
   uint64_t limit, used, cached = 0, bytes;
   if (!readNumber(folder + names.limit, "", limit) || !readNumber(folder + names.usage, "", used))
@@ -63,8 +65,9 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
   used -= std::min(used, cached);
   bytes = limit > used ? limit - used : 0;
   if (bytes < least.bytes)
-    least = {bytes, format("the control group %s (%s of %s) leaves", group.empty() ? "/" : group.c_str(), names.limit,
-                           bytesText(limit).c_str())};
+    least = {bytes,
+             format("the control group %s (%s of %s) leaves", group.empty() ? "/" : group.c_str(),
+                    names.limit, bytesText(limit).c_str())};
 }
 
 /// The group of a line "4:memory:/a/b" of /proc/self/cgroup, and whether it limits memory.
@@ -74,7 +77,9 @@ static const Hierarchy *hierarchyOf(const std::string &line, std::string &group)
     return nullptr;
   group = line.substr(second + 1);
   std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-  return controllers == ",," ? &version2 : controllers.find(",memory,") != std::string::npos ? &version1 : nullptr;
+  return controllers == ",,"                                 ? &version2
+         : controllers.find(",memory,") != std::string::npos ? &version1
+                                                             : nullptr;
 }
 
 static void considerGroups(const std::string &root, MemoryLeft &least) {

@@ -4,12 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's tools (Nsight Systems and others) show what a process says that it is doing. One that watches names a library of its own in
-// NVTX_INJECTION64_PATH; this loads it, and offers it tables of slots to put functions into:
+// NVIDIA's tools (Nsight Systems and others) show what a process says that it is doing. One that
+// watches names a library of its own in NVTX_INJECTION64_PATH; this loads it, and offers it tables
+// of slots to put functions into:
 //
-//     InitializeInjectionNvtx2(table by number) -> callbacks: table of a module -> slots, of which it fills those it wants
+//     InitializeInjectionNvtx2(table by number) -> callbacks: table of a module -> slots, of which
+//     it fills those it wants
 //
-// What follows is a declaration of our own of that interface. Without a library nothing is loaded, and nobody is asked again.
+// What follows is a declaration of our own of that interface. Without a library nothing is loaded,
+// and nobody is asked again.
 //
 //===----------------------------------------------------------------------===//
 

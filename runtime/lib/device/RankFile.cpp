@@ -9,8 +9,10 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A block of which a part is moved goes through a bounce buffer; to write it, it is read before.
-//  2. Whole blocks are moved at once where memory begins at a block, else through the bounce buffer.
+//  1. A block of which a part is moved goes through a bounce buffer; to write it, it is read
+//     before.
+//  2. Whole blocks are moved at once where memory begins at a block, else through the bounce
+//     buffer.
 //
 // A file system that knows no direct I/O goes through the system's cache, in the same pieces.
 //
@@ -29,7 +31,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static constexpr uint64_t blockBytes = 4096, bounceBytes = uint64_t(1) << 20, mostAtOnce = uint64_t(1) << 30;
+static constexpr uint64_t blockBytes = 4096, bounceBytes = uint64_t(1) << 20,
+                          mostAtOnce = uint64_t(1) << 30;
 
 std::string fsdprt::temporaryDirectory() {
   const char *given = std::getenv("TMPDIR");
@@ -70,8 +73,8 @@ void RankFile::open() {
     if (file >= 0)
       ::close(file);
   }
-  badInput("%s: cannot make the file for the offloaded state of rank %u: %s", printable(directory).c_str(), rank,
-           strerror(reason));
+  badInput("%s: cannot make the file for the offloaded state of rank %u: %s",
+           printable(directory).c_str(), rank, strerror(reason));
 }
 
 void RankFile::preallocate() {
@@ -85,8 +88,9 @@ void RankFile::preallocate() {
 }
 
 void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reason) const {
-  failed("%s: cannot %s [%llu, +%llu) of the file for the offloaded state of rank %u: %s", printable(directory).c_str(),
-         doing, (ull)offset, (ull)bytes, rank, reason ? strerror(reason) : "it ended early");
+  failed("%s: cannot %s [%llu, +%llu) of the file for the offloaded state of rank %u: %s",
+         printable(directory).c_str(), doing, (ull)offset, (ull)bytes, rank,
+         reason ? strerror(reason) : "it ended early");
 }
 
 /// What is moved at once: `bytes` at `offset`, of the `span` bytes of whole blocks from `base` on.

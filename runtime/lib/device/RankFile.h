@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a plan keeps in a file lies in one without a name, so that it goes away with the process. Its room on the disk is
-// taken when it is made: a disk that is full is found before the first step.
+// What a plan keeps in a file lies in one without a name, so that it goes away with the process.
+// Its room on the disk is taken when it is made: a disk that is full is found before the first
+// step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,8 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// In `directory`, of `bytes` that are zero. Throws Error where it cannot be made, or there is no room for it.
+  /// In `directory`, of `bytes` that are zero. Throws Error where it cannot be made, or there is no
+  /// room for it.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;

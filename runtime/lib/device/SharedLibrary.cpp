@@ -11,7 +11,8 @@
 
 using namespace fsdprt;
 
-SharedLibrary::SharedLibrary(const char *user, const char *what, const char *variable, const char *usual, const char *orElse) {
+SharedLibrary::SharedLibrary(const char *user, const char *what, const char *variable,
+                             const char *usual, const char *orElse) {
   const char *given = std::getenv(variable);
   bool isGiven = given && *given;
   path = isGiven ? given : usual;
@@ -25,7 +26,8 @@ SharedLibrary::SharedLibrary(const char *user, const char *what, const char *var
     names += format(" or '%s'", orElse);
   }
   if (!handle)
-    badInput("%s needs %s: expected %s, found none (%s); install it, or set %s to its path", user, what, names.c_str(), why.c_str(), variable);
+    badInput("%s needs %s: expected %s, found none (%s); install it, or set %s to its path", user,
+             what, names.c_str(), why.c_str(), variable);
 }
 
 void *SharedLibrary::symbol(const char *name, bool isNeeded) const {

@@ -14,12 +14,15 @@ namespace fsdprt {
 /// Never unloaded: such libraries have threads of their own.
 class SharedLibrary {
 public:
-  /// Opens what the environment's `variable` names, or `usual`, or `orElse`. `user` needs `what`, for messages. Throws Error when there is none.
-  SharedLibrary(const char *user, const char *what, const char *variable, const char *usual, const char *orElse = nullptr);
+  /// Opens what the environment's `variable` names, or `usual`, or `orElse`. `user` needs `what`,
+  /// for messages. Throws Error when there is none.
+  SharedLibrary(const char *user, const char *what, const char *variable, const char *usual,
+                const char *orElse = nullptr);
   const std::string &getPath() const { return path; }
 
   /// Throws Error when a function that is needed is missing.
-  template <typename Function> void find(const char *name, bool isNeeded, Function &function) const {
+  template <typename Function>
+  void find(const char *name, bool isNeeded, Function &function) const {
     function = reinterpret_cast<Function>(symbol(name, isNeeded));
   }
 

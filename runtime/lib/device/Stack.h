@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A path that is taken for the first time in step 1000 (a wait that is longer than those before) must not need memory
-// that was not there in step 1.
+// A path that is taken for the first time in step 1000 (a wait that is longer than those before)
+// must not need memory that was not there in step 1.
 //
 //===----------------------------------------------------------------------===//
 

@@ -52,7 +52,10 @@ void WorkerPool::serve(uint32_t worker) {
   for (uint64_t seen = 0;; ++seen) {
     waitFor(
         work, spins, 1000,
-        [&] { return generation.load(std::memory_order_acquire) != seen || ending.load(std::memory_order_relaxed); },
+        [&] {
+          return generation.load(std::memory_order_acquire) != seen ||
+                 ending.load(std::memory_order_relaxed);
+        },
         [] {});
     if (ending.load(std::memory_order_relaxed))
       return;

@@ -36,14 +36,16 @@ public:
   /// Calls task(w) for every worker w and returns when all have returned.
   template <typename Task>
   void run(Task &&task) {
-    start([](void *object, uint32_t worker) { (*static_cast<std::remove_reference_t<Task> *>(object))(worker); },
+    start([](void *object,
+             uint32_t worker) { (*static_cast<std::remove_reference_t<Task> *>(object))(worker); },
           &task);
     task(0);
     finish();
   }
 
   /// The part of [0, extent) that worker `w` takes, beginning at multiples of `tile`.
-  static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin, uint64_t &end) {
+  static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
+                    uint64_t &end) {
     uint64_t tiles = extent / tile + (extent % tile != 0);
     begin = tiles / workers * w + (tiles % workers * w) / workers;
     end = tiles / workers * (w + 1) + (tiles % workers * (w + 1)) / workers;

@@ -15,45 +15,51 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 std::string fsdprt::emulate::describe(const Place &place) {
-  return format("%s + 0x%llx", place.storage->name.c_str(), static_cast<unsigned long long>(place.offset));
+  return format("%s + 0x%llx", place.storage->name.c_str(),
+                static_cast<unsigned long long>(place.offset));
 }
 
 //===- Places -------------------------------------------------------------===//
 
-void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane, const Storage *nearest) const {
+void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane,
+                         const Storage *nearest) const {
   std::string where = "nothing is allocated";
   if (nearest) {
     bool isBehind = address >= nearest->base;
-    uint64_t distance = isBehind ? address - nearest->base - nearest->size : nearest->base - address;
+    uint64_t distance =
+        isBehind ? address - nearest->base - nearest->size : nearest->base - address;
     where = isBehind && address - nearest->base < nearest->size
-                ? format("it reaches over the end of %s, which has %llu bytes", nearest->name.c_str(),
-                         static_cast<unsigned long long>(nearest->size))
-                : format("%llu bytes %s %s, which has %llu bytes", static_cast<unsigned long long>(distance),
-                         isBehind ? "behind" : "before", nearest->name.c_str(), static_cast<unsigned long long>(nearest->size));
+                ? format("it reaches over the end of %s, which has %llu bytes",
+                         nearest->name.c_str(), static_cast<unsigned long long>(nearest->size))
+                : format("%llu bytes %s %s, which has %llu bytes",
+                         static_cast<unsigned long long>(distance), isBehind ? "behind" : "before",
+                         nearest->name.c_str(), static_cast<unsigned long long>(nearest->size));
   }
   warp.fail(LaneMask(1) << lane, "%s %u bytes out of bounds at %s address 0x%llx: %s",
-            touch == Touch::Reads ? "reads" : "writes", bytes, nameOf(space), static_cast<unsigned long long>(address),
-            where.c_str());
+            touch == Touch::Reads ? "reads" : "writes", bytes, nameOf(space),
+            static_cast<unsigned long long>(address), where.c_str());
 }
 
 /// Generic addresses name their space in the high bits.
 static Space spaceOf(uint64_t &address) {
   uint64_t window = address >> windowShift;
-  if (window == sharedWindow >> windowShift || window == localWindow >> windowShift || window == parameterWindow >> windowShift) {
+  if (window == sharedWindow >> windowShift || window == localWindow >> windowShift ||
+      window == parameterWindow >> windowShift) {
     address -= window << windowShift;
     return window == 1 ? Space::Shared : window == 2 ? Space::Local : Space::Param;
   }
   return Space::Global;
 }
 
-Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned lane, unsigned alignment) const {
+Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
+                      unsigned alignment) const {
   uint64_t asked = address;
   Space own = space;
   if (space == Space::Generic)
     own = spaceOf(address);
   if ((asked & ((alignment ? alignment : bytes) - 1)) != 0)
-    warp.fail(LaneMask(1) << lane, "address 0x%llx is not aligned to %u bytes", static_cast<unsigned long long>(asked),
-              alignment ? alignment : bytes);
+    warp.fail(LaneMask(1) << lane, "address 0x%llx is not aligned to %u bytes",
+              static_cast<unsigned long long>(asked), alignment ? alignment : bytes);
   Place place;
   Block &block = warp.block;
   switch (own) {
@@ -63,7 +69,8 @@ Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned la
       outOfBounds(space, asked, bytes, lane, nullptr);
     Block &owner = rank ? *block.cluster.blocks[rank - 1] : block;
     if (&owner != &block && !owner.liveThreads())
-      warp.fail(LaneMask(1) << lane, "uses shared memory of block (%u,%u,%u), which has ended", owner.index.x, owner.index.y, owner.index.z);
+      warp.fail(LaneMask(1) << lane, "uses shared memory of block (%u,%u,%u), which has ended",
+                owner.index.x, owner.index.y, owner.index.z);
     place = {&owner.shared, address & ((1u << rankShift) - 1), false, true};
     break;
   }
@@ -73,7 +80,9 @@ Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned la
       outOfBounds(space, asked, bytes, lane, nullptr);
     return {&warp.local, lane * size + address, false, false};
   }
-  case Space::Param: place = {&block.cluster.grid.parameters, address, false, false}; break;
+  case Space::Param:
+    place = {&block.cluster.grid.parameters, address, false, false};
+    break;
   default:
     place.storage = block.cluster.grid.memory.find(address);
     place.isGlobal = true;
@@ -97,8 +106,12 @@ void Access::checkWritten(const Place &place, unsigned bytes, unsigned lane) con
     return;
   Place first = place;
   first.offset += missing - written;
-  warp.fail(LaneMask(1) << lane, "reads %u bytes at %s, but %s was never written", bytes, describe(place).c_str(),
-            bytes == 1 ? "this byte" : format("the byte at + 0x%llx", static_cast<unsigned long long>(first.offset)).c_str());
+  warp.fail(
+      LaneMask(1) << lane, "reads %u bytes at %s, but %s was never written", bytes,
+      describe(place).c_str(),
+      bytes == 1
+          ? "this byte"
+          : format("the byte at + 0x%llx", static_cast<unsigned long long>(first.offset)).c_str());
 }
 
 void Access::noteVisit(const Place &place, uint32_t thread) const {
@@ -107,11 +120,13 @@ void Access::noteVisit(const Place &place, uint32_t thread) const {
   place.storage->visits[thread] = {clocks.timeOf(thread), warp.currentPc()};
 }
 
-void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread, const uint8_t *value) {
+void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
+                   const uint8_t *value) {
   const Checks &checks = warp.block.cluster.grid.launch.checks;
   if (touch != Touch::Writes && checks.initialised)
     checkWritten(place, bytes, lane);
-  if (checks.races && !isSilent && (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
+  if (checks.races && !isSilent &&
+      (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
     checkRaces(place, bytes, lane, thread, value);
   if (place.isShared && place.storage != &warp.block.shared)
     noteVisit(place, thread);
@@ -119,7 +134,8 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
     std::memset(place.storage->written.data() + place.offset, 1, bytes);
   if (place.isGlobal && !place.storage->touched.empty())
     place.storage->noteTouched(place.offset, bytes,
-                               (touch != Touch::Writes ? Storage::wasRead : 0) | (touch != Touch::Reads ? Storage::wasWritten : 0));
+                               (touch != Touch::Writes ? Storage::wasRead : 0) |
+                                   (touch != Touch::Reads ? Storage::wasWritten : 0));
 }
 
 //===- Counting -----------------------------------------------------------===//
@@ -137,16 +153,18 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   uint64_t all[2 * warpSize];
   unsigned found = 0;
   for (unsigned k = 0; k < count; ++k)
-    for (uint64_t sector = addresses[k] >> 5; sector <= (addresses[k] + size - 1) >> 5 && found < 2 * warpSize; ++sector)
+    for (uint64_t sector = addresses[k] >> 5;
+         sector <= (addresses[k] + size - 1) >> 5 && found < 2 * warpSize; ++sector)
       if (!found || all[found - 1] != sector)
         all[found++] = sector;
   std::sort(all, all + found);
   return std::unique(all, all + found) - all;
 }
 
-/// Shared memory has 32 banks of 4 bytes. Accesses of 8 bytes take half a warp at a time, of 16 bytes a quarter; each such
-/// part takes as many passes as the most different words in one bank.
-static void countPasses(const uint64_t *offsets, unsigned count, unsigned size, Counters &counters) {
+/// Shared memory has 32 banks of 4 bytes. Accesses of 8 bytes take half a warp at a time, of 16
+/// bytes a quarter; each such part takes as many passes as the most different words in one bank.
+static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
+                        Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;
   for (unsigned first = 0; first < count; first += lanes) {
     uint64_t seen[32][32];

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and "Half Precision Floating Point
-// Instructions: tanh, ex2".
+// PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and "Half
+// Precision Floating Point Instructions: tanh, ex2".
 //
-// Error model: an approximation here is the exact function rounded to the result's type (computed in double by the host's
-// library, then rounded). The hardware's is off by what the document allows: docs/Emulator.md has the table. So results
-// differ from a GPU's by at most that bound and half a unit in the last place.
+// Error model: an approximation here is the exact function rounded to the result's type (computed
+// in double by the host's library, then rounded). The hardware's is off by what the document
+// allows: docs/Emulator.md has the table. So results differ from a GPU's by at most that bound and
+// half a unit in the last place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,8 @@ struct Tanh {
   static double apply(double a) { return std::tanh(a); }
 };
 
-template <typename Op> Step single(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename Op>
+Step single(Warp &warp, const Instruction &i, LaneMask active) {
   bool flushes = i.modifier2 & 1;
   float result[warpSize];
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -57,32 +59,43 @@ template <typename Op> Step single(Warp &warp, const Instruction &i, LaneMask ac
   return Step::Next;
 }
 
-template <typename Op> Step wide(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename Op>
+Step wide(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1)
       warp.at<double>(i.out[0])[lane] = Op::apply(warp.at<double>(i.in[0])[lane]);
   return Step::Next;
 }
 
-template <typename Op, typename F, typename T> Step halves(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename Op, typename F, typename T>
+Step halves(Warp &warp, const Instruction &i, LaneMask active) {
   T result[warpSize] = {};
   for (unsigned lane = 0; lane < warpSize; ++lane)
     for (unsigned shift = 0; shift < 8 * sizeof(T); shift += 16) {
       float a = F::widen(warp.at<T>(i.in[0])[lane] >> shift);
-      result[lane] |= T(encode(Op::apply(i.modifier2 & 1 ? flushed(a) : a), F::format, Rounding::NearestEven, false)) << shift;
+      result[lane] |= T(encode(Op::apply(i.modifier2 & 1 ? flushed(a) : a), F::format,
+                               Rounding::NearestEven, false))
+                      << shift;
     }
   keep(warp.at<T>(i.out[0]), result, active);
   return Step::Next;
 }
 
-template <typename Op> Handler handlerFor(Type type) {
+template <typename Op>
+Handler handlerFor(Type type) {
   switch (type) {
-  case Type::F16: return halves<Op, Half, uint16_t>;
-  case Type::F16x2: return halves<Op, Half, uint32_t>;
-  case Type::BF16: return halves<Op, Brain, uint16_t>;
-  case Type::BF16x2: return halves<Op, Brain, uint32_t>;
-  case Type::F64: return wide<Op>;
-  default: return single<Op>;
+  case Type::F16:
+    return halves<Op, Half, uint16_t>;
+  case Type::F16x2:
+    return halves<Op, Half, uint32_t>;
+  case Type::BF16:
+    return halves<Op, Brain, uint16_t>;
+  case Type::BF16x2:
+    return halves<Op, Brain, uint32_t>;
+  case Type::F64:
+    return wide<Op>;
+  default:
+    return single<Op>;
   }
 }
 
@@ -109,7 +122,7 @@ bool fsdprt::emulate::decodeApproximate(Decoder &d) {
   int rounding = d.modifiers.takeOneOf({"rn", "rz", "rm", "rp"});
   bool isApproximate = d.modifiers.take("approx"), flushes = d.modifiers.take("ftz");
   bool canRound = name == "rcp" || name == "sqrt", isHalf = name == "ex2" || name == "tanh";
-  Type type = isHalf   ? d.typeOneOf({Type::F32, Type::F16, Type::F16x2, Type::BF16, Type::BF16x2})
+  Type type = isHalf ? d.typeOneOf({Type::F32, Type::F16, Type::F16x2, Type::BF16, Type::BF16x2})
               : canRound || name == "rsqrt" ? d.typeOneOf({Type::F32, Type::F64})
                                             : d.typeOneOf({Type::F32});
   if (!canRound && rounding >= 0)

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group, cp.async.wait_group,
-// cp.async.wait_all". The bytes are copied at once, but by the thread's agent: the thread knows of them when it has waited
-// for their group, and others when it has told them. Whoever looks earlier, races.
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
+// cp.async.wait_group, cp.async.wait_all". The bytes are copied at once, but by the thread's agent:
+// the thread knows of them when it has waited for their group, and others when it has told them.
+// Whoever looks earlier, races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ AsyncCopies &copiesOf(Warp &warp, unsigned lane) {
   return warp.copies[lane];
 }
 
-void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Traffic &loads, Traffic &stores) {
+void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Traffic &loads,
+              Traffic &stores) {
   Clocks &clocks = warp.block.cluster.clocks;
   uint32_t thread = warp.thread(lane), agent = warp.block.cluster.agentOf(thread);
   clocks.fork(thread, agent);
@@ -79,7 +81,8 @@ void waitLane(Warp &warp, unsigned lane, uint64_t left) {
   for (; copies.groups.size() > left; copies.groups.pop_front())
     last = copies.groups.front();
   if (last)
-    cluster.clocks.learn(warp.firstThread, LaneMask(1) << lane, cluster.agentOf(warp.thread(lane)), last);
+    cluster.clocks.learn(warp.firstThread, LaneMask(1) << lane, cluster.agentOf(warp.thread(lane)),
+                         last);
 }
 
 Step commit(Warp &warp, const Instruction &i, LaneMask active) {
@@ -114,7 +117,8 @@ static void decodeCopy(Decoder &d) {
   plan.size = size;
   Space shared = Space::Shared, global = Space::Global;
   int64_t to, from;
-  std::vector<Slot> ins{d.address(d.operand(0), shared, to, plan.isWideTo), d.address(d.operand(1), global, from, plan.isWideFrom)};
+  std::vector<Slot> ins{d.address(d.operand(0), shared, to, plan.isWideTo),
+                        d.address(d.operand(1), global, from, plan.isWideFrom)};
   plan.fromOffset = from;
   if (plan.fromOffset != from)
     d.fail("expected less than 2 GiB to add to an address");

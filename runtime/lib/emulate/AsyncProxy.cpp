@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Agents take turns. An agent's time grows between a copy's reads and its writes, so that those who wait for the reads of a
-// group alone know of no more.
+// Agents take turns. An agent's time grows between a copy's reads and its writes, so that those who
+// wait for the reads of a group alone know of no more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ static uint32_t nextAgent(Cluster &cluster) {
 }
 
 AsyncCopy::AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy)
-    : warp(warp), lane(lane), agent(nextAgent(warp.block.cluster)), reads(warp, Touch::Reads), writes(warp, Touch::Writes),
-      updates(warp, Touch::Updates) {
+    : warp(warp), lane(lane), agent(nextAgent(warp.block.cluster)), reads(warp, Touch::Reads),
+      writes(warp, Touch::Writes), updates(warp, Touch::Updates) {
   warp.block.cluster.clocks.fork(warp.thread(lane), agent);
   reads.isAsync = writes.isAsync = updates.isAsync = isAsyncProxy;
   updates.isStrong = true;
@@ -54,7 +54,8 @@ void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes) {
   (place.isGlobal ? counters.globalStoreBytes : counters.sharedStoreBytes) += bytes;
 }
 
-void AsyncCopy::reduce(const Place &place, const uint8_t *data, unsigned bytes, const Reduction &reduction) {
+void AsyncCopy::reduce(const Place &place, const uint8_t *data, unsigned bytes,
+                       const Reduction &reduction) {
   updates.check(place, bytes, lane, agent);
   unsigned size = sizeOf(reduction.type);
   for (unsigned at = 0; at < bytes; at += size) {
@@ -68,7 +69,8 @@ void AsyncCopy::reduce(const Place &place, const uint8_t *data, unsigned bytes, 
   (place.isGlobal ? counters.globalStoreBytes : counters.sharedStoreBytes) += bytes;
 }
 
-void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes, const std::optional<Reduction> &reduction) {
+void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes,
+                      const std::optional<Reduction> &reduction) {
   if (reduction)
     reduce(place, data, bytes, *reduction);
   else
@@ -78,7 +80,8 @@ void AsyncCopy::write(const Place &place, const uint8_t *data, unsigned bytes, c
 void AsyncCopy::complete(uint64_t mbarrier, unsigned bytes, const Storage &destination) {
   MbarrierRef barrier(warp, lane, agent, Space::Shared, mbarrier);
   if (&barrier.block().shared != &destination)
-    warp.fail(LaneMask(1) << lane, "the mbarrier is in the shared memory of another block than what is written");
+    warp.fail(LaneMask(1) << lane,
+              "the mbarrier is in the shared memory of another block than what is written");
   if (writes.isAsync)
     barrier.checkVisible(agent);
   barrier.release(agent);
@@ -96,7 +99,8 @@ void AsyncCopy::joinGroup() {
 std::vector<uint32_t> fsdprt::emulate::multicastRanks(Warp &warp, unsigned lane, Slot mask) {
   uint32_t bits = warp.at<uint16_t>(mask)[lane], count = warp.block.cluster.blocks.size();
   if (!bits || bits >> count)
-    warp.fail(LaneMask(1) << lane, "the mask 0x%x names %s", bits, bits ? format("blocks that the cluster of %u has not", count).c_str() : "no block");
+    warp.fail(LaneMask(1) << lane, "the mask 0x%x names %s", bits,
+              bits ? format("blocks that the cluster of %u has not", count).c_str() : "no block");
   std::vector<uint32_t> ranks;
   for (; bits; bits &= bits - 1)
     ranks.push_back(__builtin_ctz(bits));

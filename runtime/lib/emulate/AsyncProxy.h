@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A copy acts at once, by an agent of its own, whose work those know who see the end of its mbarrier's phase, or wait for its
-// group. It is in the async proxy: what ordinary stores wrote, it sees behind fence.proxy.async.
+// A copy acts at once, by an agent of its own, whose work those know who see the end of its
+// mbarrier's phase, or wait for its group. It is in the async proxy: what ordinary stores wrote, it
+// sees behind fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,9 @@ class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
   /// What the copy reads; its parts are checked by checkRead().
-  Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const { return reads.resolve(space, address, bytes, lane, alignment); }
+  Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
+    return reads.resolve(space, address, bytes, lane, alignment);
+  }
   /// Bytes that the copy reads, checked.
   Place read(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void checkRead(const Place &place, unsigned bytes);
@@ -36,7 +39,8 @@ public:
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
   /// The same, or combined with what is there, each element by a strong operation.
-  void write(const Place &place, const uint8_t *data, unsigned bytes, const std::optional<Reduction> &reduction);
+  void write(const Place &place, const uint8_t *data, unsigned bytes,
+             const std::optional<Reduction> &reduction);
   /// All is written: an mbarrier in shared memory gets `bytes`, ...
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
   /// ... or the lane's open group has one more.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel Synchronization and Communication
-// Instructions: red.async": registers go into the shared memory of a block of the cluster, and an mbarrier that is there
-// gets their bytes.
+// PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel Synchronization and
+// Communication Instructions: red.async": registers go into the shared memory of a block of the
+// cluster, and an mbarrier that is there gets their bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,8 @@ bool fsdprt::emulate::decodeAsyncStore(Decoder &d) {
   if (isReduction)
     plan.reduction = Reduction{takeCombination(d), Type::B32};
   plan.count = takeVector(d.modifiers);
-  plan.type = d.typeOneOf({Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64, Type::F32, Type::F64});
+  plan.type = d.typeOneOf(
+      {Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64, Type::F32, Type::F64});
   if (isReduction) {
     plan.reduction->type = plan.type;
     checkCombination(d, plan.reduction->op, plan.type);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red". Lanes act in their order.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red". Lanes act in their
+// order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ struct Plan {
 };
 static_assert(sizeof(Plan) <= 8);
 
-void updateLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Access &access, Traffic &traffic) {
+void updateLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Access &access,
+                Traffic &traffic) {
   unsigned size = sizeOf(plan.type);
   uint64_t address = addressOf(warp, i.in[0], plan.isWide, i.immediate, lane);
   Place place = access.resolve(plan.space, address, size * plan.count, lane);
@@ -37,7 +39,8 @@ void updateLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lan
   for (unsigned k = 0; k < plan.count; ++k) {
     uint64_t old = 0, c = plan.op == Combination::Cas ? readBits(warp, i.in[2], size, lane) : 0;
     std::memcpy(&old, place.bytes() + k * size, size);
-    uint64_t value = combine(plan.op, plan.type, place.isGlobal, old, readBits(warp, i.in[1 + k], size, lane), c);
+    uint64_t value = combine(plan.op, plan.type, place.isGlobal, old,
+                             readBits(warp, i.in[1 + k], size, lane), c);
     std::memcpy(place.bytes() + k * size, &value, size);
     if (plan.hasResult)
       writeBits(warp, i.out[k], size, lane, old);
@@ -74,15 +77,17 @@ bool fsdprt::emulate::decodeAtomic(Decoder &d) {
   plan.op = takeCombination(d);
   d.modifiers.take("noftz");
   plan.count = takeVector(d.modifiers);
-  plan.type = d.typeOneOf({Type::B16, Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64, Type::F16, Type::F16x2,
-                           Type::BF16, Type::BF16x2, Type::F32, Type::F64});
+  plan.type =
+      d.typeOneOf({Type::B16, Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64,
+                   Type::F16, Type::F16x2, Type::BF16, Type::BF16x2, Type::F32, Type::F64});
   checkCombination(d, plan.op, plan.type);
   unsigned at = plan.hasResult, count = 2 + at + (plan.op == Combination::Cas) + hasHint;
   d.operandCount(count, count);
   int64_t offset;
   std::vector<Slot> outs, ins{d.address(d.operand(at), plan.space, offset, plan.isWide)};
   auto values = Decoder::elements(d.operand(at + 1));
-  if (values.size() != plan.count || (plan.hasResult && Decoder::elements(d.operand(0)).size() != plan.count))
+  if (values.size() != plan.count ||
+      (plan.hasResult && Decoder::elements(d.operand(0)).size() != plan.count))
     d.fail("expected %u registers", plan.count);
   for (const Operand *value : values)
     ins.push_back(d.source(*value, plan.type));

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}, bar.warp.sync, barrier.cluster, membar,
-// fence" and "Miscellaneous Instructions: nanosleep, setmaxnreg, trap, brkpt, pmevent". A barrier without a number of threads waits for
-// all threads of the block that have not left.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}, bar.warp.sync,
+// barrier.cluster, membar, fence" and "Miscellaneous Instructions: nanosleep, setmaxnreg, trap,
+// brkpt, pmevent". A barrier without a number of threads waits for all threads of the block that
+// have not left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,19 +43,23 @@ uint32_t expectedThreads(Warp &warp, const Instruction &i, LaneMask active) {
   return count;
 }
 
-void arriveAt(Warp &warp, const Instruction &i, LaneMask active, NamedBarrier &barrier, unsigned number) {
+void arriveAt(Warp &warp, const Instruction &i, LaneMask active, NamedBarrier &barrier,
+              unsigned number) {
   bool hasCount = i.modifier & HasCount;
   uint32_t expected = hasCount ? expectedThreads(warp, i, active) : 0;
   if (barrier.arrived && (barrier.isAll == hasCount || barrier.expected != expected)) {
-    std::string others = barrier.isAll ? "all threads" : fsdprt::format("%u threads", barrier.expected);
+    std::string others =
+        barrier.isAll ? "all threads" : fsdprt::format("%u threads", barrier.expected);
     warp.fail(active, "barrier %u is for %s here, but for %s where others wait", number,
-              hasCount ? fsdprt::format("%u threads", expected).c_str() : "all threads", others.c_str());
+              hasCount ? fsdprt::format("%u threads", expected).c_str() : "all threads",
+              others.c_str());
   }
   barrier.isAll = !hasCount;
   barrier.expected = expected;
   barrier.arrived += i.modifier & IsAligned && hasCount ? warpSize : __builtin_popcount(active);
   if (hasCount && barrier.arrived > expected)
-    warp.fail(active, "barrier %u is for %u threads, but this is number %u", number, expected, barrier.arrived);
+    warp.fail(active, "barrier %u is for %u threads, but this is number %u", number, expected,
+              barrier.arrived);
   warp.block.cluster.clocks.release(warp.firstThread, active, barrier.released);
 }
 
@@ -64,8 +69,8 @@ Step blockBarrier(Warp &warp, const Instruction &i, LaneMask active) {
     warp.fail(active, "barrier %u, but there are 0 to 15", number);
   LaneMask elsewhere = warp.live & ~active;
   if (i.modifier & IsAligned && elsewhere)
-    warp.fail(active, "all lanes of a warp have to come together, but %s %s elsewhere", warp.nameOfLanes(elsewhere).c_str(),
-              elsewhere & (elsewhere - 1) ? "are" : "is");
+    warp.fail(active, "all lanes of a warp have to come together, but %s %s elsewhere",
+              warp.nameOfLanes(elsewhere).c_str(), elsewhere & (elsewhere - 1) ? "are" : "is");
   NamedBarrier &barrier = warp.block.barriers[number];
   ++warp.block.cluster.grid.counters.barriers;
   arriveAt(warp, i, active, barrier, number);
@@ -140,16 +145,20 @@ Step proxyFence(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// PTX ISA, "membar, fence: fence.mbarrier_init": those that the lanes have made may be used by all of the cluster.
+/// PTX ISA, "membar, fence: fence.mbarrier_init": those that the lanes have made may be used by all
+/// of the cluster.
 Step mbarrierFence(Warp &warp, const Instruction &i, LaneMask active) {
   for (auto &[offset, barrier] : warp.block.mbarriers)
-    barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread && (active >> barrier.maker % warpSize & 1);
+    barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread &&
+                        (active >> barrier.maker % warpSize & 1);
   return memoryFence(warp, i, active);
 }
 
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
-Step trapped(Warp &warp, const Instruction &i, LaneMask active) { warp.fail(active, "the program ends itself"); }
+Step trapped(Warp &warp, const Instruction &i, LaneMask active) {
+  warp.fail(active, "the program ends itself");
+}
 } // namespace
 
 //===- Decoding -----------------------------------------------------------===//
@@ -172,7 +181,9 @@ static void decodeBlockBarrier(Decoder &d) {
   if (what < 0)
     d.fail("expected .sync, .arrive or .red");
   reduces = what == 2;
-  uint8_t how = (isShort || d.modifiers.take("aligned") ? IsAligned : 0) | (what == 1 ? Arrives : 0), reduction = 0;
+  uint8_t how =
+              (isShort || d.modifiers.take("aligned") ? IsAligned : 0) | (what == 1 ? Arrives : 0),
+          reduction = 0;
   std::vector<Slot> outs, ins;
   unsigned first = reduces, most = first + 2 + reduces;
   if (reduces) {
@@ -208,7 +219,8 @@ static void decodeFence(Decoder &d) {
     d.modifiers.take("sync_restrict::shared::cta");
   }
   d.modifiers.takeOneOf({"sc", "acq_rel", "acquire", "release"});
-  if (d.modifiers.takeOneOf({"cta", "cluster", "gpu", "gl", "sys"}) < 0 && !isAsyncProxy && !isOtherProxy && !isInit)
+  if (d.modifiers.takeOneOf({"cta", "cluster", "gpu", "gl", "sys"}) < 0 && !isAsyncProxy &&
+      !isOtherProxy && !isInit)
     d.fail("expected a scope such as .cta");
   d.operandCount(0, 2);
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
@@ -224,7 +236,8 @@ static void decodeRegisters(Decoder &d) {
   d.operandCount(1, 1);
   uint64_t count = d.constant(d.operand(0), "a number of registers");
   if (count < 24 || count > 256 || count % 8)
-    d.fail("%llu registers, expected a multiple of 8 from 24 to 256", static_cast<unsigned long long>(count));
+    d.fail("%llu registers, expected a multiple of 8 from 24 to 256",
+           static_cast<unsigned long long>(count));
   d.emit(nothing, {}, {});
 }
 

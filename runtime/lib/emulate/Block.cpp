@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}, barrier.cluster".
+// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta},
+// barrier.cluster".
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@ static constexpr uint64_t turnLength = 512;
 
 //===- Blocks -------------------------------------------------------------===//
 
-Block::Block(Cluster &cluster, Dim index, unsigned rank) : cluster(cluster), index(index), rank(rank) {
+Block::Block(Cluster &cluster, Dim index, unsigned rank)
+    : cluster(cluster), index(index), rank(rank) {
   shared.name = "shared memory";
   shared.resize(cluster.grid.sharedBytes);
   uint64_t threads = cluster.grid.block.count();
@@ -80,7 +82,9 @@ void Block::checkEnd(const Warp &last) const {
     for (uint32_t thread = first; thread < first + count && !isKnown; ++thread)
       isKnown = cluster.clocks.isBefore(visitor, visit.time, thread);
     if (!isKnown)
-      last.fail(last.live, "the block ends, but line %u uses its shared memory in another block, with nothing between that orders the two",
+      last.fail(last.live,
+                "the block ends, but line %u uses its shared memory in another block, with nothing "
+                "between that orders the two",
                 last.program.code[visit.instruction].at.line);
   }
 }
@@ -100,19 +104,24 @@ static uint32_t threadSlots(const Grid &grid) {
 }
 
 static Dim clusterIndex(const Grid &grid, uint64_t linear) {
-  Dim clusters{grid.grid.x / grid.cluster.x, grid.grid.y / grid.cluster.y, grid.grid.z / grid.cluster.z};
+  Dim clusters{grid.grid.x / grid.cluster.x, grid.grid.y / grid.cluster.y,
+               grid.grid.z / grid.cluster.z};
   return clusters.at(linear);
 }
 
-/// Each thread has an agent, which acts for it in asynchronous operations; those of warpgroups fill whole warps, too.
-static uint32_t clockCount(uint32_t threads) { return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize; }
+/// Each thread has an agent, which acts for it in asynchronous operations; those of warpgroups fill
+/// whole warps, too.
+static uint32_t clockCount(uint32_t threads) {
+  return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
+}
 
 Cluster::Cluster(Grid &grid, uint64_t linear)
-    : grid(grid), index(clusterIndex(grid, linear)), number(grid.memory.nextGroup++), threads(threadSlots(grid)),
-      clocks(clockCount(threads)) {
+    : grid(grid), index(clusterIndex(grid, linear)), number(grid.memory.nextGroup++),
+      threads(threadSlots(grid)), clocks(clockCount(threads)) {
   for (unsigned rank = 0; rank < grid.cluster.count(); ++rank) {
     Dim inner = grid.cluster.at(rank);
-    Dim block{index.x * grid.cluster.x + inner.x, index.y * grid.cluster.y + inner.y, index.z * grid.cluster.z + inner.z};
+    Dim block{index.x * grid.cluster.x + inner.x, index.y * grid.cluster.y + inner.y,
+              index.z * grid.cluster.z + inner.z};
     blocks.push_back(std::make_unique<Block>(*this, block, rank));
   }
 }
@@ -167,7 +176,8 @@ void Cluster::run() {
 static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {
   const Cluster &cluster = warp.block.cluster;
   uint64_t offset = waiting.address & ((uint64_t(1) << rankShift) - 1);
-  std::string what = format("the phase of parity %u of the mbarrier at shared address 0x%llx", waiting.parity, static_cast<unsigned long long>(offset));
+  std::string what = format("the phase of parity %u of the mbarrier at shared address 0x%llx",
+                            waiting.parity, static_cast<unsigned long long>(offset));
   const Block &block = *cluster.blocks[(waiting.address >> rankShift) - 1];
   if (cluster.blocks.size() > 1)
     what += format(" of block (%u,%u,%u)", block.index.x, block.index.y, block.index.z);
@@ -177,7 +187,8 @@ static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {
   const Mbarrier &barrier = known->second;
   what += format(", which waits for %u of %u arrivals", barrier.pending, barrier.count);
   if (barrier.bytes)
-    what += format(" and %lld bytes%s", static_cast<long long>(barrier.bytes < 0 ? -barrier.bytes : barrier.bytes),
+    what += format(" and %lld bytes%s",
+                   static_cast<long long>(barrier.bytes < 0 ? -barrier.bytes : barrier.bytes),
                    barrier.bytes < 0 ? " to be announced" : "");
   return what;
 }
@@ -186,21 +197,23 @@ static std::string waitsFor(const Warp &warp, const Split &split) {
   const Waiting &waiting = split.waiting;
   std::string what = "something";
   if (waiting.kind == Waiting::WarpBarrier) {
-    what = format("bar.warp.sync for %s", warp.nameOfLanes(waiting.mask & warp.live & ~waiting.lanes).c_str());
+    what = format("bar.warp.sync for %s",
+                  warp.nameOfLanes(waiting.mask & warp.live & ~waiting.lanes).c_str());
   } else if (waiting.kind == Waiting::Barrier) {
     const NamedBarrier &barrier = warp.block.barriers[waiting.barrier];
-    what = format("barrier %u, to which %u of %u threads have come", waiting.barrier, barrier.arrived,
-                  barrier.isAll ? warp.block.liveThreads() : barrier.expected);
+    what = format("barrier %u, to which %u of %u threads have come", waiting.barrier,
+                  barrier.arrived, barrier.isAll ? warp.block.liveThreads() : barrier.expected);
   } else if (waiting.kind == Waiting::ClusterBarrier) {
-    what = format("barrier.cluster, to which %u of %u threads have come", warp.block.cluster.arrived,
-                  warp.block.cluster.liveThreads());
+    what = format("barrier.cluster, to which %u of %u threads have come",
+                  warp.block.cluster.arrived, warp.block.cluster.liveThreads());
   } else if (waiting.kind == Waiting::Phase) {
     what = waitsForPhase(warp, waiting);
   }
   if (waiting.kind == Waiting::Product)
     what = waitsForProduct(warp);
   const Location &at = waiting.instruction->at;
-  return format("%s, %s at line %u: %s", warp.name().c_str(), warp.nameOfLanes(waiting.lanes).c_str(), at.line, what.c_str());
+  return format("%s, %s at line %u: %s", warp.name().c_str(),
+                warp.nameOfLanes(waiting.lanes).c_str(), at.line, what.c_str());
 }
 
 void Cluster::reportDeadlock() const {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch,
-// cp.async.bulk.commit_group, cp.async.bulk.wait_group".
-// How copies act is in AsyncProxy.h.
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk,
+// cp.async.bulk.prefetch, cp.async.bulk.commit_group, cp.async.bulk.wait_group". How copies act is
+// in AsyncProxy.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +76,8 @@ Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
     size_t ended = groups.closed.size() > i.payload ? groups.closed.size() - i.payload : 0;
     for (size_t group = i.modifier ? groups.readCount : 0; group < ended; ++group)
       for (const BulkGroups::Copy &copy : groups.closed[group])
-        clocks.learn(warp.firstThread, LaneMask(1) << lane, copy.agent, i.modifier ? copy.read : copy.done);
+        clocks.learn(warp.firstThread, LaneMask(1) << lane, copy.agent,
+                     i.modifier ? copy.read : copy.done);
     groups.readCount = std::max(groups.readCount, ended);
     if (i.modifier)
       continue;
@@ -93,7 +94,8 @@ Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::N
 static Reduction takeReduction(Decoder &d) {
   Combination op = takeCombination(d);
   d.modifiers.take("noftz");
-  Type type = d.typeOneOf({Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64, Type::F16, Type::BF16, Type::F32, Type::F64});
+  Type type = d.typeOneOf({Type::B32, Type::B64, Type::U32, Type::U64, Type::S32, Type::S64,
+                           Type::F16, Type::BF16, Type::F32, Type::F64});
   checkCombination(d, op, type);
   return {op, type};
 }
@@ -137,7 +139,8 @@ static void decodePrefetch(Decoder &d) {
     d.fail("expected .global");
   bool hasHint = takeCaches(d.modifiers);
   d.operandCount(2 + hasHint, 2 + hasHint);
-  d.emit(nothing, {}, {AddressOperand(d, d.operand(0), Space::Global).base, d.source(1, Type::U32)});
+  d.emit(nothing, {},
+         {AddressOperand(d, d.operand(0), Space::Global).base, d.source(1, Type::U32)});
 }
 
 bool fsdprt::emulate::decodeBulkCopy(Decoder &d) {

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc, subc, mad.cc, madc". The condition
-// code's carry is a predicate of its own here; it is 1 behind a subtraction that borrows.
+// PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc, subc, mad.cc,
+// madc". The condition code's carry is a predicate of its own here; it is 1 behind a subtraction
+// that borrows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +21,19 @@ __extension__ typedef unsigned __int128 Wide;
 /// Bits of Instruction::modifier.
 enum : uint8_t { Subtracts = 1, TakesCarry = 2, SetsCarry = 4, Multiplies = 8, IsHigh = 16 };
 
-template <typename T> FSDPRT_INLINE T product(uint64_t a, uint64_t b, bool isHigh, bool isSigned) {
+template <typename T>
+FSDPRT_INLINE T product(uint64_t a, uint64_t b, bool isHigh, bool isSigned) {
   if (!isHigh)
     return T(T(a) * T(b));
   if (sizeof(T) == 4)
-    return isSigned ? T((int64_t(int32_t(a)) * int32_t(b)) >> 32) : T((uint64_t(uint32_t(a)) * uint32_t(b)) >> 32);
+    return isSigned ? T((int64_t(int32_t(a)) * int32_t(b)) >> 32)
+                    : T((uint64_t(uint32_t(a)) * uint32_t(b)) >> 32);
   __extension__ typedef __int128 SignedWide;
   return isSigned ? T((SignedWide(int64_t(a)) * int64_t(b)) >> 64) : T((Wide(a) * b) >> 64);
 }
 
-template <typename T> Step carry(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step carry(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask &carries = warp.predicate(i.payload);
   uint8_t how = i.modifier;
   T result[warpSize];
@@ -70,7 +74,8 @@ bool fsdprt::emulate::decodeCarry(Decoder &d) {
   std::vector<Slot> ins{d.source(1, type), d.source(2, type)};
   if (multiplies)
     ins.push_back(d.source(3, type));
-  Instruction &i = d.emit(sizeOf(type) == 4 ? carry<uint32_t> : carry<uint64_t>, {d.destination(0, type)}, ins);
+  Instruction &i =
+      d.emit(sizeOf(type) == 4 ? carry<uint32_t> : carry<uint64_t>, {d.destination(0, type)}, ins);
   i.modifier = how;
   i.modifier2 = isSigned(type);
   i.payload = d.conditionCode();

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Joins are element-wise maxima; rows that were joined or acquired just before are not looked at again.
+// Joins are element-wise maxima; rows that were joined or acquired just before are not looked at
+// again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ static void raise(Time *to, const Time *from, size_t count) {
 static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
 
 /// Lanes that have a row together have the changed one together.
-template <typename Change> void Clocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
+template <typename Change>
+void Clocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
   while (lanes) {
     RowRef old = rows[first + __builtin_ctz(lanes)];
     LaneMask having = 0;
@@ -63,7 +65,8 @@ const RowRef &Released::share() {
 }
 
 Clocks::Clocks(uint32_t threads)
-    : times(threads, 1), rows(threads, std::make_shared<const Row>(2 * threads, 0)), owners(threads), forkTimes(threads) {
+    : times(threads, 1), rows(threads, std::make_shared<const Row>(2 * threads, 0)),
+      owners(threads), forkTimes(threads) {
   for (uint32_t thread = 0; thread < threads; ++thread)
     owners[thread] = thread;
 }
@@ -82,11 +85,13 @@ Time Clocks::finish(uint32_t agent) {
 }
 
 void Clocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time) {
-  changeRows(first, lanes, [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
+  changeRows(first, lanes,
+             [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
 }
 
 /// The rows of the warps' threads, each once, and to which thread alone it belongs, or to several.
-void Clocks::collect(const std::vector<uint32_t> &warps, std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
+void Clocks::collect(const std::vector<uint32_t> &warps,
+                     std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
   const Row *last = nullptr;
   for (uint32_t first : warps)
     for (uint32_t thread = first; thread < first + warpSize; ++thread) {
@@ -95,7 +100,8 @@ void Clocks::collect(const std::vector<uint32_t> &warps, std::vector<std::pair<R
         continue;
       }
       last = rows[thread].get();
-      auto known = std::find_if(distinct.begin(), distinct.end(), [&](const auto &each) { return each.first.get() == last; });
+      auto known = std::find_if(distinct.begin(), distinct.end(),
+                                [&](const auto &each) { return each.first.get() == last; });
       if (known != distinct.end()) {
         std::rotate(known, known + 1, distinct.end());
         distinct.back().second = UINT32_MAX;
@@ -105,14 +111,15 @@ void Clocks::collect(const std::vector<uint32_t> &warps, std::vector<std::pair<R
     }
 }
 
-/// What a lane has done itself, it knows; a row that several have says only what others know of them. One product follows the
-/// other with the same rows: the last ones are kept.
+/// What a lane has done itself, it knows; a row that several have says only what others know of
+/// them. One product follows the other with the same rows: the last ones are kept.
 void Clocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
   owners[agent] = agent, forkTimes[agent] = 0;
   Gathered &known = gathered[{warps[0], warps.size()}];
-  bool isShared = std::all_of(distinct.begin(), distinct.end(), [](const auto &each) { return each.second == UINT32_MAX; });
+  bool isShared = std::all_of(distinct.begin(), distinct.end(),
+                              [](const auto &each) { return each.second == UINT32_MAX; });
   if (!isShared || known.distinct != distinct) {
     Row least(2 * times.size(), UINT32_MAX);
     for (const auto &[row, thread] : distinct) {

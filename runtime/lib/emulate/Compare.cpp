@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and the same of half precision. A comparison is a
-// sum of three cases: less, equal, and not ordered (NaN).
+// PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and the same of half
+// precision. A comparison is a sum of three cases: less, equal, and not ordered (NaN).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,25 +23,31 @@ enum : uint8_t { IfLess = 1, IfEqual = 2, IfGreater = 4, IfUnordered = 8, Flushe
 
 LaneMask holds(const Cases &cases, uint8_t which) {
   LaneMask greater = ~(cases.less | cases.equal | cases.unordered);
-  return (which & IfLess ? cases.less : 0) | (which & IfEqual ? cases.equal : 0) | (which & IfGreater ? greater : 0) |
-         (which & IfUnordered ? cases.unordered : 0);
+  return (which & IfLess ? cases.less : 0) | (which & IfEqual ? cases.equal : 0) |
+         (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
 /// How lanes' operands become numbers that the host compares.
-template <typename T> struct Number {
+template <typename T>
+struct Number {
   using Stored = T;
   static FSDPRT_INLINE T of(T value, bool) { return value; }
 };
-template <> struct Number<float> {
+template <>
+struct Number<float> {
   using Stored = float;
-  static FSDPRT_INLINE float of(float value, bool flushes) { return flushes ? flushed(value) : value; }
+  static FSDPRT_INLINE float of(float value, bool flushes) {
+    return flushes ? flushed(value) : value;
+  }
 };
-template <typename F, unsigned shift, typename T> struct PackedNumber {
+template <typename F, unsigned shift, typename T>
+struct PackedNumber {
   using Stored = T;
   static FSDPRT_INLINE float of(T value, bool) { return F::widen(value >> shift); }
 };
 
-template <typename N> FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
+template <typename N>
+FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   auto a = warp.at<typename N::Stored>(i.in[0]), b = warp.at<typename N::Stored>(i.in[1]);
   bool flushes = i.modifier & Flushes;
   Cases cases;
@@ -62,7 +68,8 @@ FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result
   return i.modifier2 == 1 ? result & with : i.modifier2 == 2 ? result | with : result ^ with;
 }
 
-template <typename N, typename N2 = N> struct Setp {
+template <typename N, typename N2 = N>
+struct Setp {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     LaneMask result = holds(compare<N>(warp, i), i.modifier);
     keepBits(warp.predicate(i.out[0]), combine(warp, i, result), active);
@@ -76,7 +83,8 @@ template <typename N, typename N2 = N> struct Setp {
 };
 
 /// True is all ones, or 1.0.
-template <typename N> struct Set {
+template <typename N>
+struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     LaneMask result = combine(warp, i, holds(compare<N>(warp, i), i.modifier));
     for (unsigned lane = 0; lane < warpSize; ++lane)
@@ -86,7 +94,8 @@ template <typename N> struct Set {
   }
 };
 
-template <typename T> struct Selp {
+template <typename T>
+struct Selp {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     LaneMask first = warp.predicate(i.in[2]);
     T result[warpSize];
@@ -99,36 +108,53 @@ template <typename T> struct Selp {
 };
 
 struct Slct {
-  template <typename T, typename C> static FSDPRT_INLINE T apply(T a, T b, C c) { return c >= 0 ? a : b; }
+  template <typename T, typename C>
+  static FSDPRT_INLINE T apply(T a, T b, C c) {
+    return c >= 0 ? a : b;
+  }
 };
 
-template <template <typename...> class Op> Handler handlerOf(Type type) {
+template <template <typename...> class Op>
+Handler handlerOf(Type type) {
   switch (type) {
   case Type::B16:
-  case Type::U16: return handler<Op<Number<uint16_t>>>();
-  case Type::S16: return handler<Op<Number<int16_t>>>();
+  case Type::U16:
+    return handler<Op<Number<uint16_t>>>();
+  case Type::S16:
+    return handler<Op<Number<int16_t>>>();
   case Type::B32:
-  case Type::U32: return handler<Op<Number<uint32_t>>>();
-  case Type::S32: return handler<Op<Number<int32_t>>>();
+  case Type::U32:
+    return handler<Op<Number<uint32_t>>>();
+  case Type::S32:
+    return handler<Op<Number<int32_t>>>();
   case Type::B64:
-  case Type::U64: return handler<Op<Number<uint64_t>>>();
-  case Type::S64: return handler<Op<Number<int64_t>>>();
-  case Type::F32: return handler<Op<Number<float>>>();
-  case Type::F64: return handler<Op<Number<double>>>();
-  case Type::F16: return handler<Op<PackedNumber<Half, 0, uint16_t>>>();
-  case Type::BF16: return handler<Op<PackedNumber<Brain, 0, uint16_t>>>();
-  default: return nullptr;
+  case Type::U64:
+    return handler<Op<Number<uint64_t>>>();
+  case Type::S64:
+    return handler<Op<Number<int64_t>>>();
+  case Type::F32:
+    return handler<Op<Number<float>>>();
+  case Type::F64:
+    return handler<Op<Number<double>>>();
+  case Type::F16:
+    return handler<Op<PackedNumber<Half, 0, uint16_t>>>();
+  case Type::BF16:
+    return handler<Op<PackedNumber<Brain, 0, uint16_t>>>();
+  default:
+    return nullptr;
   }
 }
 
-template <typename C> Handler slctOf(unsigned size) {
+template <typename C>
+Handler slctOf(unsigned size) {
   return size == 2   ? handler<Map3<Slct, uint16_t, uint16_t, uint16_t, C>>()
          : size == 4 ? handler<Map3<Slct, uint32_t, uint32_t, uint32_t, C>>()
                      : handler<Map3<Slct, uint64_t, uint64_t, uint64_t, C>>();
 }
 } // namespace
 
-/// The cases of a comparison, after the type is known: lo, ls, hi and hs are those of unsigned numbers.
+/// The cases of a comparison, after the type is known: lo, ls, hi and hs are those of unsigned
+/// numbers.
 static uint8_t takeComparison(Decoder &d) {
   static const std::pair<const char *, uint8_t> names[] = {
       {"eq", IfEqual},
@@ -193,18 +219,19 @@ bool fsdprt::emulate::decodeCompare(Decoder &d) {
   }
   bool flushes = d.modifiers.take("ftz");
   d.operandCount(4, 4);
-  Type type = d.typeOneOf({Type::B16, Type::B32, Type::B64, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64,
-                           Type::F32, Type::F64});
+  Type type = d.typeOneOf({Type::B16, Type::B32, Type::B64, Type::U16, Type::U32, Type::U64,
+                           Type::S16, Type::S32, Type::S64, Type::F32, Type::F64});
   if (name == "selp") {
     Handler run = sizeOf(type) == 2   ? handler<Selp<uint16_t>>()
                   : sizeOf(type) == 4 ? handler<Selp<uint32_t>>()
                                       : handler<Selp<uint64_t>>();
-    d.emit(run, {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.predicate(d.operand(3))});
+    d.emit(run, {d.destination(0, type)},
+           {d.source(1, type), d.source(2, type), d.predicate(d.operand(3))});
     return true;
   }
   Type by = d.typeOneOf({Type::S32, Type::F32});
   (void)flushes; // a flushed number is not less than 0 where -0 is not
-  d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)), {d.destination(0, type)},
-         {d.source(1, type), d.source(2, type), d.source(3, by)});
+  d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)),
+         {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.source(3, by)});
   return true;
 }

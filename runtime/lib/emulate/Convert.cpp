@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cvt". Any number is taken as an integer of 128 bits or as a double,
-// which holds every format, and rounded once. Pairs of types that kernels are full of have loops of their own.
+// PTX ISA, "Data Movement and Conversion Instructions: cvt". Any number is taken as an integer of
+// 128 bits or as a double, which holds every format, and rounded once. Pairs of types that kernels
+// are full of have loops of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,14 +37,21 @@ struct Value {
 const Format *formatOf(Type type) {
   switch (type) {
   case Type::F16:
-  case Type::F16x2: return &formatF16;
+  case Type::F16x2:
+    return &formatF16;
   case Type::BF16:
-  case Type::BF16x2: return &formatBF16;
-  case Type::TF32: return &formatTF32;
-  case Type::F32: return &formatF32;
-  case Type::E4M3x2: return &formatE4M3;
-  case Type::E5M2x2: return &formatE5M2;
-  default: return nullptr;
+  case Type::BF16x2:
+    return &formatBF16;
+  case Type::TF32:
+    return &formatTF32;
+  case Type::F32:
+    return &formatF32;
+  case Type::E4M3x2:
+    return &formatE4M3;
+  case Type::E5M2x2:
+    return &formatE5M2;
+  default:
+    return nullptr;
   }
 }
 
@@ -66,10 +74,14 @@ Value valueOf(uint64_t bits, Type type, bool flushes) {
 
 double roundToInteger(double value, Rounding rounding) {
   switch (rounding) {
-  case Rounding::Zero: return std::trunc(value);
-  case Rounding::Down: return std::floor(value);
-  case Rounding::Up: return std::ceil(value);
-  default: return std::nearbyint(value);
+  case Rounding::Zero:
+    return std::trunc(value);
+  case Rounding::Down:
+    return std::floor(value);
+  case Rounding::Up:
+    return std::ceil(value);
+  default:
+    return std::nearbyint(value);
   }
 }
 
@@ -114,7 +126,9 @@ uint64_t integerOf(const Value &value, const Conversion &how) {
 
 uint64_t floatOf(const Value &value, const Conversion &how) {
   bool isWide = how.to == Type::F64;
-  double number = value.isFloat ? value.number : isWide ? toDouble(value.integer, how.rounding) : toOdd(value.integer);
+  double number = value.isFloat ? value.number
+                  : isWide      ? toDouble(value.integer, how.rounding)
+                                : toOdd(value.integer);
   if (how.isInteger && value.isFloat)
     number = roundToInteger(number, how.rounding);
   if (how.isRelu && number == number && std::signbit(number))
@@ -126,7 +140,8 @@ uint64_t floatOf(const Value &value, const Conversion &how) {
   const Format &format = *formatOf(how.to);
   if (how.to == Type::TF32) { // its bits are those of f32, the low ones 0
     double rounded = decode(encode(number, formatTF32, how.rounding, how.isFinite), formatTF32);
-    return number != number ? canonicalNan : encode(rounded, formatF32, Rounding::NearestEven, false);
+    return number != number ? canonicalNan
+                            : encode(rounded, formatF32, Rounding::NearestEven, false);
   }
   uint32_t bits = encode(number, format, how.rounding, how.isFinite);
   return how.flushes && how.to == Type::F32 ? bitsAs<uint32_t>(flushed(bitsAs<float>(bits))) : bits;
@@ -142,7 +157,8 @@ uint64_t extended(uint64_t bits, Type type) {
   unsigned size = 8 * sizeOf(type);
   if (size == 64 || isFloat(type))
     return bits;
-  return isSigned(type) ? uint64_t(int64_t(bits << (64 - size)) >> (64 - size)) : bits & ((uint64_t(1) << size) - 1);
+  return isSigned(type) ? uint64_t(int64_t(bits << (64 - size)) >> (64 - size))
+                        : bits & ((uint64_t(1) << size) - 1);
 }
 
 //===- Handlers -----------------------------------------------------------===//
@@ -162,7 +178,8 @@ Step convertOne(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1)
-      writeBits(warp, i.out[0], how.toSize, lane, extended(converted(readBits(warp, i.in[0], how.fromSize, lane), how), how.to));
+      writeBits(warp, i.out[0], how.toSize, lane,
+                extended(converted(readBits(warp, i.in[0], how.fromSize, lane), how), how.to));
   return Step::Next;
 }
 
@@ -172,7 +189,8 @@ Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   unsigned half = 4 * sizeOf(how.to);
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1) {
-      uint64_t high = converted(readBits(warp, i.in[0], 4, lane), how), low = converted(readBits(warp, i.in[1], 4, lane), how);
+      uint64_t high = converted(readBits(warp, i.in[0], 4, lane), how),
+               low = converted(readBits(warp, i.in[1], 4, lane), how);
       writeBits(warp, i.out[0], how.toSize, lane, high << half | low);
     }
   return Step::Next;
@@ -185,31 +203,42 @@ Step convertPairs(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1) {
       uint64_t bits = readBits(warp, i.in[0], how.fromSize, lane), mask = (uint64_t(1) << from) - 1;
-      writeBits(warp, i.out[0], how.toSize, lane, converted(bits >> from & mask, how) << to | converted(bits & mask, how));
+      writeBits(warp, i.out[0], how.toSize, lane,
+                converted(bits >> from & mask, how) << to | converted(bits & mask, how));
     }
   return Step::Next;
 }
 
 struct Plain {
-  template <typename R, typename A> struct To {
+  template <typename R, typename A>
+  struct To {
     static FSDPRT_INLINE R apply(A a) { return R(a); }
   };
 };
-template <typename R, typename A> Handler plain() { return handler<Map1<Plain::To<R, A>, R, A>>(); }
+template <typename R, typename A>
+Handler plain() {
+  return handler<Map1<Plain::To<R, A>, R, A>>();
+}
 
-template <typename F> struct PackHalves {
-  static FSDPRT_INLINE uint32_t apply(float high, float low) { return uint32_t(F::narrow(high)) << 16 | F::narrow(low); }
+template <typename F>
+struct PackHalves {
+  static FSDPRT_INLINE uint32_t apply(float high, float low) {
+    return uint32_t(F::narrow(high)) << 16 | F::narrow(low);
+  }
 };
-template <typename F> struct Widen {
+template <typename F>
+struct Widen {
   static FSDPRT_INLINE float apply(uint16_t half) { return F::widen(half); }
 };
-template <typename F> struct Narrow {
+template <typename F>
+struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
 /// For frequent conversions without further modifiers, from and to registers of just their sizes.
 Handler fastHandler(const Conversion &how, bool isPair) {
-  if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) || how.rounding != Rounding::NearestEven)
+  if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
+      how.rounding != Rounding::NearestEven)
     return nullptr;
   if (isPair)
     return how.from != Type::F32    ? nullptr
@@ -217,8 +246,9 @@ Handler fastHandler(const Conversion &how, bool isPair) {
            : how.to == Type::F16x2  ? handler<Map2<PackHalves<Half>, uint32_t, float>>()
                                     : nullptr;
   switch (static_cast<unsigned>(how.to) << 8 | static_cast<unsigned>(how.from)) {
-#define FSDPRT_PAIR(to, from, handler)                                                                                     \
-  case static_cast<unsigned>(Type::to) << 8 | static_cast<unsigned>(Type::from): return handler;
+#define FSDPRT_PAIR(to, from, handler)                                                             \
+  case static_cast<unsigned>(Type::to) << 8 | static_cast<unsigned>(Type::from):                   \
+    return handler;
     FSDPRT_PAIR(U64, U32, (plain<uint64_t, uint32_t>()))
     FSDPRT_PAIR(S64, S32, (plain<int64_t, int32_t>()))
     FSDPRT_PAIR(U32, U64, (plain<uint32_t, uint64_t>()))
@@ -235,7 +265,8 @@ Handler fastHandler(const Conversion &how, bool isPair) {
     FSDPRT_PAIR(F16, F32, (handler<Map1<Narrow<Half>, uint16_t, float>>()))
     FSDPRT_PAIR(BF16, F32, (handler<Map1<Narrow<Brain>, uint16_t, float>>()))
 #undef FSDPRT_PAIR
-  default: return nullptr;
+  default:
+    return nullptr;
   }
 }
 } // namespace
@@ -250,13 +281,16 @@ static void takeRounding(Decoder &d, Conversion &how) {
 }
 
 static bool isPairType(Type type) {
-  return type == Type::F16x2 || type == Type::BF16x2 || type == Type::E4M3x2 || type == Type::E5M2x2;
+  return type == Type::F16x2 || type == Type::BF16x2 || type == Type::E4M3x2 ||
+         type == Type::E5M2x2;
 }
 
-static Instruction &emitConversion(Decoder &d, const Conversion &how, Handler run, Slot out, const std::vector<Slot> &ins) {
+static Instruction &emitConversion(Decoder &d, const Conversion &how, Handler run, Slot out,
+                                   const std::vector<Slot> &ins) {
   Instruction &i = d.emit(run, {out}, ins);
   std::memcpy(&i.payload, &how, sizeof i.payload);
-  i.modifier = how.isFinite | how.isRelu << 1 | how.saturates << 2 | how.flushes << 3 | how.isInteger << 4;
+  i.modifier =
+      how.isFinite | how.isRelu << 1 | how.saturates << 2 | how.flushes << 3 | how.isInteger << 4;
   return i;
 }
 
@@ -269,7 +303,8 @@ bool fsdprt::emulate::decodeConvert(Decoder &d) {
   how.isRelu = d.modifiers.take("relu");
   how.to = d.type();
   how.from = d.type();
-  if (how.to == Type::Pred || how.from == Type::Pred || how.to == Type::F32x2 || how.from == Type::F32x2 ||
+  if (how.to == Type::Pred || how.from == Type::Pred || how.to == Type::F32x2 ||
+      how.from == Type::F32x2 ||
       isPairType(how.from) != (isPairType(how.from) && isPairType(how.to)))
     d.fail("no conversion from %s to %s", nameOf(how.from), nameOf(how.to));
   bool isPair = isPairType(how.to) && !isPairType(how.from);
@@ -277,13 +312,19 @@ bool fsdprt::emulate::decodeConvert(Decoder &d) {
     d.fail("expected f32 as the type that becomes %s", nameOf(how.to));
   d.operandCount(2 + isPair, 2 + isPair);
   unsigned toSize, fromSize;
-  Slot out = d.wideDestination(d.operand(0), how.to, toSize), in = d.wideSource(d.operand(1), how.from, fromSize);
+  Slot out = d.wideDestination(d.operand(0), how.to, toSize),
+       in = d.wideSource(d.operand(1), how.from, fromSize);
   how.toSize = std::max(toSize, 2u), how.fromSize = fromSize;
   std::vector<Slot> ins{in};
   if (isPair)
     ins.push_back(d.source(2, Type::F32));
   bool isPlain = !how.flushes && !how.saturates && !how.isFinite && !how.isRelu && !how.isInteger;
   Handler run = isPlain ? fastHandler(how, isPair) : nullptr;
-  emitConversion(d, how, run ? run : isPair ? convertTwo : isPairType(how.from) ? convertPairs : convertOne, out, ins);
+  emitConversion(d, how,
+                 run                    ? run
+                 : isPair               ? convertTwo
+                 : isPairType(how.from) ? convertPairs
+                                        : convertOne,
+                 out, ins);
   return true;
 }

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Parameters, local and shared variables get their places.
-//  2. Each statement goes to the family of its opcode; a call is replaced by the function's statements, with registers and
-//     local memory of their own; branches remember their labels.
+//  2. Each statement goes to the family of its opcode; a call is replaced by the function's
+//     statements, with registers and local memory of their own; branches remember their labels.
 //  3. Labels become places, and branches learn where their lanes meet again.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,9 @@ static constexpr unsigned maxCallDepth = 64;
 static constexpr size_t maxInstructions = 4 << 20;
 static constexpr uint64_t maxLocalBytes = 1 << 20, maxSharedBytes = 256 << 10;
 
-static uint64_t alignTo(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+static uint64_t alignTo(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 //===- Errors and modifiers -----------------------------------------------===//
 
@@ -36,7 +38,9 @@ void Decoder::fail(const char *text, ...) const {
   failAt(statement->at, message);
 }
 
-void Decoder::failAt(Location at, const std::string &text) const { module.source.fail(at, "%s", text.c_str()); }
+void Decoder::failAt(Location at, const std::string &text) const {
+  module.source.fail(at, "%s", text.c_str());
+}
 
 Type Decoder::type() {
   auto found = modifiers.takeType();
@@ -53,7 +57,8 @@ Type Decoder::typeOneOf(std::initializer_list<Type> types) {
       return found;
     names += std::string(names.empty() ? "" : ", ") + nameOf(allowed);
   }
-  fail("type %s does not go with '%s': expected one of %s", nameOf(found), std::string(modifiers.name()).c_str(), names.c_str());
+  fail("type %s does not go with '%s': expected one of %s", nameOf(found),
+       std::string(modifiers.name()).c_str(), names.c_str());
 }
 
 void Decoder::operandCount(unsigned least, unsigned most) {
@@ -61,8 +66,10 @@ void Decoder::operandCount(unsigned least, unsigned most) {
   if (found >= least && found <= most)
     return;
   if (least == most)
-    fail("expected %u operands of '%s', found %u", least, std::string(statement->opcode).c_str(), found);
-  fail("expected %u to %u operands of '%s', found %u", least, most, std::string(statement->opcode).c_str(), found);
+    fail("expected %u operands of '%s', found %u", least, std::string(statement->opcode).c_str(),
+         found);
+  fail("expected %u to %u operands of '%s', found %u", least, most,
+       std::string(statement->opcode).c_str(), found);
 }
 
 //===- Places -------------------------------------------------------------===//
@@ -93,8 +100,10 @@ void Decoder::placeVariables(Frame &frame) {
   }
 }
 
-void Decoder::findShared(const Operand &operand, std::vector<const Function *> &seen, std::vector<const Variable *> &used) const {
-  if (operand.variable && operand.variable->space == Space::Shared && std::find(used.begin(), used.end(), operand.variable) == used.end())
+void Decoder::findShared(const Operand &operand, std::vector<const Function *> &seen,
+                         std::vector<const Variable *> &used) const {
+  if (operand.variable && operand.variable->space == Space::Shared &&
+      std::find(used.begin(), used.end(), operand.variable) == used.end())
     used.push_back(operand.variable);
   if (operand.kind == OperandKind::Name)
     if (const Function *called = module.find(operand.text))
@@ -104,7 +113,8 @@ void Decoder::findShared(const Operand &operand, std::vector<const Function *> &
 }
 
 /// Shared variables that a function uses, or what it calls.
-void Decoder::findShared(const Function &function, std::vector<const Function *> &seen, std::vector<const Variable *> &used) const {
+void Decoder::findShared(const Function &function, std::vector<const Function *> &seen,
+                         std::vector<const Variable *> &used) const {
   if (std::find(seen.begin(), seen.end(), &function) != seen.end())
     return;
   seen.push_back(&function);
@@ -113,8 +123,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// What the launch adds lies behind all others, at an address that is aligned to what was asked for and no more: code that
-/// hopes for more is found.
+/// What the launch adds lies behind all others, at an address that is aligned to what was asked for
+/// and no more: code that hopes for more is found.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;
@@ -150,9 +160,11 @@ static const std::unordered_map<std::string_view, Family> &families() {
       for (const char *name : names)
         result[name] = family;
     };
-    add(decodeInteger, {"add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max"});
+    add(decodeInteger, {"add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs",
+                        "neg", "min", "max"});
     add(decodeCarry, {"addc", "subc", "madc"});
-    add(decodeBits, {"popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "szext", "bmsk", "dp4a", "dp2a"});
+    add(decodeBits,
+        {"popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "szext", "bmsk", "dp4a", "dp2a"});
     add(decodeLogic, {"and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt"});
     add(decodeFloat, {"fma", "testp", "copysign"});
     add(decodeApproximate, {"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"});
@@ -168,7 +180,8 @@ static const std::unordered_map<std::string_view, Family> &families() {
     add(decodeMatrixMove, {"ldmatrix", "stmatrix", "movmatrix"});
     add(decodeAsyncCopy, {"cp"});
     add(decodeMbarrier, {"mbarrier"});
-    add(decodeBarrier, {"bar", "barrier", "membar", "fence", "nanosleep", "setmaxnreg", "trap", "brkpt", "pmevent", "griddepcontrol"});
+    add(decodeBarrier, {"bar", "barrier", "membar", "fence", "nanosleep", "setmaxnreg", "trap",
+                        "brkpt", "pmevent", "griddepcontrol"});
     return result;
   }();
   return table;
@@ -180,7 +193,8 @@ Decoder::Decoder(const Module &module, const Function &entry) : module(module) {
   placeShared();
 }
 
-Instruction &Decoder::emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins) {
+Instruction &Decoder::emit(Handler run, const std::vector<Slot> &outs,
+                           const std::vector<Slot> &ins) {
   if (program.code.size() == maxInstructions)
     fail("more than %zu instructions with functions in place of their calls", maxInstructions);
   Instruction &instruction = program.code.emplace_back();
@@ -215,7 +229,8 @@ void Decoder::decodeStatement() {
   if (family == families().end() || !family->second(*this))
     fail("unknown instruction %s", quoted(statement->opcode).c_str());
   if (!modifiers.left().empty())
-    fail("unknown modifier '.%s' in %s", std::string(modifiers.left()[0]).c_str(), quoted(statement->opcode).c_str());
+    fail("unknown modifier '.%s' in %s", std::string(modifiers.left()[0]).c_str(),
+         quoted(statement->opcode).c_str());
 }
 
 void Decoder::decodeFunction(Frame &inner) {
@@ -240,7 +255,8 @@ void Decoder::decodeFunction(Frame &inner) {
 void Decoder::decodeBranch() {
   modifiers.take("uni");
   operandCount(1, 1);
-  frame->fixups.push_back({static_cast<uint32_t>(program.code.size()), &operand(0), statement->scope});
+  frame->fixups.push_back(
+      {static_cast<uint32_t>(program.code.size()), &operand(0), statement->scope});
   emit(nullptr, {}, {}).flow = Flow::Branch;
 }
 
@@ -258,7 +274,8 @@ Step equalsConstant(Warp &warp, const Instruction &i, LaneMask active) {
 }
 
 Step indexOutOfRange(Warp &warp, const Instruction &i, LaneMask active) {
-  warp.fail(active, "a branch by index with more than %u targets", static_cast<unsigned>(i.payload));
+  warp.fail(active, "a branch by index with more than %u targets",
+            static_cast<unsigned>(i.payload));
 }
 
 /// PTX ISA, "Control Flow Instructions: brx.idx": one comparison and branch per target.
@@ -280,7 +297,8 @@ void Decoder::decodeIndexedBranch() {
   for (size_t i = 0; i < targets->size(); ++i) {
     Slot isEqual = scratch(0);
     emit(equalsConstant, {isEqual}, {index}).payload = i;
-    frame->fixups.push_back({static_cast<uint32_t>(program.code.size()), &(*targets)[i], statement->scope});
+    frame->fixups.push_back(
+        {static_cast<uint32_t>(program.code.size()), &(*targets)[i], statement->scope});
     Instruction &branch = emit(nullptr, {}, {});
     branch.flow = Flow::Branch;
     branch.guard = isEqual;
@@ -289,7 +307,8 @@ void Decoder::decodeIndexedBranch() {
 }
 
 /// An argument and its parameter are one piece of local memory.
-void Decoder::passArguments(const Operand *list, const std::vector<const Variable *> &parameters, Frame &callee) {
+void Decoder::passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
+                            Frame &callee) {
   size_t found = list ? list->elements.size() : 0;
   if (found != parameters.size())
     fail("expected %zu arguments or results of %s, found %zu", parameters.size(),
@@ -322,7 +341,8 @@ void Decoder::decodeCall() {
     failAt(name.at, format("function %s has no body in this module", quoted(name.text).c_str()));
   for (Frame *caller = frame; caller; caller = caller->caller)
     if (caller->function == function)
-      failAt(name.at, format("function %s calls itself, which is not supported", quoted(name.text).c_str()));
+      failAt(name.at,
+             format("function %s calls itself, which is not supported", quoted(name.text).c_str()));
   if (++depth > maxCallDepth)
     failAt(name.at, "more than 64 calls inside one another");
   Frame callee;
@@ -361,7 +381,8 @@ uint32_t Decoder::findLabel(const Frame &frame, uint32_t scope, const Operand &l
     if (label.kind == OperandKind::Name && known != frame.function->labels.end())
       return frame.starts[known->second];
     if (!scope)
-      failAt(label.at, format("expected a label of this function, found %s", quoted(label.text).c_str()));
+      failAt(label.at,
+             format("expected a label of this function, found %s", quoted(label.text).c_str()));
   }
 }
 

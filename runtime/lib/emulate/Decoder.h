@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What decoders of instruction families share: operands to slots, modifiers one by one, and errors at the statement.
+// What decoders of instruction families share: operands to slots, modifiers one by one, and errors
+// at the statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,10 +61,12 @@ public:
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// For operands that may be wider than the instruction: loads, stores, conversions. Registers' sizes are in `size`.
+  /// For operands that may be wider than the instruction: loads, stores, conversions. Registers'
+  /// sizes are in `size`.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
-  /// The base of [base+n]; n goes to `offset`, a base that is a constant as well. `isWide` says that it has 64 bits.
+  /// The base of [base+n]; n goes to `offset`, a base that is a constant as well. `isWide` says
+  /// that it has 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
   /// A number that has to be known now.
   uint64_t constant(const Operand &operand, const char *what);
@@ -76,7 +79,9 @@ public:
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
   /// The same, with what the handler needs to know.
-  template <typename Plan> Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins, const Plan &plan) {
+  template <typename Plan>
+  Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins,
+                    const Plan &plan) {
     program.plans.push_back(std::make_shared<const Plan>(plan));
     Instruction &instruction = emit(run, outs, ins);
     instruction.plan = program.plans.back().get();
@@ -102,15 +107,18 @@ private:
 
   void placeParameters(Frame &frame);
   void placeVariables(Frame &frame);
-  void findShared(const Function &function, std::vector<const Function *> &seen, std::vector<const Variable *> &used) const;
-  void findShared(const Operand &operand, std::vector<const Function *> &seen, std::vector<const Variable *> &used) const;
+  void findShared(const Function &function, std::vector<const Function *> &seen,
+                  std::vector<const Variable *> &used) const;
+  void findShared(const Operand &operand, std::vector<const Function *> &seen,
+                  std::vector<const Variable *> &used) const;
   void placeShared();
   void decodeFunction(Frame &frame);
   void decodeStatement();
   void decodeBranch();
   void decodeIndexedBranch();
   void decodeCall();
-  void passArguments(const Operand *list, const std::vector<const Variable *> &parameters, Frame &callee);
+  void passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
+                     Frame &callee);
   void decodeReturn();
   void resolveLabels(Frame &frame);
   uint32_t findLabel(const Frame &frame, uint32_t scope, const Operand &label);
@@ -158,10 +166,12 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Marks instructions that have a register which a wgmma has, or one that is moved to or from such a one.
+/// Marks instructions that have a register which a wgmma has, or one that is moved to or from such
+/// a one.
 void watchRegisters(Program &program);
 
-/// For each branch the first instruction that all ways from it lead to; `nowhere` where they only meet in the end.
+/// For each branch the first instruction that all ways from it lead to; `nowhere` where they only
+/// meet in the end.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

@@ -30,9 +30,11 @@ void Emulator::placeVariables() {
   for (const auto &function : parsed->functions)
     all.insert(all.end(), function->variables.begin(), function->variables.end());
   for (const Variable *variable : all) {
-    if ((variable->space != Space::Global && variable->space != Space::Const) || variable->isExternal)
+    if ((variable->space != Space::Global && variable->space != Space::Const) ||
+        variable->isExternal)
       continue;
-    Storage &storage = memory().allocate(std::string(variable->name), variable->bytes, std::max<uint64_t>(variable->alignment, 256));
+    Storage &storage = memory().allocate(std::string(variable->name), variable->bytes,
+                                         std::max<uint64_t>(variable->alignment, 256));
     std::copy(variable->initial.begin(), variable->initial.end(), storage.own.begin());
     std::fill(storage.written.begin(), storage.written.end(), 1);
     storage.isReadOnly = variable->space == Space::Const;
@@ -42,8 +44,9 @@ void Emulator::placeVariables() {
     for (const Variable::Address &address : variable->addresses) {
       auto target = variables.find(address.target);
       if (target == variables.end())
-        parsed->source.fail(variable->at, "the initial value of %s is the address of %s, which is in another space",
-                            quoted(variable->name).c_str(), quoted(address.target->name).c_str());
+        parsed->source.fail(
+            variable->at, "the initial value of %s is the address of %s, which is in another space",
+            quoted(variable->name).c_str(), quoted(address.target->name).c_str());
       uint64_t value = target->second->base + address.addend;
       std::memcpy(storage->bytes + address.offset, &value, sizeof value);
     }
@@ -63,8 +66,8 @@ const Program &Emulator::program(const std::string &entry) {
     return known->second;
   const Function *function = parsed->find(entry);
   if (!function || !function->isEntry)
-    badInput("%s: no entry function %s; there are: %s", parsed->source.name.c_str(), quoted(entry).c_str(),
-             entryNames(*parsed).c_str());
+    badInput("%s: no entry function %s; there are: %s", parsed->source.name.c_str(),
+             quoted(entry).c_str(), entryNames(*parsed).c_str());
   return programs.emplace(entry, decode(*parsed, *function)).first->second;
 }
 
@@ -72,7 +75,8 @@ Storage &Emulator::variable(const std::string &name) {
   for (auto &[variable, storage] : variables)
     if (variable->name == name)
       return *storage;
-  badInput("%s: no variable %s in global or constant memory", parsed->source.name.c_str(), quoted(name).c_str());
+  badInput("%s: no variable %s in global or constant memory", parsed->source.name.c_str(),
+           quoted(name).c_str());
 }
 
 Counters Emulator::launch(const Launch &launch) {

@@ -41,7 +41,8 @@ struct Launch {
   uint64_t stepLimit = uint64_t(1) << 40;      ///< instructions of warps
   Checks checks;
 
-  template <typename T> void argument(const T &value) {
+  template <typename T>
+  void argument(const T &value) {
     auto bytes = reinterpret_cast<const uint8_t *>(&value);
     arguments.emplace_back(bytes, bytes + sizeof value);
   }
@@ -63,7 +64,8 @@ struct Counters {
 class Emulator {
 public:
   /// Several modules may share a memory.
-  Emulator(std::string name, std::string text, std::shared_ptr<Memory> memory = std::make_shared<Memory>());
+  Emulator(std::string name, std::string text,
+           std::shared_ptr<Memory> memory = std::make_shared<Memory>());
   ~Emulator();
   Emulator(const Emulator &) = delete;
   Emulator &operator=(const Emulator &) = delete;

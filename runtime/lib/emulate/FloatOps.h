@@ -16,8 +16,8 @@
 
 namespace fsdprt::emulate {
 
-/// For add, sub, mul, div, fma, mad, rcp and sqrt: the mode (1 zero, 2 down, 3 up) is in `modifier`, .ftz and .sat are bits 0
-/// and 1 of `modifier2`.
+/// For add, sub, mul, div, fma, mad, rcp and sqrt: the mode (1 zero, 2 down, 3 up) is in
+/// `modifier`, .ftz and .sat are bits 0 and 1 of `modifier2`.
 Handler roundedHandler(std::string_view name, Type type);
 
 } // namespace fsdprt::emulate

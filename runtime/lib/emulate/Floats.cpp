@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min, max, testp, copysign". Rounding to
-// nearest even is the host's; other modes are in RoundedFloats.cpp, f16 and bf16 in Halves.cpp. div.approx and div.full,
-// which may be off by two units in the last place, are rounded correctly here.
+// PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min, max, testp,
+// copysign". Rounding to nearest even is the host's; other modes are in RoundedFloats.cpp, f16 and
+// bf16 in Halves.cpp. div.approx and div.full, which may be off by two units in the last place, are
+// rounded correctly here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,32 +16,50 @@
 using namespace fsdprt::emulate;
 
 namespace {
-template <bool flushes> FSDPRT_INLINE float in(float value) { return flushes ? flushed(value) : value; }
+template <bool flushes>
+FSDPRT_INLINE float in(float value) {
+  return flushes ? flushed(value) : value;
+}
 
 /// Operands and result of an operation on f32 as its modifiers say.
-template <typename Op, bool flushes, bool saturates> struct Single {
+template <typename Op, bool flushes, bool saturates>
+struct Single {
   static FSDPRT_INLINE float out(float value) {
     value = flushes ? flushed(value) : value;
     return saturates ? saturated(value) : canonical(value);
   }
   static FSDPRT_INLINE float apply(float a) { return out(Op::apply(in<flushes>(a))); }
-  static FSDPRT_INLINE float apply(float a, float b) { return out(Op::apply(in<flushes>(a), in<flushes>(b))); }
+  static FSDPRT_INLINE float apply(float a, float b) {
+    return out(Op::apply(in<flushes>(a), in<flushes>(b)));
+  }
   static FSDPRT_INLINE float apply(float a, float b, float c) {
     return out(Op::apply(in<flushes>(a), in<flushes>(b), in<flushes>(c)));
   }
 };
 
 struct Add {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) { return a + b; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Sub {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) { return a - b; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
+    return a - b;
+  }
 };
 struct Mul {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) { return a * b; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
+    return a * b;
+  }
 };
 struct Div {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) { return a / b; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
+    return a / b;
+  }
 };
 /// div.approx: divisors above 2^126 give 0.
 struct DivApprox {
@@ -59,11 +78,16 @@ struct Abs {
   static FSDPRT_INLINE double apply(double a) { return std::fabs(a); }
 };
 struct Neg {
-  template <typename T> static FSDPRT_INLINE T apply(T a) { return -a; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a) {
+    return -a;
+  }
 };
 /// The other operand where one is NaN, and -0 below +0; .NaN gives NaN where one is.
-template <bool isMin, bool givesNan> struct Extreme {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) {
+template <bool isMin, bool givesNan>
+struct Extreme {
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
     bool isFirst = a < b || (a == b && std::signbit(a));
     T ordered = isFirst == isMin ? a : b;
     if (a != a || b != b)
@@ -71,32 +95,45 @@ template <bool isMin, bool givesNan> struct Extreme {
     return ordered;
   }
 };
-template <bool isMin, bool givesNan> struct ExtremeXorSign {
+template <bool isMin, bool givesNan>
+struct ExtremeXorSign {
   static FSDPRT_INLINE float apply(float a, float b) {
     float magnitude = Extreme<isMin, givesNan>::apply(std::fabs(a), std::fabs(b));
     return std::copysign(magnitude, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
   }
 };
 struct CopySign {
-  template <typename T> static FSDPRT_INLINE T apply(T a, T b) { return std::copysign(b, a); }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a, T b) {
+    return std::copysign(b, a);
+  }
 };
 
 //===- Handlers -----------------------------------------------------------===//
 
-template <typename Op> Handler singleBinary(bool flushes, bool saturates) {
+template <typename Op>
+Handler singleBinary(bool flushes, bool saturates) {
   if (flushes)
-    return saturates ? binary<Single<Op, true, true>, float>() : binary<Single<Op, true, false>, float>();
-  return saturates ? binary<Single<Op, false, true>, float>() : binary<Single<Op, false, false>, float>();
+    return saturates ? binary<Single<Op, true, true>, float>()
+                     : binary<Single<Op, true, false>, float>();
+  return saturates ? binary<Single<Op, false, true>, float>()
+                   : binary<Single<Op, false, false>, float>();
 }
-template <typename Op> Handler singleTernary(bool flushes, bool saturates) {
+template <typename Op>
+Handler singleTernary(bool flushes, bool saturates) {
   if (flushes)
-    return saturates ? ternary<Single<Op, true, true>, float>() : ternary<Single<Op, true, false>, float>();
-  return saturates ? ternary<Single<Op, false, true>, float>() : ternary<Single<Op, false, false>, float>();
+    return saturates ? ternary<Single<Op, true, true>, float>()
+                     : ternary<Single<Op, true, false>, float>();
+  return saturates ? ternary<Single<Op, false, true>, float>()
+                   : ternary<Single<Op, false, false>, float>();
 }
-template <typename Op> Handler singleUnary(bool flushes) {
-  return flushes ? unary<Single<Op, true, false>, float>() : unary<Single<Op, false, false>, float>();
+template <typename Op>
+Handler singleUnary(bool flushes) {
+  return flushes ? unary<Single<Op, true, false>, float>()
+                 : unary<Single<Op, false, false>, float>();
 }
-template <bool isMin, bool givesNan> Handler extreme(Type type, bool flushes, bool xorsSign) {
+template <bool isMin, bool givesNan>
+Handler extreme(Type type, bool flushes, bool xorsSign) {
   if (type == Type::F64)
     return binary<Extreme<isMin, givesNan>, double>();
   return xorsSign ? singleBinary<ExtremeXorSign<isMin, givesNan>>(flushes, false)
@@ -104,12 +141,17 @@ template <bool isMin, bool givesNan> Handler extreme(Type type, bool flushes, bo
 }
 
 /// A test per lane: finite, infinite, number, notanumber, normal, subnormal.
-template <typename T> Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask result = 0;
   for (unsigned lane = 0; lane < warpSize; ++lane) {
     int kind = std::fpclassify(warp.at<T>(i.in[0])[lane]);
-    bool tests[] = {kind != FP_INFINITE && kind != FP_NAN, kind == FP_INFINITE, kind != FP_NAN,
-                    kind == FP_NAN,                        kind == FP_NORMAL,   kind == FP_SUBNORMAL};
+    bool tests[] = {kind != FP_INFINITE && kind != FP_NAN,
+                    kind == FP_INFINITE,
+                    kind != FP_NAN,
+                    kind == FP_NAN,
+                    kind == FP_NORMAL,
+                    kind == FP_SUBNORMAL};
     result |= LaneMask(tests[i.modifier]) << lane;
   }
   keepBits(warp.predicate(i.out[0]), result, active);
@@ -147,9 +189,9 @@ static void decodeArithmetic(Decoder &d, Type type) {
   std::vector<Slot> ins{d.source(1, type), d.source(2, type)};
   if (isFused)
     ins.push_back(d.source(3, type));
-  Handler run = rounding > 0    ? roundedHandler(name, type)
-                : full == 1     ? singleBinary<DivApprox>(flushes, false)
-                                : nearestHandler(name, type, flushes, saturates);
+  Handler run = rounding > 0 ? roundedHandler(name, type)
+                : full == 1  ? singleBinary<DivApprox>(flushes, false)
+                             : nearestHandler(name, type, flushes, saturates);
   Instruction &i = d.emit(run, {d.destination(0, type)}, ins);
   i.modifier = rounding > 0 ? rounding : 0;
   i.modifier2 = flushes | saturates << 1;
@@ -174,8 +216,10 @@ static void decodeSignsAndExtremes(Decoder &d, Type type) {
   if (isDouble && (givesNan || xorsSign))
     d.fail("f64 has no .NaN or .xorsign");
   d.operandCount(3, 3);
-  Handler run = name == "min" ? (givesNan ? extreme<true, true>(type, flushes, xorsSign) : extreme<true, false>(type, flushes, xorsSign))
-                              : (givesNan ? extreme<false, true>(type, flushes, xorsSign) : extreme<false, false>(type, flushes, xorsSign));
+  Handler run = name == "min" ? (givesNan ? extreme<true, true>(type, flushes, xorsSign)
+                                          : extreme<true, false>(type, flushes, xorsSign))
+                              : (givesNan ? extreme<false, true>(type, flushes, xorsSign)
+                                          : extreme<false, false>(type, flushes, xorsSign));
   d.emit(run, {d.destination(0, type)}, {d.source(1, type), d.source(2, type)});
 }
 
@@ -183,11 +227,13 @@ bool fsdprt::emulate::decodeFloat(Decoder &d) {
   std::string_view name = d.modifiers.name();
   if (name == "testp") {
     d.operandCount(2, 2);
-    int test = d.modifiers.takeOneOf({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+    int test = d.modifiers.takeOneOf(
+        {"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
     Type type = d.typeOneOf({Type::F32, Type::F64});
     if (test < 0)
       d.fail("expected a test such as .finite");
-    d.emit(type == Type::F32 ? testProperty<float> : testProperty<double>, {d.destination(0, Type::Pred)}, {d.source(1, type)})
+    d.emit(type == Type::F32 ? testProperty<float> : testProperty<double>,
+           {d.destination(0, Type::Pred)}, {d.source(1, type)})
         .modifier = test;
     return true;
   }
@@ -197,11 +243,12 @@ bool fsdprt::emulate::decodeFloat(Decoder &d) {
   Type type = d.typeOneOf({Type::F32, Type::F64});
   if (name == "copysign") {
     d.operandCount(3, 3);
-    d.emit(type == Type::F32 ? binary<CopySign, float>() : binary<CopySign, double>(), {d.destination(0, type)},
-           {d.source(1, type), d.source(2, type)});
+    d.emit(type == Type::F32 ? binary<CopySign, float>() : binary<CopySign, double>(),
+           {d.destination(0, type)}, {d.source(1, type), d.source(2, type)});
   } else if (name == "abs" || name == "neg" || name == "min" || name == "max") {
     decodeSignsAndExtremes(d, type);
-  } else if (name == "add" || name == "sub" || name == "mul" || name == "fma" || name == "mad" || name == "div") {
+  } else if (name == "add" || name == "sub" || name == "mul" || name == "fma" || name == "mad" ||
+             name == "div") {
     decodeArithmetic(d, type);
   } else {
     return false;

@@ -23,31 +23,40 @@ double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
   else if (!format.hasInfinity && exponent == ones && mantissa == (1u << format.mantissa) - 1)
     value = NAN;
   else if (exponent)
-    value = std::ldexp(double(mantissa | 1u << format.mantissa), int(exponent) - bias - format.mantissa);
+    value = std::ldexp(double(mantissa | 1u << format.mantissa),
+                       int(exponent) - bias - format.mantissa);
   else
     value = std::ldexp(double(mantissa), 1 - bias - format.mantissa);
   return isNegative ? -value : value;
 }
 
-/// Whether to go to the next larger magnitude, by what is cut off in units of half of the last place.
+/// Whether to go to the next larger magnitude, by what is cut off in units of half of the last
+/// place.
 static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
   switch (rounding) {
-  case Rounding::NearestEven: return rest > 0.5 || (rest == 0.5 && (kept & 1));
-  case Rounding::NearestAway: return rest >= 0.5;
-  case Rounding::Zero: return false;
-  case Rounding::Down: return rest > 0 && isNegative;
-  case Rounding::Up: return rest > 0 && !isNegative;
+  case Rounding::NearestEven:
+    return rest > 0.5 || (rest == 0.5 && (kept & 1));
+  case Rounding::NearestAway:
+    return rest >= 0.5;
+  case Rounding::Zero:
+    return false;
+  case Rounding::Down:
+    return rest > 0 && isNegative;
+  case Rounding::Up:
+    return rest > 0 && !isNegative;
   }
   return false;
 }
 
-uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding rounding, bool isFinite) {
+uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding rounding,
+                                 bool isFinite) {
   if (value != value)
     return format.nan;
   bool isNegative = std::signbit(value);
   uint32_t sign = uint32_t(isNegative) << (format.mantissa + format.exponent);
   uint32_t ones = (1u << format.exponent) - 1;
-  uint32_t infinity = ones << format.mantissa, largest = format.hasInfinity ? infinity - 1 : infinity + (1u << format.mantissa) - 2;
+  uint32_t infinity = ones << format.mantissa,
+           largest = format.hasInfinity ? infinity - 1 : infinity + (1u << format.mantissa) - 2;
   uint32_t overflow = isFinite ? largest : format.hasInfinity ? infinity : format.nan;
   double magnitude = std::fabs(value);
   if (std::isinf(value))
@@ -63,7 +72,8 @@ uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding ro
   if (exponent > 1 - bias)
     bits += uint64_t(exponent + bias - 1) << format.mantissa;
   if (bits > largest) {
-    bool staysFinite = rounding == Rounding::Zero || (rounding == Rounding::Down && !isNegative) || (rounding == Rounding::Up && isNegative);
+    bool staysFinite = rounding == Rounding::Zero || (rounding == Rounding::Down && !isNegative) ||
+                       (rounding == Rounding::Up && isNegative);
     return sign | (staysFinite ? largest : overflow);
   }
   return sign | static_cast<uint32_t>(bits);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Conversions between float, double and the narrow formats. encode() rounds once, in any mode; the fast ones round to
-// nearest even and become vector code.
+// Conversions between float, double and the narrow formats. encode() rounds once, in any mode; the
+// fast ones round to nearest even and become vector code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,21 +18,25 @@
 
 namespace fsdprt::emulate {
 
-template <typename To, typename From> FSDPRT_INLINE To bitsAs(From from) {
+template <typename To, typename From>
+FSDPRT_INLINE To bitsAs(From from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   std::memcpy(&to, &from, sizeof to);
   return to;
 }
 
-constexpr uint32_t canonicalNan = 0x7fffffff; ///< PTX ISA, "Floating-Point Instructions": what f32 results are
+constexpr uint32_t canonicalNan =
+    0x7fffffff; ///< PTX ISA, "Floating-Point Instructions": what f32 results are
 
 /// Subnormal numbers become zeros of the same sign.
 FSDPRT_INLINE float flushed(float value) {
   uint32_t bits = bitsAs<uint32_t>(value);
   return bitsAs<float>(bits & 0x7f800000 ? bits : bits & 0x80000000);
 }
-FSDPRT_INLINE float canonical(float value) { return value == value ? value : bitsAs<float>(canonicalNan); }
+FSDPRT_INLINE float canonical(float value) {
+  return value == value ? value : bitsAs<float>(canonicalNan);
+}
 /// .sat: into [0, 1]; NaN becomes 0.
 FSDPRT_INLINE float saturated(float value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
 FSDPRT_INLINE double saturated(double value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
@@ -44,8 +48,9 @@ struct Format {
   bool hasInfinity;           ///< otherwise the largest exponent has numbers, and all ones are NaN
   uint32_t nan;
 };
-constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff}, formatTF32{10, 8, true, 0x3ffff},
-    formatF32{23, 8, true, canonicalNan}, formatE4M3{3, 4, false, 0x7f}, formatE5M2{2, 5, true, 0x7f};
+constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},
+    formatTF32{10, 8, true, 0x3ffff}, formatF32{23, 8, true, canonicalNan},
+    formatE4M3{3, 4, false, 0x7f}, formatE5M2{2, 5, true, 0x7f};
 
 /// `isFinite`: what is too large becomes the largest number.
 uint32_t encode(double value, const Format &format, Rounding rounding, bool isFinite);
@@ -63,7 +68,8 @@ struct Half {
     return bitsAs<float>(bits | sign);
   }
   static FSDPRT_INLINE uint16_t narrow(float value) {
-    uint32_t bits = bitsAs<uint32_t>(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    uint32_t bits = bitsAs<uint32_t>(value), sign = bits >> 16 & 0x8000,
+             magnitude = bits & 0x7fffffff;
     // Subnormal halves: an addition rounds at their last place.
     uint32_t small = bitsAs<uint32_t>(bitsAs<float>(magnitude) + 0.5f) - 0x3f000000;
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
@@ -83,7 +89,8 @@ struct Brain {
   }
 };
 
-/// A sum whose last bit says whether it is exact: rounding it again to at most 51 bits is as rounding the exact sum.
+/// A sum whose last bit says whether it is exact: rounding it again to at most 51 bits is as
+/// rounding the exact sum.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An operation is a struct with `static R apply(A, B)`; these templates make an instruction's handler out of it. Results
-// go to an array of their own first, so that the loop has no aliasing and becomes vector code, which is compiled for AVX2
-// and FMA, too, where the host may have them.
+// An operation is a struct with `static R apply(A, B)`; these templates make an instruction's
+// handler out of it. Results go to an array of their own first, so that the loop has no aliasing
+// and becomes vector code, which is compiled for AVX2 and FMA, too, where the host may have them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ inline bool hostIsWide() { return false; }
 #endif
 
 /// Lanes that are not active keep what they had.
-template <typename T> FSDPRT_INLINE void keep(T *to, const T *from, LaneMask active) {
+template <typename T>
+FSDPRT_INLINE void keep(T *to, const T *from, LaneMask active) {
   if (active == allLanes) {
     for (unsigned lane = 0; lane < warpSize; ++lane)
       to[lane] = from[lane];
@@ -41,9 +42,12 @@ template <typename T> FSDPRT_INLINE void keep(T *to, const T *from, LaneMask act
       to[lane] = from[lane];
 }
 
-FSDPRT_INLINE void keepBits(LaneMask &to, LaneMask from, LaneMask active) { to = (to & ~active) | (from & active); }
+FSDPRT_INLINE void keepBits(LaneMask &to, LaneMask from, LaneMask active) {
+  to = (to & ~active) | (from & active);
+}
 
-template <typename Op, typename R, typename A> struct Map1 {
+template <typename Op, typename R, typename A>
+struct Map1 {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     R result[warpSize];
     const A *a = warp.at<A>(i.in[0]);
@@ -54,7 +58,8 @@ template <typename Op, typename R, typename A> struct Map1 {
   }
 };
 
-template <typename Op, typename R, typename A, typename B = A> struct Map2 {
+template <typename Op, typename R, typename A, typename B = A>
+struct Map2 {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     R result[warpSize];
     const A *a = warp.at<A>(i.in[0]);
@@ -66,7 +71,8 @@ template <typename Op, typename R, typename A, typename B = A> struct Map2 {
   }
 };
 
-template <typename Op, typename R, typename A, typename B = A, typename C = A> struct Map3 {
+template <typename Op, typename R, typename A, typename B = A, typename C = A>
+struct Map3 {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     R result[warpSize];
     const A *a = warp.at<A>(i.in[0]);
@@ -80,7 +86,8 @@ template <typename Op, typename R, typename A, typename B = A, typename C = A> s
 };
 
 /// `static bool apply(A, B)`: a bit per lane.
-template <typename Op, typename A> struct Test2 {
+template <typename Op, typename A>
+struct Test2 {
   static FSDPRT_INLINE LaneMask bits(Warp &warp, const Instruction &i) {
     const A *a = warp.at<A>(i.in[0]), *b = warp.at<A>(i.in[1]);
     LaneMask result = 0;
@@ -90,19 +97,38 @@ template <typename Op, typename A> struct Test2 {
   }
 };
 
-template <typename Op> struct Run {
-  static Step narrow(Warp &warp, const Instruction &i, LaneMask active) { return Op::run(warp, i, active); }
-  FSDPRT_WIDE static Step wide(Warp &warp, const Instruction &i, LaneMask active) { return Op::run(warp, i, active); }
+template <typename Op>
+struct Run {
+  static Step narrow(Warp &warp, const Instruction &i, LaneMask active) {
+    return Op::run(warp, i, active);
+  }
+  FSDPRT_WIDE static Step wide(Warp &warp, const Instruction &i, LaneMask active) {
+    return Op::run(warp, i, active);
+  }
 };
-template <typename Op> Handler handler() { return hostIsWide() ? Run<Op>::wide : Run<Op>::narrow; }
+template <typename Op>
+Handler handler() {
+  return hostIsWide() ? Run<Op>::wide : Run<Op>::narrow;
+}
 
-template <typename Op, typename T> Handler unary() { return handler<Map1<Op, T, T>>(); }
-template <typename Op, typename T> Handler binary() { return handler<Map2<Op, T, T>>(); }
-template <typename Op, typename T> Handler ternary() { return handler<Map3<Op, T, T>>(); }
+template <typename Op, typename T>
+Handler unary() {
+  return handler<Map1<Op, T, T>>();
+}
+template <typename Op, typename T>
+Handler binary() {
+  return handler<Map2<Op, T, T>>();
+}
+template <typename Op, typename T>
+Handler ternary() {
+  return handler<Map3<Op, T, T>>();
+}
 
 /// A lane's register of 2, 4 or 8 bytes.
 inline uint64_t readBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
-  return size == 2 ? warp.at<uint16_t>(slot)[lane] : size == 4 ? warp.at<uint32_t>(slot)[lane] : warp.at<uint64_t>(slot)[lane];
+  return size == 2   ? warp.at<uint16_t>(slot)[lane]
+         : size == 4 ? warp.at<uint32_t>(slot)[lane]
+                     : warp.at<uint64_t>(slot)[lane];
 }
 
 inline void writeBits(Warp &warp, Slot slot, unsigned size, unsigned lane, uint64_t bits) {

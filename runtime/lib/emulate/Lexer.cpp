@@ -15,7 +15,9 @@
 
 using namespace fsdprt::emulate;
 
-static bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%'; }
+static bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
 static bool isDigit(char c) { return c >= '0' && c <= '9'; }
 static bool isFollow(char c) { return (isLetter(c) && c != '%') || isDigit(c); }
 
@@ -132,7 +134,8 @@ Token Lexer::number() {
   size_t length = start;
   while (length < rest.size() && digitValue(rest[length]) < static_cast<int>(base))
     ++length;
-  if (base == 10 && length < rest.size() && (rest[length] == '.' || rest[length] == 'e' || rest[length] == 'E'))
+  if (base == 10 && length < rest.size() &&
+      (rest[length] == '.' || rest[length] == 'e' || rest[length] == 'E'))
     return decimalFloat();
   if (base == 10 && rest[0] == '0')
     base = 8;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Syntax". An opcode with all of its modifiers is one word ("ld.global.v2.b32"), a directive starts with a
-// dot, and a number is what its digits say: 0x, 0, 0b, decimal, 0f and 0d with the bits of a float.
+// PTX ISA, "Syntax". An opcode with all of its modifiers is one word ("ld.global.v2.b32"), a
+// directive starts with a dot, and a number is what its digits say: 0x, 0, 0b, decimal, 0f and 0d
+// with the bits of a float.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st, prefetch, cvta, isspacep, mapa".
+// PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st, prefetch, cvta, isspacep,
+// mapa".
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,8 @@ constexpr unsigned maxBytes = 32;
 //===- Lanes and bytes ----------------------------------------------------===//
 
 template <typename R, typename M>
-void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigned offset, LaneMask active) {
+void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
+                   LaneMask active) {
   R *out = warp.at<R>(to);
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1) {
@@ -46,22 +48,29 @@ void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigne
 }
 
 /// Signed numbers in wider registers are extended by their sign.
-template <typename R> void unpack(Warp &warp, const Plan &plan, Slot to, const uint8_t (*from)[maxBytes], unsigned offset, LaneMask active) {
+template <typename R>
+void unpack(Warp &warp, const Plan &plan, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
+            LaneMask active) {
   switch (sizeOf(plan.type)) {
   case 1:
     return isSigned(plan.type) ? unpackElement<R, int8_t>(warp, to, from, offset, active)
                                : unpackElement<R, uint8_t>(warp, to, from, offset, active);
   case 2:
-    return isSigned(plan.type) && !isFloat(plan.type) ? unpackElement<R, int16_t>(warp, to, from, offset, active)
-                                                      : unpackElement<R, uint16_t>(warp, to, from, offset, active);
+    return isSigned(plan.type) && !isFloat(plan.type)
+               ? unpackElement<R, int16_t>(warp, to, from, offset, active)
+               : unpackElement<R, uint16_t>(warp, to, from, offset, active);
   case 4:
-    return isSigned(plan.type) && !isFloat(plan.type) ? unpackElement<R, int32_t>(warp, to, from, offset, active)
-                                                      : unpackElement<R, uint32_t>(warp, to, from, offset, active);
-  default: return unpackElement<R, uint64_t>(warp, to, from, offset, active);
+    return isSigned(plan.type) && !isFloat(plan.type)
+               ? unpackElement<R, int32_t>(warp, to, from, offset, active)
+               : unpackElement<R, uint32_t>(warp, to, from, offset, active);
+  default:
+    return unpackElement<R, uint64_t>(warp, to, from, offset, active);
   }
 }
 
-template <typename R> void pack(Warp &warp, Slot from, uint8_t (*to)[maxBytes], unsigned offset, unsigned size, LaneMask active) {
+template <typename R>
+void pack(Warp &warp, Slot from, uint8_t (*to)[maxBytes], unsigned offset, unsigned size,
+          LaneMask active) {
   const R *in = warp.at<R>(from);
   for (unsigned lane = 0; lane < warpSize; ++lane)
     if (active >> lane & 1)
@@ -134,10 +143,14 @@ Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::N
 
 /// The base of a space's window, and its size.
 uint64_t windowOf(Space space) {
-  return space == Space::Shared ? sharedWindow : space == Space::Local ? localWindow : space == Space::Param ? parameterWindow : 0;
+  return space == Space::Shared  ? sharedWindow
+         : space == Space::Local ? localWindow
+         : space == Space::Param ? parameterWindow
+                                 : 0;
 }
 
-template <typename T> Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
   uint64_t window = windowOf(static_cast<Space>(i.modifier));
   for (unsigned lane = 0; lane < warpSize; ++lane) {
     if (!(active >> lane & 1))
@@ -145,8 +158,8 @@ template <typename T> Step convertAddress(Warp &warp, const Instruction &i, Lane
     uint64_t address = warp.at<T>(i.in[0])[lane];
     bool isInside = address - window < uint64_t(1) << windowShift;
     if (i.modifier2 && window && !isInside)
-      warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory", static_cast<unsigned long long>(address),
-                nameOf(static_cast<Space>(i.modifier)));
+      warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory",
+                static_cast<unsigned long long>(address), nameOf(static_cast<Space>(i.modifier)));
     address = i.modifier2 ? address - window : address + window;
     // A block's own shared memory has two addresses: without a rank, and with its own.
     uint64_t rank = uint64_t(warp.block.rank + 1) << rankShift;
@@ -166,7 +179,8 @@ Step isInSpace(Warp &warp, const Instruction &i, LaneMask active) {
     uint64_t address = warp.at<uint64_t>(i.in[0])[lane], top = address >> windowShift;
     bool isWindowed = top >= 1 && top <= 3;
     bool holds = window ? address - window < uint64_t(1) << windowShift : !isWindowed;
-    if (static_cast<Space>(i.modifier) == Space::Const || static_cast<Space>(i.modifier) == Space::Global) {
+    if (static_cast<Space>(i.modifier) == Space::Const ||
+        static_cast<Space>(i.modifier) == Space::Global) {
       Storage *storage = isWindowed ? nullptr : warp.block.cluster.grid.memory.find(address);
       holds = storage && storage->isReadOnly == (static_cast<Space>(i.modifier) == Space::Const);
     }
@@ -177,14 +191,16 @@ Step isInSpace(Warp &warp, const Instruction &i, LaneMask active) {
 }
 
 /// The address of the same variable in another block of the cluster.
-template <typename T> Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane) {
     if (!(active >> lane & 1))
       continue;
     uint64_t address = warp.at<T>(i.in[0])[lane];
     uint32_t rank = warp.at<uint32_t>(i.in[1])[lane];
     if (rank >= warp.block.cluster.blocks.size())
-      warp.fail(LaneMask(1) << lane, "rank %u in a cluster of %zu blocks", rank, warp.block.cluster.blocks.size());
+      warp.fail(LaneMask(1) << lane, "rank %u in a cluster of %zu blocks", rank,
+                warp.block.cluster.blocks.size());
     uint64_t window = i.modifier ? 0 : sharedWindow;
     uint64_t offset = (address - window) & ((uint64_t(1) << rankShift) - 1);
     warp.at<T>(i.out[0])[lane] = T(window + offset + (uint64_t(rank + 1) << rankShift));
@@ -207,8 +223,8 @@ static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &
     if (element->kind == OperandKind::Sink)
       size = plan.registerSize ? plan.registerSize : 8;
     slots.push_back(element->kind == OperandKind::Sink ? d.scratch(8)
-                    : isLoad                           ? d.wideDestination(*element, plan.type, size)
-                                                       : d.wideSource(*element, plan.type, size));
+                    : isLoad ? d.wideDestination(*element, plan.type, size)
+                             : d.wideSource(*element, plan.type, size));
     if (plan.registerSize && plan.registerSize != size && element->kind != OperandKind::Sink)
       d.fail("the registers of a vector have different sizes");
     plan.registerSize = size;
@@ -254,14 +270,15 @@ bool fsdprt::emulate::decodeAddresses(Decoder &d) {
   Space space = takeSpace(d.modifiers);
   if (name == "isspacep") {
     d.operandCount(2, 2);
-    d.emit(isInSpace, {d.destination(0, Type::Pred)}, {d.source(1, Type::U64)}).modifier = static_cast<uint8_t>(space);
+    d.emit(isInSpace, {d.destination(0, Type::Pred)}, {d.source(1, Type::U64)}).modifier =
+        static_cast<uint8_t>(space);
     return true;
   }
   Type type = d.typeOneOf({Type::U32, Type::U64});
   if (name == "mapa") {
     d.operandCount(3, 3);
-    d.emit(type == Type::U32 ? mapAddress<uint32_t> : mapAddress<uint64_t>, {d.destination(0, type)},
-           {d.source(1, type), d.source(2, Type::U32)})
+    d.emit(type == Type::U32 ? mapAddress<uint32_t> : mapAddress<uint64_t>,
+           {d.destination(0, type)}, {d.source(1, type), d.source(2, Type::U32)})
         .modifier = space == Space::Shared;
     return true;
   }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Clusters run one after another; the warps of a cluster in turn, each until it waits or its turn is over, always in the
-// same order. Lanes that part at a branch are a tree of splits: the parent waits where they meet again.
+// Clusters run one after another; the warps of a cluster in turn, each until it waits or its turn
+// is over, always in the same order. Lanes that part at a branch are a tree of splits: the parent
+// waits where they meet again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +33,18 @@ struct Dim {
 
 /// What lanes wait for.
 struct Waiting {
-  enum Kind : uint8_t { Nothing, WarpBarrier, Barrier, ClusterBarrier, Phase, Product } kind = Nothing;
-  LaneMask lanes = 0;    ///< that wait: others of the split were not active
-  uint32_t barrier = 0;  ///< of Barrier: its number
-  LaneMask mask = 0;     ///< of WarpBarrier
-  uint64_t address = 0;  ///< of Phase: the mbarrier, as an address in shared::cluster
+  enum Kind : uint8_t {
+    Nothing,
+    WarpBarrier,
+    Barrier,
+    ClusterBarrier,
+    Phase,
+    Product
+  } kind = Nothing;
+  LaneMask lanes = 0;   ///< that wait: others of the split were not active
+  uint32_t barrier = 0; ///< of Barrier: its number
+  LaneMask mask = 0;    ///< of WarpBarrier
+  uint64_t address = 0; ///< of Phase: the mbarrier, as an address in shared::cluster
   uint32_t parity = 0;
   const Instruction *instruction = nullptr;
 };
@@ -67,7 +75,8 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< of the closed ones, from the first, those whose reads the thread knows of
+  size_t readCount =
+      0; ///< of the closed ones, from the first, those whose reads the thread knows of
 };
 
 class Warp {
@@ -79,11 +88,15 @@ public:
 
   //===- For instructions --------------------------------------------------===//
 
-  template <typename T> T *at(Slot slot) { return reinterpret_cast<T *>(registers.get() + size_t(slot) * slotBytes); }
+  template <typename T>
+  T *at(Slot slot) {
+    return reinterpret_cast<T *>(registers.get() + size_t(slot) * slotBytes);
+  }
   LaneMask &predicate(Slot slot) { return *at<LaneMask>(slot); }
   LaneMask &initialised(Slot slot) { return initialisedLanes[slot]; }
   /// Throws Error that says where, and which lane of which warp and block.
-  [[noreturn]] void fail(LaneMask lanes, const char *text, ...) const __attribute__((format(printf, 3, 4)));
+  [[noreturn]] void fail(LaneMask lanes, const char *text, ...) const
+      __attribute__((format(printf, 3, 4)));
   /// That the slot's lanes have been written.
   void checkRead(Slot slot, LaneMask lanes) const;
   /// "warp 1 of block (0,0,0)".
@@ -101,12 +114,12 @@ public:
   uint32_t split = 0;        ///< the one that runs
   std::vector<Split> splits; ///< a parent is before its children
   Storage local;
-  LaneMask fenced = 0;                    ///< that have executed a fence
+  LaneMask fenced = 0;                   ///< that have executed a fence
   std::vector<const uint8_t *> observed; ///< per lane: where its last relaxed read was
-  std::vector<BulkGroups> bulk;    ///< per lane, made at their first use
-  std::vector<AsyncCopies> copies; ///< per lane, made at their first use
-  Products products;               ///< of wgmma
-  uint64_t clusterPhase[warpSize] = {}; ///< of each lane's last barrier.cluster.arrive, plus one
+  std::vector<BulkGroups> bulk;          ///< per lane, made at their first use
+  std::vector<AsyncCopies> copies;       ///< per lane, made at their first use
+  Products products;                     ///< of wgmma
+  uint64_t clusterPhase[warpSize] = {};  ///< of each lane's last barrier.cluster.arrive, plus one
   uint32_t currentPc() const { return splits[split].pc; }
 
   /// Splits that wait at bar.warp.sync go on when all of their lanes have come.
@@ -137,7 +150,7 @@ private:
 struct NamedBarrier {
   uint32_t expected = 0; ///< threads; 0: nobody has come
   uint32_t arrived = 0;
-  bool isAll = false; ///< all threads of the block that have not left
+  bool isAll = false;    ///< all threads of the block that have not left
   uint8_t reduction = 0; ///< of barrier.red
   uint32_t count = 0;    ///< of predicates that hold
   Released released;
@@ -146,7 +159,7 @@ struct NamedBarrier {
 /// PTX ISA, "mbarrier objects".
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0; ///< announced, and not yet there
+  int64_t bytes = 0;        ///< announced, and not yet there
   uint32_t maker = 0;       ///< the thread of mbarrier.init,
   Time made = 0;            ///< its time then,
   uint32_t instruction = 0; ///< and where
@@ -161,7 +174,8 @@ public:
   uint32_t liveThreads() const;
   /// Lets those that wait go on when all have come.
   void completeIfAllCame(unsigned number);
-  /// All threads that are left are leaving, those of `last`: nobody else may still use the shared memory.
+  /// All threads that are left are leaving, those of `last`: nobody else may still use the shared
+  /// memory.
   void checkEnd(const Warp &last) const;
   /// When threads leave, barriers that wait for all others may be complete.
   void threadsLeft();
@@ -184,12 +198,15 @@ public:
 
   Grid &grid;
   const Dim index;
-  const uint32_t number;  ///< over all launches, from 1
-  const uint32_t threads; ///< of all warps, whole ones; behind them come their agents, and those of warpgroups
+  const uint32_t number; ///< over all launches, from 1
+  const uint32_t
+      threads; ///< of all warps, whole ones; behind them come their agents, and those of warpgroups
   Clocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }
-  uint32_t warpgroupAgent(uint32_t firstThread) const { return 2 * threads + firstThread / (4 * warpSize); }
+  uint32_t warpgroupAgent(uint32_t firstThread) const {
+    return 2 * threads + firstThread / (4 * warpSize);
+  }
   uint32_t liveThreads() const;
   /// Whether what another cluster did is ordered before what this one does.
   bool isBefore(const Cell::Access &other) const;
@@ -205,7 +222,8 @@ public:
 
 class Grid {
 public:
-  Grid(const Program &program, Memory &memory, const Variables &variables, const Launch &launch, Counters &counters);
+  Grid(const Program &program, Memory &memory, const Variables &variables, const Launch &launch,
+       Counters &counters);
   void run();
 
   const Program &program;

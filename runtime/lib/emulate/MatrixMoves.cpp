@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r has the address of row r of matrix
-// m, 16 bytes; lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, with .trans of column l / 4.
+// PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r has the
+// address of row r of matrix m, 16 bytes; lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of row
+// l / 4, with .trans of column l / 4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,8 @@ Plan planOf(const Instruction &i) {
 using Matrix = uint16_t[8][8];
 
 /// Places of the rows, whose addresses are in the first lanes.
-void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active, const Access &access, Traffic &traffic, Place *rows) {
+void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
+              const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)
     warp.fail(active, "all 32 lanes have to take part");
   unsigned count = 8 * plan.count;
@@ -40,7 +42,8 @@ void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask activ
     uint64_t address = addressOf(warp, i.in[0], plan.isWide, i.immediate, lane);
     rows[lane] = access.resolve(plan.space, address, 16, lane);
     if (!rows[lane].isShared)
-      warp.fail(LaneMask(1) << lane, "address 0x%llx is not in shared memory", static_cast<unsigned long long>(address));
+      warp.fail(LaneMask(1) << lane, "address 0x%llx is not in shared memory",
+                static_cast<unsigned long long>(address));
     traffic.add(rows[lane], address, 16);
   }
 }
@@ -93,7 +96,8 @@ Step storeMatrices(Warp &warp, const Instruction &i, LaneMask active) {
       warp.checkRead(i.in[1 + m], allLanes);
     fromLanes(warp, i.in[1 + m], matrix, plan.isTransposed);
     for (unsigned row = 0; row < 8; ++row) {
-      access.check(rows[8 * m + row], 16, 8 * m + row, reinterpret_cast<const uint8_t *>(matrix[row]));
+      access.check(rows[8 * m + row], 16, 8 * m + row,
+                   reinterpret_cast<const uint8_t *>(matrix[row]));
       std::memcpy(rows[8 * m + row].bytes(), matrix[row], 16);
     }
   }
@@ -134,12 +138,14 @@ bool fsdprt::emulate::decodeMatrixMove(Decoder &d) {
   d.operandCount(2, 2);
   bool isLoad = name == "ldmatrix";
   int64_t offset;
-  std::vector<Slot> ins{d.address(d.operand(isLoad ? 1 : 0), plan.space, offset, plan.isWide)}, outs;
+  std::vector<Slot> ins{d.address(d.operand(isLoad ? 1 : 0), plan.space, offset, plan.isWide)},
+      outs;
   auto registers = Decoder::elements(d.operand(isLoad ? 0 : 1));
   if (registers.size() != plan.count)
     d.fail("expected %u registers, found %zu", plan.count, registers.size());
   for (const Operand *each : registers)
-    isLoad ? outs.push_back(d.destination(*each, Type::B32)) : ins.push_back(d.source(*each, Type::B32));
+    isLoad ? outs.push_back(d.destination(*each, Type::B32))
+           : ins.push_back(d.source(*each, Type::B32));
   Instruction &i = d.emit(isLoad ? loadMatrices : storeMatrices, outs, ins);
   i.uncheckedIns = ins.size();
   i.immediate = offset;

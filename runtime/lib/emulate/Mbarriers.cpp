@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init, inval, arrive, arrive_drop, expect_tx,
-// complete_tx, test_wait, try_wait, pending_count, cp.async.mbarrier.arrive". try_wait waits until the phase ends: that it
-// never does is a deadlock.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init, inval, arrive,
+// arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
+// cp.async.mbarrier.arrive". try_wait waits until the phase ends: that it never does is a deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,14 @@ using namespace fsdprt::emulate;
 static constexpr uint32_t mostArrivals = (1 << 20) - 1;
 
 uint64_t Mbarrier::bits() const {
-  return uint64_t(phase) << 63 | uint64_t(pending) << 42 | uint64_t(count) << 21 | (uint64_t(bytes) & 0x1fffff);
+  return uint64_t(phase) << 63 | uint64_t(pending) << 42 | uint64_t(count) << 21 |
+         (uint64_t(bytes) & 0x1fffff);
 }
 
 //===- One mbarrier -------------------------------------------------------===//
 
-MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address) : warp(&warp), lane(lane) {
+MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address)
+    : warp(&warp), lane(lane) {
   Access access(warp, Touch::Updates);
   access.isStrong = true;
   Place place = access.resolve(space, address, 8, lane);
@@ -33,9 +35,11 @@ MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space
   for (auto &block : warp.block.cluster.blocks)
     if (&block->shared == place.storage)
       owner = block.get();
-  auto known = owner ? owner->mbarriers.find(place.offset) : std::map<uint64_t, Mbarrier>::iterator();
+  auto known =
+      owner ? owner->mbarriers.find(place.offset) : std::map<uint64_t, Mbarrier>::iterator();
   if (!owner || known == owner->mbarriers.end())
-    warp.fail(LaneMask(1) << lane, "there is no mbarrier at %s: mbarrier.init makes one", describe(place).c_str());
+    warp.fail(LaneMask(1) << lane, "there is no mbarrier at %s: mbarrier.init makes one",
+              describe(place).c_str());
   access.check(place, 8, lane, thread);
   offset = place.offset;
   barrier = &known->second;
@@ -53,7 +57,8 @@ void MbarrierRef::store() {
 
 void MbarrierRef::arrive(uint32_t count, bool drops) {
   if (!count || count > barrier->pending)
-    warp->fail(LaneMask(1) << lane, "%u arrivals, but the mbarrier's phase waits for %u more of %u", count, barrier->pending, barrier->count);
+    warp->fail(LaneMask(1) << lane, "%u arrivals, but the mbarrier's phase waits for %u more of %u",
+               count, barrier->pending, barrier->count);
   barrier->pending -= count;
   if (drops)
     barrier->count -= count;
@@ -63,20 +68,26 @@ void MbarrierRef::arrive(uint32_t count, bool drops) {
 void MbarrierRef::expect(int64_t more) {
   barrier->bytes += more;
   if (barrier->bytes > mostArrivals || barrier->bytes < -int64_t(mostArrivals))
-    warp->fail(LaneMask(1) << lane, "%lld bytes are announced to the mbarrier, but 2^20 - 1 at most", static_cast<long long>(barrier->bytes));
+    warp->fail(LaneMask(1) << lane,
+               "%lld bytes are announced to the mbarrier, but 2^20 - 1 at most",
+               static_cast<long long>(barrier->bytes));
   store();
 }
 
 void MbarrierRef::release(uint32_t thread) {
-  warp->block.cluster.clocks.release(thread / warpSize * warpSize, LaneMask(1) << thread % warpSize, barrier->arriving);
+  warp->block.cluster.clocks.release(thread / warpSize * warpSize, LaneMask(1) << thread % warpSize,
+                                     barrier->arriving);
 }
 
 void MbarrierRef::checkVisible(uint32_t agent) const {
   if (!warp->block.cluster.grid.launch.checks.races || barrier->isFenced ||
       warp->block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
     return;
-  warp->fail(LaneMask(1) << lane, "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line %u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
-            static_cast<unsigned long long>(offset), warp->program.code[barrier->instruction].at.line);
+  warp->fail(LaneMask(1) << lane,
+             "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line "
+             "%u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
+             static_cast<unsigned long long>(offset),
+             warp->program.code[barrier->instruction].at.line);
 }
 
 void MbarrierRef::finish() {
@@ -96,7 +107,9 @@ void MbarrierRef::finish() {
 
 void MbarrierRef::remove() { owner->mbarriers.erase(offset); }
 
-void MbarrierRef::acquire(LaneMask lanes) { warp->block.cluster.clocks.acquire(warp->firstThread, lanes, barrier->ended); }
+void MbarrierRef::acquire(LaneMask lanes) {
+  warp->block.cluster.clocks.acquire(warp->firstThread, lanes, barrier->ended);
+}
 
 //===- Instructions -------------------------------------------------------===//
 
@@ -122,14 +135,17 @@ Step initialise(Warp &warp, const Instruction &i, LaneMask active) {
     unsigned lane = __builtin_ctz(rest);
     uint32_t count = warp.at<uint32_t>(i.in[1])[lane];
     if (!count || count > mostArrivals)
-      warp.fail(LaneMask(1) << lane, "an mbarrier for %u arrivals, expected 1 to %u", count, mostArrivals);
-    Place place = access.resolve(plan.space, addressOf(warp, i.in[0], plan.isWide, i.immediate, lane), 8, lane);
+      warp.fail(LaneMask(1) << lane, "an mbarrier for %u arrivals, expected 1 to %u", count,
+                mostArrivals);
+    Place place = access.resolve(plan.space,
+                                 addressOf(warp, i.in[0], plan.isWide, i.immediate, lane), 8, lane);
     if (place.storage != &warp.block.shared)
       warp.fail(LaneMask(1) << lane, "mbarrier.init is for the block's own shared memory");
     access.check(place, 8, lane);
     Mbarrier &barrier = warp.block.mbarriers[place.offset] = {};
     barrier.count = barrier.pending = count;
-    barrier.maker = warp.thread(lane), barrier.made = warp.block.cluster.clocks.timeOf(barrier.maker);
+    barrier.maker = warp.thread(lane),
+    barrier.made = warp.block.cluster.clocks.timeOf(barrier.maker);
     barrier.instruction = warp.currentPc();
     uint64_t bits = barrier.bits();
     std::memcpy(place.bytes(), &bits, 8);
@@ -140,13 +156,16 @@ Step initialise(Warp &warp, const Instruction &i, LaneMask active) {
 Step invalidate(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   for (LaneMask rest = active; rest; rest &= rest - 1)
-    MbarrierRef(warp, __builtin_ctz(rest), plan.space, addressOf(warp, i.in[0], plan.isWide, i.immediate, __builtin_ctz(rest))).remove();
+    MbarrierRef(warp, __builtin_ctz(rest), plan.space,
+                addressOf(warp, i.in[0], plan.isWide, i.immediate, __builtin_ctz(rest)))
+        .remove();
   return Step::Next;
 }
 
 /// Announcing comes before arriving, so that the phase does not end between.
 void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
-  MbarrierRef barrier(warp, lane, plan.space, addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
+  MbarrierRef barrier(warp, lane, plan.space,
+                      addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
   uint64_t before = barrier.state();
   uint32_t value = i.inCount > 1 ? warp.at<uint32_t>(i.in[1])[lane] : 1;
   if (plan.op == Op::Complete)
@@ -157,7 +176,8 @@ void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane
     if (!plan.isRelaxed)
       barrier.release(warp.thread(lane));
     barrier.arrive(plan.announces ? 1 : value, plan.op == Op::Drop);
-  } else if (plan.op == Op::CopiesArrive) { // by the agent, when its copies are done; without .noinc it adds its own arrival
+  } else if (plan.op == Op::CopiesArrive) { // by the agent, when its copies are done; without
+                                            // .noinc it adds its own arrival
     barrier.release(warp.block.cluster.agentOf(warp.thread(lane)));
     if (plan.keepsCount)
       barrier.arrive(1, false);
@@ -201,10 +221,12 @@ Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Acquired acquired;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
-    uint32_t parity = i.modifier & 2 ? warp.at<uint32_t>(i.in[1])[lane] : warp.at<uint64_t>(i.in[1])[lane] >> 63;
+    uint32_t parity =
+        i.modifier & 2 ? warp.at<uint32_t>(i.in[1])[lane] : warp.at<uint64_t>(i.in[1])[lane] >> 63;
     if (parity > 1)
       warp.fail(LaneMask(1) << lane, "a parity of %u, expected 0 or 1", parity);
-    MbarrierRef barrier(warp, lane, plan.space, addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
+    MbarrierRef barrier(warp, lane, plan.space,
+                        addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
     if (barrier.hasEnded(parity)) {
       ended |= LaneMask(1) << lane;
       if (!plan.isRelaxed)
@@ -224,7 +246,8 @@ Step test(Warp &warp, const Instruction &i, LaneMask active) {
 
 Step pendingCount(Warp &warp, const Instruction &i, LaneMask active) {
   for (LaneMask rest = active; rest; rest &= rest - 1)
-    warp.at<uint32_t>(i.out[0])[__builtin_ctz(rest)] = warp.at<uint64_t>(i.in[0])[__builtin_ctz(rest)] >> 42 & 0x1fffff;
+    warp.at<uint32_t>(i.out[0])[__builtin_ctz(rest)] =
+        warp.at<uint64_t>(i.in[0])[__builtin_ctz(rest)] >> 42 & 0x1fffff;
   return Step::Next;
 }
 } // namespace
@@ -240,7 +263,8 @@ static void decodeTest(Decoder &d, Plan plan, bool waits) {
   bool isParity = d.modifiers.take("parity");
   d.operandCount(3, waits ? 4 : 3);
   int64_t offset;
-  std::vector<Slot> ins{d.address(d.operand(1), plan.space, offset, plan.isWide), d.source(2, isParity ? Type::U32 : Type::B64)};
+  std::vector<Slot> ins{d.address(d.operand(1), plan.space, offset, plan.isWide),
+                        d.source(2, isParity ? Type::U32 : Type::B64)};
   Instruction &i = d.emit(test, {d.destination(0, Type::Pred)}, ins);
   i.modifier = waits | isParity << 1;
   finishInstruction(d, i, plan, offset);
@@ -267,7 +291,8 @@ static void decodeBytes(Decoder &d, const Plan &given) {
   Plan plan = given;
   d.operandCount(2, 2);
   int64_t offset;
-  std::vector<Slot> ins{d.address(d.operand(0), plan.space, offset, plan.isWide), d.source(1, Type::U32)};
+  std::vector<Slot> ins{d.address(d.operand(0), plan.space, offset, plan.isWide),
+                        d.source(1, Type::U32)};
   finishInstruction(d, d.emit(act, {}, ins), plan, offset);
 }
 
@@ -288,7 +313,8 @@ bool fsdprt::emulate::decodeCopiesArrive(Decoder &d) {
 }
 
 bool fsdprt::emulate::decodeMbarrier(Decoder &d) {
-  int what = d.modifiers.takeOneOf({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+  int what = d.modifiers.takeOneOf({"init", "inval", "arrive", "arrive_drop", "expect_tx",
+                                    "complete_tx", "test_wait", "try_wait", "pending_count"});
   if (what < 0)
     d.fail("expected an operation such as .init in '%s'", std::string(d.statement->opcode).c_str());
   Plan plan = {};
@@ -318,7 +344,9 @@ bool fsdprt::emulate::decodeMbarrier(Decoder &d) {
     decodeBytes(d, plan);
     break;
   case 6:
-  case 7: decodeTest(d, plan, what == 7); break;
+  case 7:
+    decodeTest(d, plan, what == 7);
+    break;
   default:
     d.operandCount(2, 2);
     d.emit(pendingCount, {d.destination(0, Type::U32)}, {d.source(1, Type::B64)});

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase is over when all expected arrivals
-// and all announced bytes have come. What the object's 8 bytes hold is up to the implementation: here they repeat the state
-// that the block keeps, so that an overwritten object is noticed.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase is over
+// when all expected arrivals and all announced bytes have come. What the object's 8 bytes hold is
+// up to the implementation: here they repeat the state that the block keeps, so that an overwritten
+// object is noticed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@ namespace fsdprt::emulate {
 /// An mbarrier of the lane's block, or of another one of its cluster. Fails where there is none.
 class MbarrierRef {
 public:
-  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address) : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
+  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
+      : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
   /// `thread` is the lane's own, or an agent that acts for it in the async proxy.
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The immediate post-dominator of each branch: the first instruction that is on all ways from it to the end.
+// The immediate post-dominator of each branch: the first instruction that is on all ways from it to
+// the end.
 //
 //  1. Number the instructions in the order of a depth-first walk from the end, against the flow.
-//  2. Intersect the post-dominators of what follows each, until nothing changes (Cooper, Harvey, Kennedy: "A Simple, Fast
-//     Dominance Algorithm").
+//  2. Intersect the post-dominators of what follows each, until nothing changes (Cooper, Harvey,
+//     Kennedy: "A Simple, Fast Dominance Algorithm").
 //
 // Instructions from which no way leads to the end (endless loops) have none.
 //
@@ -25,7 +26,8 @@ public:
   uint32_t of(uint32_t node) const { return parents[node]; }
 
 private:
-  template <typename Visit> void forFollowing(uint32_t node, Visit visit) const;
+  template <typename Visit>
+  void forFollowing(uint32_t node, Visit visit) const;
   void orderFromEnd();
   uint32_t meet(uint32_t a, uint32_t b) const;
 
@@ -36,7 +38,8 @@ private:
 } // namespace
 
 /// Instructions that may run next; the end is a node of its own.
-template <typename Visit> void PostDominators::forFollowing(uint32_t node, Visit visit) const {
+template <typename Visit>
+void PostDominators::forFollowing(uint32_t node, Visit visit) const {
   const Instruction &instruction = code[node];
   if (instruction.flow == Flow::Exit) {
     visit(end);
@@ -85,7 +88,8 @@ uint32_t PostDominators::meet(uint32_t a, uint32_t b) const {
   return a;
 }
 
-PostDominators::PostDominators(const std::vector<Instruction> &code) : code(code), end(code.size()) {
+PostDominators::PostDominators(const std::vector<Instruction> &code)
+    : code(code), end(code.size()) {
   orderFromEnd();
   parents.assign(end + 1, nowhere);
   parents[end] = end;

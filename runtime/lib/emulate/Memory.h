@@ -18,9 +18,9 @@
 
 namespace fsdprt::emulate {
 
-/// Of 16 bytes that were never touched but together, else of four bytes, or of one: who wrote them last, and who has read them
-/// since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
-/// have to be ordered, unless both are strong (atomic, volatile, relaxed, ...).
+/// Of 16 bytes that were never touched but together, else of four bytes, or of one: who wrote them
+/// last, and who has read them since. PTX ISA, "Memory Consistency Model": two accesses of which
+/// one writes have to be ordered, unless both are strong (atomic, volatile, relaxed, ...).
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< the cluster, counted over all launches; 0: none
@@ -28,15 +28,16 @@ struct Cell {
     uint32_t serial = 0; ///< of the instruction in its warp
     uint32_t instruction = 0;
     LaneMask lanes = 0;
-    uint16_t warp = 0;    ///< in the cluster
+    uint16_t warp = 0; ///< in the cluster
     bool isStrong = false;
     bool isAsync = false; ///< by the async proxy
   };
   Access write, read;
   Access foreignRead;     ///< the last one of another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
-  uint32_t weakWrite = 0; ///< the same: of the last weak write, if `write` is a strong one behind it
-  Cell *parts = nullptr;  ///< four cells, each of a quarter, instead of this one
+  uint32_t weakWrite =
+      0;                 ///< the same: of the last weak write, if `write` is a strong one behind it
+  Cell *parts = nullptr; ///< four cells, each of a quarter, instead of this one
 };
 
 class Shadow {
@@ -77,7 +78,8 @@ struct Storage {
   std::vector<uint8_t> own; ///< where `bytes` are, unless they are somebody else's
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// By bytes, where somebody has made room for it: what launches did to them, those in [touchedBegin, touchedEnd).
+  /// By bytes, where somebody has made room for it: what launches did to them, those in
+  /// [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
   uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
@@ -88,7 +90,8 @@ struct Storage {
     touchedEnd = std::max(touchedEnd, offset + count);
   }
   Shadow shadow;
-  /// Of a block's shared memory: when threads of other blocks were here last, and by which instruction.
+  /// Of a block's shared memory: when threads of other blocks were here last, and by which
+  /// instruction.
   struct Visit {
     Time time = 0;
     uint32_t instruction = 0;
@@ -130,11 +133,14 @@ private:
   Storage *last = nullptr;
 };
 
-/// Generic addresses of other spaces; those of global and constant memory are as they are (PTX ISA, "Generic Addressing").
+/// Generic addresses of other spaces; those of global and constant memory are as they are (PTX ISA,
+/// "Generic Addressing").
 constexpr uint64_t windowShift = 40;
-constexpr uint64_t sharedWindow = uint64_t(1) << windowShift, localWindow = uint64_t(2) << windowShift,
+constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
+                   localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// In shared::cluster addresses, the rank of the block plus one is above these bits; 0 is the own block.
+/// In shared::cluster addresses, the rank of the block plus one is above these bits; 0 is the own
+/// block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: mov": of one register, of the parts of one into several and back,
-// and of special registers that change.
+// PTX ISA, "Data Movement and Conversion Instructions: mov": of one register, of the parts of one
+// into several and back, and of special registers that change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,10 @@ using namespace fsdprt::emulate;
 
 namespace {
 struct Same {
-  template <typename T> static FSDPRT_INLINE T apply(T a) { return a; }
+  template <typename T>
+  static FSDPRT_INLINE T apply(T a) {
+    return a;
+  }
 };
 
 Step copyPredicate(Warp &warp, const Instruction &i, LaneMask active) {
@@ -25,7 +28,8 @@ Step copyPredicate(Warp &warp, const Instruction &i, LaneMask active) {
 }
 
 /// The first part is in the lowest bits.
-template <typename Whole, typename Part> struct Join {
+template <typename Whole, typename Part>
+struct Join {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     Whole result[warpSize] = {};
     for (unsigned k = 0; k < sizeof(Whole) / sizeof(Part); ++k)
@@ -35,7 +39,8 @@ template <typename Whole, typename Part> struct Join {
     return Step::Next;
   }
 };
-template <typename Whole, typename Part> struct SplitUp {
+template <typename Whole, typename Part>
+struct SplitUp {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
     Whole whole[warpSize];
     std::memcpy(whole, warp.at<Whole>(i.in[0]), sizeof whole);
@@ -50,7 +55,8 @@ template <typename Whole, typename Part> struct SplitUp {
 };
 
 /// %clock and %globaltimer count instructions.
-template <typename T> Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
   const Grid &grid = warp.block.cluster.grid;
   uint64_t steps = grid.launch.stepLimit - grid.stepsLeft;
   for (unsigned lane = 0; lane < warpSize; ++lane)
@@ -73,13 +79,14 @@ static void decodeParts(Decoder &d, Type type) {
   std::vector<Slot> slots;
   for (const Operand *each : parts)
     slots.push_back(joins ? d.source(*each, partType) : d.destination(*each, partType));
-  Handler join = size == 4 ? handler<Join<uint32_t, uint16_t>>()
+  Handler join = size == 4   ? handler<Join<uint32_t, uint16_t>>()
                  : part == 2 ? handler<Join<uint64_t, uint16_t>>()
                              : handler<Join<uint64_t, uint32_t>>();
-  Handler split = size == 4 ? handler<SplitUp<uint32_t, uint16_t>>()
+  Handler split = size == 4   ? handler<SplitUp<uint32_t, uint16_t>>()
                   : part == 2 ? handler<SplitUp<uint64_t, uint16_t>>()
                               : handler<SplitUp<uint64_t, uint32_t>>();
-  Instruction &i = joins ? d.emit(join, {d.destination(0, type)}, slots) : d.emit(split, slots, {d.source(1, type)});
+  Instruction &i = joins ? d.emit(join, {d.destination(0, type)}, slots)
+                         : d.emit(split, slots, {d.source(1, type)});
   i.flow = Flow::Moves;
 }
 
@@ -94,7 +101,9 @@ bool fsdprt::emulate::decodeMove(Decoder &d) {
   std::string_view special = from.kind == OperandKind::Name ? from.text : "";
   if (special.substr(0, 6) == "%clock" || special.substr(0, 12) == "%globaltimer") {
     bool isHigh = special == "%clock_hi" || special == "%globaltimer_hi";
-    d.emit(sizeOf(type) == 8 ? readClock<uint64_t> : readClock<uint32_t>, {d.destination(0, type)}, {}).modifier = isHigh;
+    d.emit(sizeOf(type) == 8 ? readClock<uint64_t> : readClock<uint32_t>, {d.destination(0, type)},
+           {})
+        .modifier = isHigh;
     return true;
   }
   Handler run = nullptr;

@@ -37,7 +37,8 @@ Slot Decoder::constantSlot(unsigned size, uint64_t bits) {
 static std::string registerName(const Function &function, uint32_t index) {
   for (const RegisterRange &range : function.ranges)
     if (index - range.first < range.count)
-      return std::string(range.name) + (range.isNumbered ? std::to_string(index - range.first) : "");
+      return std::string(range.name) +
+             (range.isNumbered ? std::to_string(index - range.first) : "");
   return "";
 }
 
@@ -98,7 +99,8 @@ uint64_t Decoder::constant(const Operand &operand, const char *what) {
 //===- Sources and destinations -------------------------------------------===//
 
 static bool isLiteral(const Operand &operand) {
-  return operand.kind == OperandKind::Integer || operand.kind == OperandKind::Single || operand.kind == OperandKind::Double;
+  return operand.kind == OperandKind::Integer || operand.kind == OperandKind::Single ||
+         operand.kind == OperandKind::Double;
 }
 
 Slot Decoder::source(const Operand &operand, Type type) {
@@ -107,8 +109,8 @@ Slot Decoder::source(const Operand &operand, Type type) {
     return predicate(operand);
   Slot slot = wideSource(operand, type, size);
   if (size != sizeOf(type))
-    failAt(operand.at, format("expected an operand of %u bits for type %s, found a register of %u", 8 * sizeOf(type),
-                              nameOf(type), 8 * size));
+    failAt(operand.at, format("expected an operand of %u bits for type %s, found a register of %u",
+                              8 * sizeOf(type), nameOf(type), 8 * size));
   return slot;
 }
 
@@ -117,8 +119,9 @@ Slot Decoder::wideSource(const Operand &operand, Type type, unsigned &size) {
   if (operand.kind == OperandKind::Register) {
     size = sizeOf(frame->function->registers[operand.index]);
     if (!size || size < sizeOf(type))
-      failAt(operand.at, format("expected an operand of at least %u bits for type %s, found %s", 8 * sizeOf(type), nameOf(type),
-                                size ? "a narrower register" : "a predicate"));
+      failAt(operand.at,
+             format("expected an operand of at least %u bits for type %s, found %s",
+                    8 * sizeOf(type), nameOf(type), size ? "a narrower register" : "a predicate"));
     return registerSlot(operand.index);
   }
   if (isLiteral(operand)) {
@@ -130,7 +133,8 @@ Slot Decoder::wideSource(const Operand &operand, Type type, unsigned &size) {
   if (operand.kind == OperandKind::Name && operand.text[0] == '%')
     return special(operand, size);
   if (operand.kind == OperandKind::Name)
-    failAt(operand.at, format("%s is neither a register nor a variable", quoted(operand.text).c_str()));
+    failAt(operand.at,
+           format("%s is neither a register nor a variable", quoted(operand.text).c_str()));
   failAt(operand.at, format("expected one operand of type %s", nameOf(type)));
 }
 
@@ -138,8 +142,8 @@ Slot Decoder::destination(const Operand &operand, Type type) {
   unsigned size = 0;
   Slot slot = wideDestination(operand, type, size);
   if (size != sizeOf(type))
-    failAt(operand.at, format("expected a register of %u bits for type %s, found one of %u", 8 * sizeOf(type), nameOf(type),
-                              8 * size));
+    failAt(operand.at, format("expected a register of %u bits for type %s, found one of %u",
+                              8 * sizeOf(type), nameOf(type), 8 * size));
   return slot;
 }
 
@@ -151,8 +155,9 @@ Slot Decoder::wideDestination(const Operand &operand, Type type, unsigned &size)
     failAt(operand.at, format("expected a register of type %s", nameOf(type)));
   size = sizeOf(frame->function->registers[operand.index]);
   if (size < sizeOf(type) || (!size != (type == Type::Pred)))
-    failAt(operand.at, format("expected a register of %s %s, found %s", type == Type::Pred ? "type" : "at least the size of",
-                              nameOf(type), size ? "another" : "a predicate"));
+    failAt(operand.at, format("expected a register of %s %s, found %s",
+                              type == Type::Pred ? "type" : "at least the size of", nameOf(type),
+                              size ? "another" : "a predicate"));
   return registerSlot(operand.index);
 }
 
@@ -167,7 +172,8 @@ Slot Decoder::predicate(const Operand &operand) {
     return constantSlot(0, operand.integer ? allLanes : 0);
   if (operand.kind == OperandKind::Name && operand.text == "%is_explicit_cluster")
     return special(operand, 0);
-  if (operand.kind != OperandKind::Register || frame->function->registers[operand.index] != Type::Pred)
+  if (operand.kind != OperandKind::Register ||
+      frame->function->registers[operand.index] != Type::Pred)
     failAt(operand.at, "expected a predicate");
   Slot slot = registerSlot(operand.index);
   if (!operand.isNegated)
@@ -183,13 +189,44 @@ Slot Decoder::predicate(const Operand &operand) {
 Slot Decoder::special(const Operand &operand, unsigned size) {
   static const std::map<std::string_view, unsigned> sizes = [] {
     std::map<std::string_view, unsigned> result;
-    for (const char *name :
-         {"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x",
-          "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%clusterid.x", "%clusterid.y",
-          "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%cluster_ctaid.x", "%cluster_ctaid.y",
-          "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z", "%cluster_ctarank",
-          "%cluster_nctarank", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
-          "%dynamic_smem_size", "%total_smem_size"})
+    for (const char *name : {"%tid.x",
+                             "%tid.y",
+                             "%tid.z",
+                             "%ntid.x",
+                             "%ntid.y",
+                             "%ntid.z",
+                             "%ctaid.x",
+                             "%ctaid.y",
+                             "%ctaid.z",
+                             "%nctaid.x",
+                             "%nctaid.y",
+                             "%nctaid.z",
+                             "%laneid",
+                             "%warpid",
+                             "%nwarpid",
+                             "%smid",
+                             "%nsmid",
+                             "%clusterid.x",
+                             "%clusterid.y",
+                             "%clusterid.z",
+                             "%nclusterid.x",
+                             "%nclusterid.y",
+                             "%nclusterid.z",
+                             "%cluster_ctaid.x",
+                             "%cluster_ctaid.y",
+                             "%cluster_ctaid.z",
+                             "%cluster_nctaid.x",
+                             "%cluster_nctaid.y",
+                             "%cluster_nctaid.z",
+                             "%cluster_ctarank",
+                             "%cluster_nctarank",
+                             "%lanemask_eq",
+                             "%lanemask_le",
+                             "%lanemask_lt",
+                             "%lanemask_ge",
+                             "%lanemask_gt",
+                             "%dynamic_smem_size",
+                             "%total_smem_size"})
       result[name] = 4;
     result["%gridid"] = 8;
     result["%is_explicit_cluster"] = 0;
@@ -197,9 +234,11 @@ Slot Decoder::special(const Operand &operand, unsigned size) {
   }();
   auto known = sizes.find(operand.text);
   if (known == sizes.end())
-    failAt(operand.at, format("%s is no register that is declared, nor a special one that is known", quoted(operand.text).c_str()));
+    failAt(operand.at, format("%s is no register that is declared, nor a special one that is known",
+                              quoted(operand.text).c_str()));
   if (known->second != size)
-    failAt(operand.at, format("%s has %u bits, expected %u", quoted(operand.text).c_str(), 8 * known->second, 8 * size));
+    failAt(operand.at, format("%s has %u bits, expected %u", quoted(operand.text).c_str(),
+                              8 * known->second, 8 * size));
   auto [entry, isNew] = program.specials.emplace(std::string(operand.text), 0);
   if (isNew)
     entry->second = scratch(size);
@@ -214,7 +253,8 @@ std::optional<Placement> Decoder::placement(const Variable &variable) const {
   return std::nullopt;
 }
 
-Slot Decoder::addressOf(const Variable &variable, int64_t addend, unsigned size, const Operand &operand) {
+Slot Decoder::addressOf(const Variable &variable, int64_t addend, unsigned size,
+                        const Operand &operand) {
   if (size != 8 && size != 4)
     failAt(operand.at, "an address needs 32 or 64 bits");
   if (auto place = placement(variable))
@@ -249,11 +289,12 @@ Slot Decoder::address(const Operand &operand, Space &space, int64_t &offset, boo
   Space own = base.variable->space;
   if (auto place = placement(*base.variable))
     own = place->space;
-  bool isParameter = space == Space::Param && own == Space::Local && base.variable->space == Space::Param;
+  bool isParameter =
+      space == Space::Param && own == Space::Local && base.variable->space == Space::Param;
   bool isFlat = space == Space::Generic && (own == Space::Global || own == Space::Const);
   if (own != space && !isParameter && !isFlat)
-    failAt(base.at, format("%s is in %s memory, but the instruction is for %s memory", quoted(base.variable->name).c_str(),
-                           nameOf(own), nameOf(space)));
+    failAt(base.at, format("%s is in %s memory, but the instruction is for %s memory",
+                           quoted(base.variable->name).c_str(), nameOf(own), nameOf(space)));
   space = isFlat ? space : own;
   return addressOf(*base.variable, 0, 8, base);
 }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Statements" and "Instruction Operands". Labels and registers of inner { } are theirs alone.
+// PTX ISA, "Statements" and "Instruction Operands". Labels and registers of inner { } are theirs
+// alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,9 +74,11 @@ void Parser::parseStatement() {
   if (statement.guard < 0 && accept(':')) {
     if (token.kind == TokenKind::Directive && token.text == ".branchtargets")
       return parseBranchTargets(statement.opcode, statement.at);
-    auto [known, isNew] = function->labels.emplace(std::make_pair(statement.scope, statement.opcode), function->statements.size());
+    auto [known, isNew] = function->labels.emplace(
+        std::make_pair(statement.scope, statement.opcode), function->statements.size());
     if (!isNew)
-      module.source.fail(statement.at, "a second label %s in one scope", quoted(statement.opcode).c_str());
+      module.source.fail(statement.at, "a second label %s in one scope",
+                         quoted(statement.opcode).c_str());
     return;
   }
   if (!token.is(';')) {
@@ -95,7 +98,9 @@ void Parser::parseBranchTargets(std::string_view label, Location at) {
     targets.push_back(parseSimple());
   while (accept(','));
   expect(';');
-  if (!function->branchTargets.emplace(std::make_pair(scopes.back().number, label), std::move(targets)).second)
+  if (!function->branchTargets
+           .emplace(std::make_pair(scopes.back().number, label), std::move(targets))
+           .second)
     module.source.fail(at, "a second label %s in one scope", quoted(label).c_str());
 }
 
@@ -163,10 +168,17 @@ Operand Parser::parseNumber() {
     isMinus = true;
   }
   switch (token.kind) {
-  case TokenKind::Integer: operand.kind = OperandKind::Integer; break;
-  case TokenKind::Single: operand.kind = OperandKind::Single; break;
-  case TokenKind::Double: operand.kind = OperandKind::Double; break;
-  default: expected("an operand");
+  case TokenKind::Integer:
+    operand.kind = OperandKind::Integer;
+    break;
+  case TokenKind::Single:
+    operand.kind = OperandKind::Single;
+    break;
+  case TokenKind::Double:
+    operand.kind = OperandKind::Double;
+    break;
+  default:
+    expected("an operand");
   }
   operand.integer = token.integer;
   take();
@@ -226,8 +238,10 @@ Operand Parser::parseAddress() {
   operand.elements.push_back(parseSimple());
   Operand &base = operand.elements[0];
   if (base.kind == OperandKind::Name)
-    module.source.fail(base.at, "%s is neither a register nor a variable", quoted(base.text).c_str());
-  if (base.kind != OperandKind::Register && base.kind != OperandKind::Variable && base.kind != OperandKind::Integer)
+    module.source.fail(base.at, "%s is neither a register nor a variable",
+                       quoted(base.text).c_str());
+  if (base.kind != OperandKind::Register && base.kind != OperandKind::Variable &&
+      base.kind != OperandKind::Integer)
     module.source.fail(base.at, "expected a register, a variable or a number as address");
   std::swap(operand.integer, base.integer);
   if (base.kind == OperandKind::Register)

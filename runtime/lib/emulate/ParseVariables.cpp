@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Variables": registers one by one or in numbered ranges; variables with alignment, arrays and initial values.
+// PTX ISA, "Variables": registers one by one or in numbered ranges; variables with alignment,
+// arrays and initial values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,14 +43,16 @@ void Parser::parseRegisters() {
   take();
   do {
     Location at = token.at;
-    RegisterRange range{word("the name of a register"), *type, static_cast<uint32_t>(function->registers.size()), 1, false};
+    RegisterRange range{word("the name of a register"), *type,
+                        static_cast<uint32_t>(function->registers.size()), 1, false};
     if (accept('<')) {
       range.isNumbered = true;
       range.count = integer("a number of registers", maxRegisters);
       expect('>');
     }
     if (function->registers.size() + range.count > maxRegisters)
-      module.source.fail(at, "more than %u registers in a function", static_cast<unsigned>(maxRegisters));
+      module.source.fail(at, "more than %u registers in a function",
+                         static_cast<unsigned>(maxRegisters));
     function->registers.resize(function->registers.size() + range.count, *type);
     function->ranges.push_back(range);
     auto [known, isNew] = scopes.back().registers.emplace(range.name, range);
@@ -85,10 +88,12 @@ const Variable *Parser::findVariable(std::string_view name) const {
 void Parser::declare(const Variable *variable) {
   auto [known, isNew] = scopes.back().variables.emplace(variable->name, variable);
   if (!isNew && !known->second->isExternal)
-    module.source.fail(variable->at, "a second variable %s in one scope", quoted(variable->name).c_str());
+    module.source.fail(variable->at, "a second variable %s in one scope",
+                       quoted(variable->name).c_str());
 }
 
-/// Behind the space: .align 4 .v2 .b8 name[4][4] = ..., in any order before the name; .ptr says what a parameter points at.
+/// Behind the space: .align 4 .v2 .b8 name[4][4] = ..., in any order before the name; .ptr says
+/// what a parameter points at.
 Variable *Parser::parseVariable(Space space) {
   module.variables.push_back(std::make_unique<Variable>());
   Variable *variable = module.variables.back().get();
@@ -115,7 +120,8 @@ Variable *Parser::parseVariable(Space space) {
       expect(')');
     } else if (auto named = typeNamed(name); named && !type) {
       type = named;
-    } else if (!isPointer || (name != "global" && name != "shared" && name != "const" && name != "local")) {
+    } else if (!isPointer ||
+               (name != "global" && name != "shared" && name != "const" && name != "local")) {
       token = directive;
       expected("a type or .align");
     }
@@ -156,12 +162,14 @@ void Parser::parseShape(Variable &variable, uint64_t elements) {
 
 void Parser::parseInitial(Variable &variable) {
   if (variable.space != Space::Global && variable.space != Space::Const)
-    module.source.fail(token.at, "only variables in global and constant memory have initial values");
+    module.source.fail(token.at,
+                       "only variables in global and constant memory have initial values");
   parseInitialElements(variable, 0);
   if (variable.isUnsized)
     variable.bytes = variable.initial.size();
   if (variable.initial.size() > variable.bytes)
-    module.source.fail(variable.at, "%s has %llu bytes, but initial values for more", quoted(variable.name).c_str(),
+    module.source.fail(variable.at, "%s has %llu bytes, but initial values for more",
+                       quoted(variable.name).c_str(),
                        static_cast<unsigned long long>(variable.bytes));
   variable.initial.resize(variable.bytes);
 }
@@ -193,14 +201,16 @@ void Parser::parseInitialElement(Variable &variable) {
   unsigned size = sizeOf(variable.type);
   uint64_t bits = value.integer;
   if (value.kind == OperandKind::Variable)
-    variable.addresses.push_back({variable.initial.size(), value.variable, static_cast<int64_t>(value.integer)});
+    variable.addresses.push_back(
+        {variable.initial.size(), value.variable, static_cast<int64_t>(value.integer)});
   else if (value.kind == OperandKind::Double && variable.type == Type::F32) {
     double number;
     std::memcpy(&number, &bits, 8);
     float narrow = number;
     bits = 0;
     std::memcpy(&bits, &narrow, 4);
-  } else if (value.kind != OperandKind::Integer && value.kind != OperandKind::Single && value.kind != OperandKind::Double)
+  } else if (value.kind != OperandKind::Integer && value.kind != OperandKind::Single &&
+             value.kind != OperandKind::Double)
     module.source.fail(value.at, "expected a number or the address of a variable as initial value");
   if (value.kind == OperandKind::Variable && size != 8)
     module.source.fail(value.at, "addresses need 64 bits");

@@ -63,8 +63,8 @@ uint64_t Parser::integer(const char *what, uint64_t limit) {
     expected(what);
   uint64_t value = token.integer;
   if (value > limit)
-    module.source.fail(token.at, "expected %s of at most %llu, found %s", what, static_cast<unsigned long long>(limit),
-                       quoted(token.text).c_str());
+    module.source.fail(token.at, "expected %s of at most %llu, found %s", what,
+                       static_cast<unsigned long long>(limit), quoted(token.text).c_str());
   take();
   return value;
 }
@@ -105,7 +105,8 @@ void Parser::parseVersion() {
 void Parser::parseTarget() {
   module.target = word("a target such as sm_80");
   if (module.target.substr(0, 3) != "sm_")
-    module.source.fail(token.at, "expected a target such as sm_80, found %s", quoted(module.target).c_str());
+    module.source.fail(token.at, "expected a target such as sm_80, found %s",
+                       quoted(module.target).c_str());
   while (accept(','))
     word("a target option");
   if (acceptDirective("address_size"))
@@ -230,7 +231,8 @@ void Parser::parseSizes(uint32_t (&sizes)[3]) {
   } while (accept(','));
 }
 
-/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives". The numbers of threads matter here.
+/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives". The numbers of
+/// threads matter here.
 bool Parser::parseTuning(Function &parsed) {
   uint32_t ignored[3];
   if (acceptDirective("reqntid"))
@@ -239,11 +241,11 @@ bool Parser::parseTuning(Function &parsed) {
     parseSizes(parsed.maxThreads);
   else if (acceptDirective("reqnctapercluster"))
     parseSizes(parsed.requiredCluster);
-  else if (acceptDirective("minnctapersm") || acceptDirective("maxnctapersm") || acceptDirective("maxnreg") ||
-           acceptDirective("maxclusterrank"))
+  else if (acceptDirective("minnctapersm") || acceptDirective("maxnctapersm") ||
+           acceptDirective("maxnreg") || acceptDirective("maxclusterrank"))
     parseSizes(ignored);
   else
-    return acceptDirective("explicitcluster") || acceptDirective("blocksareclusters") || acceptDirective("noreturn") ||
-           skipDebugging();
+    return acceptDirective("explicitcluster") || acceptDirective("blocksareclusters") ||
+           acceptDirective("noreturn") || skipDebugging();
   return true;
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Rounding Modifiers": .rz, .rm and .rp are the host's own modes, set around the loop over lanes. This file is
-// compiled with -frounding-math.
+// PTX ISA, "Rounding Modifiers": .rz, .rm and .rp are the host's own modes, set around the loop
+// over lanes. This file is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,28 +28,50 @@ private:
 };
 
 struct Add {
-  template <typename T> static T apply(T a, T b, T) { return a + b; }
+  template <typename T>
+  static T apply(T a, T b, T) {
+    return a + b;
+  }
 };
 struct Sub {
-  template <typename T> static T apply(T a, T b, T) { return a - b; }
+  template <typename T>
+  static T apply(T a, T b, T) {
+    return a - b;
+  }
 };
 struct Mul {
-  template <typename T> static T apply(T a, T b, T) { return a * b; }
+  template <typename T>
+  static T apply(T a, T b, T) {
+    return a * b;
+  }
 };
 struct Div {
-  template <typename T> static T apply(T a, T b, T) { return a / b; }
+  template <typename T>
+  static T apply(T a, T b, T) {
+    return a / b;
+  }
 };
 struct Fma {
-  template <typename T> static T apply(T a, T b, T c) { return std::fma(a, b, c); }
+  template <typename T>
+  static T apply(T a, T b, T c) {
+    return std::fma(a, b, c);
+  }
 };
 struct Rcp {
-  template <typename T> static T apply(T a, T, T) { return 1 / a; }
+  template <typename T>
+  static T apply(T a, T, T) {
+    return 1 / a;
+  }
 };
 struct Sqrt {
-  template <typename T> static T apply(T a, T, T) { return std::sqrt(a); }
+  template <typename T>
+  static T apply(T a, T, T) {
+    return std::sqrt(a);
+  }
 };
 
-template <typename Op, typename T> Step rounded(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename Op, typename T>
+Step rounded(Warp &warp, const Instruction &i, LaneMask active) {
   bool flushes = i.modifier2 & 1, saturates = i.modifier2 & 2;
   auto in = [&](unsigned k, unsigned lane) {
     T value = k < i.inCount ? warp.at<T>(i.in[k])[lane] : T(0);
@@ -71,7 +93,10 @@ template <typename Op, typename T> Step rounded(Warp &warp, const Instruction &i
   return Step::Next;
 }
 
-template <typename Op> Handler handlerFor(Type type) { return type == Type::F32 ? rounded<Op, float> : rounded<Op, double>; }
+template <typename Op>
+Handler handlerFor(Type type) {
+  return type == Type::F32 ? rounded<Op, float> : rounded<Op, double>;
+}
 } // namespace
 
 Handler fsdprt::emulate::roundedHandler(std::string_view name, Type type) {

@@ -21,5 +21,6 @@ void Source::fail(Location at, const char *text, ...) const {
   va_start(arguments, text);
   std::vsnprintf(message, sizeof message, text, arguments);
   va_end(arguments);
-  throw Error(FSDPRT_BAD_INPUT, format("%s:%u:%u: error: %s", name.c_str(), at.line, at.column, message));
+  throw Error(FSDPRT_BAD_INPUT,
+              format("%s:%u:%u: error: %s", name.c_str(), at.line, at.column, message));
 }

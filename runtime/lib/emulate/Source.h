@@ -28,11 +28,14 @@ struct Source {
   std::string text;
 
   /// Throws Error. `at` is for its place.
-  [[noreturn]] void fail(Location at, const char *text, ...) const __attribute__((format(printf, 3, 4)));
+  [[noreturn]] void fail(Location at, const char *text, ...) const
+      __attribute__((format(printf, 3, 4)));
 };
 
 /// A word of the source for a message: control characters are '?', long ones are cut.
-inline std::string quoted(std::string_view text) { return "'" + printable(text.data(), text.size()) + "'"; }
+inline std::string quoted(std::string_view text) {
+  return "'" + printable(text.data(), text.size()) + "'";
+}
 
 } // namespace fsdprt::emulate
 

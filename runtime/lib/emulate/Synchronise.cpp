@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each address that was released to keeps what was released: the row of the cluster that did it, and rows of others that
-// this one knew of. A fence before a write counts as if it were right before it.
+// Each address that was released to keeps what was released: the row of the cluster that did it,
+// and rows of others that this one knew of. A fence before a write counts as if it were right
+// before it.
 //
 //===----------------------------------------------------------------------===//
 

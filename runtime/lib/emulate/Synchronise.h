@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write by a lane that releases, or that has
-// executed a fence before, gives what the lane has done to whoever reads that address by a strong read and acquires, or
-// executes a fence later.
+// PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write by a lane that
+// releases, or that has executed a fence before, gives what the lane has done to whoever reads that
+// address by a strong read and acquires, or executes a fence later.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the parser leaves: names of registers and variables are resolved, since PTX declares before it uses; labels and
-// functions are names. Views point into the source, which has to outlive the module.
+// What the parser leaves: names of registers and variables are resolved, since PTX declares before
+// it uses; labels and functions are names. Views point into the source, which has to outlive the
+// module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,7 +94,8 @@ struct Function {
   std::map<std::pair<uint32_t, std::string_view>, uint32_t> labels;
   std::map<std::pair<uint32_t, std::string_view>, std::vector<Operand>> branchTargets;
   std::vector<const Variable *> variables; ///< declared inside
-  uint32_t requiredThreads[3] = {0, 0, 0}, maxThreads[3] = {0, 0, 0}, requiredCluster[3] = {0, 0, 0};
+  uint32_t requiredThreads[3] = {0, 0, 0}, maxThreads[3] = {0, 0, 0},
+           requiredCluster[3] = {0, 0, 0};
 };
 
 struct Module {

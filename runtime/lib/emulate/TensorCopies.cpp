@@ -4,12 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor,
-// cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor Swizzling Modes". A box lies in shared memory densely, dimension 0 innermost, with chunks of 16 bytes
-// exchanged as the address's bits from 7 on say. A row of the box is one run of neighbours in global memory; what of it is
-// outside of the tensor is filled on the way in, and left out on the way out.
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
+// cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
+// Swizzling Modes". A box lies in shared memory densely, dimension 0 innermost, with chunks of 16
+// bytes exchanged as the address's bits from 7 on say. A row of the box is one run of neighbours in
+// global memory; what of it is outside of the tensor is filled on the way in, and left out on the
+// way out.
 //
-// The document says neither what NaN fills nor how TF32 is rounded: here that is the type's canonical NaN, and to nearest.
+// The document says neither what NaN fills nor how TF32 is rounded: here that is the type's
+// canonical NaN, and to nearest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +32,7 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0; ///< of .multicast::cluster, or 0
+  Slot mask = 0;                 ///< of .multicast::cluster, or 0
   std::optional<Combination> op; ///< of cp.reduce
 };
 
@@ -37,13 +40,17 @@ TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
   Access access(warp, Touch::Reads);
   Place place = access.resolve(plan.map.space, plan.map.at(warp, lane), 128, lane, 64);
   if (place.isShared)
-    warp.fail(LaneMask(1) << lane, "the tensor map is at %s, expected one in global or constant memory or a parameter", describe(place).c_str());
+    warp.fail(LaneMask(1) << lane,
+              "the tensor map is at %s, expected one in global or constant memory or a parameter",
+              describe(place).c_str());
   access.check(place, 128, lane);
   std::optional<TensorMap> map = decodeTensorMap(place.bytes());
   if (!map)
-    warp.fail(LaneMask(1) << lane, "what is at %s is no tensor map that was made for the emulator", describe(place).c_str());
+    warp.fail(LaneMask(1) << lane, "what is at %s is no tensor map that was made for the emulator",
+              describe(place).c_str());
   if (map->rank != plan.rank)
-    warp.fail(LaneMask(1) << lane, "the tensor map has %u dimensions, but the instruction %u", map->rank, plan.rank);
+    warp.fail(LaneMask(1) << lane, "the tensor map has %u dimensions, but the instruction %u",
+              map->rank, plan.rank);
   return *map;
 }
 
@@ -64,7 +71,8 @@ public:
     }
     return false;
   }
-  /// The elements of the current row that are inside of the tensor, from `first` on, and where the first one is.
+  /// The elements of the current row that are inside of the tensor, from `first` on, and where the
+  /// first one is.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -73,7 +81,8 @@ public:
         return 0;
       address += uint64_t(position) * map.strides[d - 1];
     }
-    int64_t begin = std::max<int64_t>(corner[0], 0), end = std::min<int64_t>(int64_t(corner[0]) + map.box[0], map.sizes[0]);
+    int64_t begin = std::max<int64_t>(corner[0], 0),
+            end = std::min<int64_t>(int64_t(corner[0]) + map.box[0], map.sizes[0]);
     first = begin - corner[0];
     address += begin * map.elementBytes();
     return end > begin ? end - begin : 0;
@@ -90,7 +99,8 @@ private:
 
 /// What the types with a rounding or flushing make of elements on their way.
 void convert(const TensorMap &map, uint8_t *bytes, uint32_t count) {
-  if (map.type != TensorType::F32Flushed && map.type != TensorType::TF32 && map.type != TensorType::TF32Flushed)
+  if (map.type != TensorType::F32Flushed && map.type != TensorType::TF32 &&
+      map.type != TensorType::TF32Flushed)
     return;
   for (uint32_t k = 0; k < count; ++k) {
     float value;
@@ -105,13 +115,17 @@ void convert(const TensorMap &map, uint8_t *bytes, uint32_t count) {
 void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
   if (map.fill == TensorFill::Zeros)
     return;
-  uint64_t nan = map.type == TensorType::F16 || map.type == TensorType::BF16 ? 0x7fff : map.type == TensorType::F64 ? 0x7ff8000000000000 : canonicalNan;
+  uint64_t nan = map.type == TensorType::F16 || map.type == TensorType::BF16 ? 0x7fff
+                 : map.type == TensorType::F64                               ? 0x7ff8000000000000
+                                                                             : canonicalNan;
   for (size_t at = 0; at < box.size(); at += map.elementBytes())
     std::memcpy(box.data() + at, &nan, map.elementBytes());
 }
 
 /// Calls `act` with the places in shared memory of a row, which lie where the swizzle puts them.
-template <typename Action> void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes, Action act) {
+template <typename Action>
+void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
+               Action act) {
   // Without a swizzle the row is one piece.
   uint32_t chunk = map.swizzle == TensorSwizzle::None ? map.rowBytes() : 16;
   for (uint32_t at = first; at < first + bytes;) {
@@ -123,7 +137,8 @@ template <typename Action> void eachChunk(const TensorMap &map, const Place &box
   }
 }
 
-void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *corner, unsigned lane) {
+void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *corner,
+          unsigned lane) {
   AsyncCopy copy(warp, lane);
   std::vector<uint8_t> box(map.boxBytes());
   fillOutside(map, box);
@@ -141,7 +156,9 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     Place place = copy.writeTo(Space::Shared, address, box.size(), 128);
     for (uint64_t row = 0; row < box.size(); row += map.rowBytes())
       eachChunk(map, place, row, 0, map.rowBytes(),
-                [&](const Place &to, uint32_t at, uint32_t bytes) { copy.write(to, box.data() + row + at, bytes); });
+                [&](const Place &to, uint32_t at, uint32_t bytes) {
+                  copy.write(to, box.data() + row + at, bytes);
+                });
     copy.complete(barrier, box.size(), *place.storage);
   };
   uint64_t shared = plan.shared.at(warp, lane), barrier = plan.barrier.at(warp, lane);
@@ -152,18 +169,21 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
 }
 
 /// PTX ISA, "cp.reduce.async.bulk.tensor": the type is the map's; operations on bits take integers.
-std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map, unsigned lane) {
+std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map,
+                                     unsigned lane) {
   if (!plan.op)
     return std::nullopt;
   Type type = map.elementType();
   if (*plan.op >= Combination::And && !isFloat(type))
     type = sizeOf(type) == 4 ? Type::B32 : sizeOf(type) == 8 ? Type::B64 : type;
   if (!isCombination(*plan.op, type))
-    warp.fail(LaneMask(1) << lane, "type %s of the tensor map does not go with this operation", nameOf(map.elementType()));
+    warp.fail(LaneMask(1) << lane, "type %s of the tensor map does not go with this operation",
+              nameOf(map.elementType()));
   return Reduction{*plan.op, type};
 }
 
-void store(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *corner, unsigned lane) {
+void store(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *corner,
+           unsigned lane) {
   AsyncCopy copy(warp, lane);
   std::vector<uint8_t> box(map.boxBytes());
   Place place = copy.place(Space::Shared, plan.shared.at(warp, lane), box.size(), 128);
@@ -172,15 +192,17 @@ void store(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *co
   std::optional<Reduction> reduction = reductionOf(warp, plan, map, lane);
   for (Rows rows(map, corner); rows.next();)
     if (uint32_t count = rows.inside(first, address))
-      eachChunk(map, place, rows.offset(), first * size, count * size, [&](const Place &from, uint32_t at, uint32_t bytes) {
-        copy.checkRead(from, bytes);
-        std::memcpy(box.data() + rows.offset() + at, from.bytes(), bytes);
-      });
+      eachChunk(map, place, rows.offset(), first * size, count * size,
+                [&](const Place &from, uint32_t at, uint32_t bytes) {
+                  copy.checkRead(from, bytes);
+                  std::memcpy(box.data() + rows.offset() + at, from.bytes(), bytes);
+                });
   for (Rows rows(map, corner); rows.next();)
     if (uint32_t count = rows.inside(first, address)) {
       uint8_t *from = box.data() + rows.offset() + uint64_t(first) * size;
       convert(map, from, count);
-      copy.write(copy.writeTo(Space::Global, address, count * size, size), from, count * size, reduction);
+      copy.write(copy.writeTo(Space::Global, address, count * size, size), from, count * size,
+                 reduction);
     }
   copy.joinGroup();
 }
@@ -212,7 +234,8 @@ static void takeTensor(Decoder &d, const Operand &operand, Plan &plan, std::vect
   if (operand.elements.size() == 2)
     coordinates = Decoder::elements(operand.elements[1]);
   if (coordinates.size() != plan.rank)
-    d.failAt(operand.at, fsdprt::format("expected [map, {coordinates}] with %u of them, found %zu", plan.rank, coordinates.size()));
+    d.failAt(operand.at, fsdprt::format("expected [map, {coordinates}] with %u of them, found %zu",
+                                        plan.rank, coordinates.size()));
   for (unsigned k = 0; k < plan.rank; ++k)
     ins.push_back(plan.coordinates[k] = d.source(*coordinates[k], Type::S32));
 }
@@ -227,7 +250,8 @@ static void takeSpaces(Decoder &d, Plan &plan) {
   int shared = d.modifiers.takeOneOf({"shared::cta", "shared::cluster"});
   bool isLoad = plan.direction == Direction::Load;
   if (!global || shared < 0 || (!isLoad && shared))
-    d.fail("expected %s", isLoad ? ".shared::cluster.global or .shared::cta.global" : ".global.shared::cta");
+    d.fail("expected %s",
+           isLoad ? ".shared::cluster.global or .shared::cta.global" : ".global.shared::cta");
   if (!d.modifiers.take(isLoad ? "mbarrier::complete_tx::bytes" : "bulk_group"))
     d.fail("expected .%s", isLoad ? "mbarrier::complete_tx::bytes" : "bulk_group");
 }
@@ -240,7 +264,9 @@ bool fsdprt::emulate::decodeTensorCopy(Decoder &d) {
     d.fail("expected a number of dimensions from .1d to .5d");
   plan.rank = rank + 1;
   bool isLoad = d.modifiers.has("mbarrier::complete_tx::bytes");
-  plan.direction = d.modifiers.take("prefetch") ? Direction::Prefetch : isLoad ? Direction::Load : Direction::Store;
+  plan.direction = d.modifiers.take("prefetch") ? Direction::Prefetch
+                   : isLoad                     ? Direction::Load
+                                                : Direction::Store;
   bool isReduction = d.modifiers.take("reduce");
   takeSpaces(d, plan);
   if (isReduction && plan.direction != Direction::Store)
@@ -253,7 +279,10 @@ bool fsdprt::emulate::decodeTensorCopy(Decoder &d) {
   bool isMulticast = d.modifiers.take("multicast::cluster"), hasHint = takeCaches(d.modifiers);
   if (isMulticast && !isLoad)
     d.fail(".multicast::cluster is for copies from global memory");
-  unsigned count = (isLoad ? 3 : plan.direction == Direction::Store ? 2 : 1) + isMulticast + hasHint;
+  unsigned count = (isLoad                               ? 3
+                    : plan.direction == Direction::Store ? 2
+                                                         : 1) +
+                   isMulticast + hasHint;
   d.operandCount(count, count);
   std::vector<Slot> ins;
   takeTensor(d, d.operand(isLoad), plan, ins);

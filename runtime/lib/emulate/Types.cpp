@@ -22,12 +22,14 @@ struct Row {
 } // namespace
 
 static const Row rows[] = {
-    {"pred", 0, false, false}, {"b8", 1, false, false},     {"b16", 2, false, false},  {"b32", 4, false, false},
-    {"b64", 8, false, false},  {"b128", 16, false, false},  {"u8", 1, false, false},   {"u16", 2, false, false},
-    {"u32", 4, false, false},  {"u64", 8, false, false},    {"s8", 1, true, false},    {"s16", 2, true, false},
-    {"s32", 4, true, false},   {"s64", 8, true, false},     {"f16", 2, true, true},    {"f16x2", 4, true, true},
-    {"bf16", 2, true, true},   {"bf16x2", 4, true, true},   {"tf32", 4, true, true},   {"f32", 4, true, true},
-    {"f32x2", 8, true, true},  {"f64", 8, true, true},      {"e4m3x2", 2, true, true}, {"e5m2x2", 2, true, true},
+    {"pred", 0, false, false}, {"b8", 1, false, false},   {"b16", 2, false, false},
+    {"b32", 4, false, false},  {"b64", 8, false, false},  {"b128", 16, false, false},
+    {"u8", 1, false, false},   {"u16", 2, false, false},  {"u32", 4, false, false},
+    {"u64", 8, false, false},  {"s8", 1, true, false},    {"s16", 2, true, false},
+    {"s32", 4, true, false},   {"s64", 8, true, false},   {"f16", 2, true, true},
+    {"f16x2", 4, true, true},  {"bf16", 2, true, true},   {"bf16x2", 4, true, true},
+    {"tf32", 4, true, true},   {"f32", 4, true, true},    {"f32x2", 8, true, true},
+    {"f64", 8, true, true},    {"e4m3x2", 2, true, true}, {"e5m2x2", 2, true, true},
 };
 
 unsigned fsdprt::emulate::sizeOf(Type type) { return rows[static_cast<int>(type)].size; }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The loop over instructions, and the tree of splits. A split whose lanes part at a branch becomes the parent of two, and
-// goes on where they meet again; lanes that go there at once need no split of their own. Where ways only meet in the end of
-// the program, the parts are neighbours instead.
+// The loop over instructions, and the tree of splits. A split whose lanes part at a branch becomes
+// the parent of two, and goes on where they meet again; lanes that go there at once need no split
+// of their own. Where ways only meet in the end of the program, the parts are neighbours instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ Warp::Warp(Block &block, unsigned index, LaneMask lanes)
 
 //===- Constants and special registers ------------------------------------===//
 
-template <typename T> static void fill(T *to, uint64_t value) {
+template <typename T>
+static void fill(T *to, uint64_t value) {
   for (unsigned lane = 0; lane < warpSize; ++lane)
     to[lane] = static_cast<T>(value);
 }
@@ -49,27 +50,39 @@ void Warp::fillConstants() {
   for (const Program::Constant &constant : program.constants) {
     initialisedLanes[constant.slot] = allLanes;
     switch (constant.size) {
-    case 0: predicate(constant.slot) = constant.bits; break;
-    case 2: fill(at<uint16_t>(constant.slot), constant.bits); break;
-    case 4: fill(at<uint32_t>(constant.slot), constant.bits); break;
-    default: fill(at<uint64_t>(constant.slot), constant.bits);
+    case 0:
+      predicate(constant.slot) = constant.bits;
+      break;
+    case 2:
+      fill(at<uint16_t>(constant.slot), constant.bits);
+      break;
+    case 4:
+      fill(at<uint32_t>(constant.slot), constant.bits);
+      break;
+    default:
+      fill(at<uint64_t>(constant.slot), constant.bits);
     }
   }
   for (const Program::AddressConstant &constant : program.addressConstants) {
     initialisedLanes[constant.slot] = allLanes;
-    fill(at<uint64_t>(constant.slot), block.cluster.grid.variables.at(constant.variable)->base + constant.addend);
+    fill(at<uint64_t>(constant.slot),
+         block.cluster.grid.variables.at(constant.variable)->base + constant.addend);
   }
 }
 
-static uint32_t component(const Dim &dim, char axis) { return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z; }
+static uint32_t component(const Dim &dim, char axis) {
+  return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
+}
 
 /// PTX ISA, "Special Registers", those that are the same for all lanes.
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;
   const Cluster &cluster = block.cluster;
   const Grid &grid = cluster.grid;
-  Dim clusters{grid.grid.x / grid.cluster.x, grid.grid.y / grid.cluster.y, grid.grid.z / grid.cluster.z};
-  std::string stem = name.substr(1, name.find('.') == std::string::npos ? name.npos : name.find('.') - 1);
+  Dim clusters{grid.grid.x / grid.cluster.x, grid.grid.y / grid.cluster.y,
+               grid.grid.z / grid.cluster.z};
+  std::string stem =
+      name.substr(1, name.find('.') == std::string::npos ? name.npos : name.find('.') - 1);
   char axis = name.back();
   if (stem == "ntid")
     return component(grid.block, axis);
@@ -128,7 +141,8 @@ void Warp::fillSpecials() {
       predicate(slot) = specialValue(name, *this);
     } else if (name == "%gridid") {
       fill(at<uint64_t>(slot), 0);
-    } else if (name.substr(0, 5) == "%tid." || name == "%laneid" || name.substr(0, 9) == "%lanemask") {
+    } else if (name.substr(0, 5) == "%tid." || name == "%laneid" ||
+               name.substr(0, 9) == "%lanemask") {
       for (unsigned lane = 0; lane < warpSize; ++lane)
         at<uint32_t>(slot)[lane] = laneValue(name, *this, lane);
     } else {
@@ -155,7 +169,8 @@ std::string Warp::nameOfLanes(LaneMask lanes) const {
     unsigned last = lane;
     while (last + 1 < warpSize && lanes >> (last + 1) & 1)
       ++last;
-    text += (text.empty() ? "lanes " : ",") + std::to_string(lane) + (last > lane ? "-" + std::to_string(last) : "");
+    text += (text.empty() ? "lanes " : ",") + std::to_string(lane) +
+            (last > lane ? "-" + std::to_string(last) : "");
     lane = last;
   }
   return text;
@@ -168,8 +183,9 @@ void Warp::fail(LaneMask lanes, const char *text, ...) const {
   std::vsnprintf(message, sizeof message, text, arguments);
   va_end(arguments);
   const Instruction &instruction = program.code[currentPc()];
-  program.module->source.fail(instruction.at, "%s: %s (%s, %s)", std::string(instruction.opcode).c_str(), message,
-                              name().c_str(), nameOfLanes(lanes).c_str());
+  program.module->source.fail(instruction.at, "%s: %s (%s, %s)",
+                              std::string(instruction.opcode).c_str(), message, name().c_str(),
+                              nameOfLanes(lanes).c_str());
 }
 
 void Warp::checkRead(Slot slot, LaneMask lanes) const {
@@ -177,7 +193,8 @@ void Warp::checkRead(Slot slot, LaneMask lanes) const {
   if (!missing)
     return;
   auto name = program.names.find(slot);
-  fail(missing, "reads %s before it is written", name == program.names.end() ? "a register" : name->second.c_str());
+  fail(missing, "reads %s before it is written",
+       name == program.names.end() ? "a register" : name->second.c_str());
 }
 
 //===- Splits -------------------------------------------------------------===//
@@ -248,7 +265,8 @@ void Warp::leave(LaneMask lanes) {
 /// Lanes that wait where the current split's parent will go on become a split of their own.
 void Warp::freeParked() {
   stalled = 0;
-  for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0; parent = splits[parent].parent) {
+  for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;
+       parent = splits[parent].parent) {
     LaneMask parked = splits[parent].mask;
     for (const Split &each : splits)
       if (!each.isOver && each.parent == parent)
@@ -351,7 +369,8 @@ void Warp::runSplit(uint64_t &turn) {
     const Instruction &instruction = program.code[here.pc];
     --turn;
     if (!grid.stepsLeft--)
-      fail(here.mask, "the limit of %llu instructions is reached", static_cast<unsigned long long>(grid.launch.stepLimit));
+      fail(here.mask, "the limit of %llu instructions is reached",
+           static_cast<unsigned long long>(grid.launch.stepLimit));
     ++serial;
     LaneMask active = here.mask;
     if (instruction.guard) {

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel Synchronization and Communication
-// Instructions: vote.sync, match.sync, redux.sync, activemask, elect.sync". All lanes that a mask names have to be here.
+// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel Synchronization and
+// Communication Instructions: vote.sync, match.sync, redux.sync, activemask, elect.sync". All lanes
+// that a mask names have to be here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +27,13 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
     if (!(masks[lane] >> lane & 1))
       warp.fail(LaneMask(1) << lane, "the mask 0x%08x does not name the lane itself", masks[lane]);
     if (masks[lane] != mask)
-      warp.fail(LaneMask(1) << lane, "the mask is 0x%08x, but 0x%08x in lane %u", masks[lane], mask, first);
+      warp.fail(LaneMask(1) << lane, "the mask is 0x%08x, but 0x%08x in lane %u", masks[lane], mask,
+                first);
   }
   LaneMask missing = mask & warp.live & ~active;
   if (missing)
-    warp.fail(active, "the mask 0x%08x names %s, which %s not here", mask, warp.nameOfLanes(missing).c_str(),
-              missing & (missing - 1) ? "are" : "is");
+    warp.fail(active, "the mask 0x%08x names %s, which %s not here", mask,
+              warp.nameOfLanes(missing).c_str(), missing & (missing - 1) ? "are" : "is");
   return mask & active;
 }
 
@@ -46,10 +48,17 @@ bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &f
   int source = 0;
   bool isInside = true;
   switch (mode) {
-  case Up: source = int(lane) - int(value), isInside = source >= int(most); break;
-  case Down: source = lane + value, isInside = source <= int(most); break;
-  case Butterfly: source = lane ^ value, isInside = source <= int(most); break;
-  default: source = least | (value & ~segment & 31), isInside = source <= int(most);
+  case Up:
+    source = int(lane) - int(value), isInside = source >= int(most);
+    break;
+  case Down:
+    source = lane + value, isInside = source <= int(most);
+    break;
+  case Butterfly:
+    source = lane ^ value, isInside = source <= int(most);
+    break;
+  default:
+    source = least | (value & ~segment & 31), isInside = source <= int(most);
   }
   from = isInside ? source : lane;
   return isInside;
@@ -57,7 +66,8 @@ bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &f
 
 Step shuffle(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = i.inCount > 3 ? members(warp, i, i.in[3], active) : active;
-  const uint32_t *a = warp.at<uint32_t>(i.in[0]), *b = warp.at<uint32_t>(i.in[1]), *c = warp.at<uint32_t>(i.in[2]);
+  const uint32_t *a = warp.at<uint32_t>(i.in[0]), *b = warp.at<uint32_t>(i.in[1]),
+                 *c = warp.at<uint32_t>(i.in[2]);
   uint32_t result[warpSize];
   LaneMask inside = 0;
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -85,12 +95,15 @@ Step vote(Warp &warp, const Instruction &i, LaneMask active) {
         warp.at<uint32_t>(i.out[0])[lane] = holds;
     return Step::Next;
   }
-  bool all = holds == here, result = i.modifier == 'a' ? all : i.modifier == 'o' ? holds != 0 : all || !holds;
+  bool all = holds == here, result = i.modifier == 'a'   ? all
+                                     : i.modifier == 'o' ? holds != 0
+                                                         : all || !holds;
   keepBits(warp.predicate(i.out[0]), result ? allLanes : 0, active);
   return Step::Next;
 }
 
-template <typename T> Step match(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step match(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[1], active);
   const T *a = warp.at<T>(i.in[0]);
   bool isAll = i.modifier == 'a';
@@ -108,18 +121,26 @@ template <typename T> Step match(Warp &warp, const Instruction &i, LaneMask acti
 
 enum Reduction : uint8_t { Add, Min, Max, And, Or, Xor };
 
-template <typename T> T reduced(uint8_t op, T a, T b) {
+template <typename T>
+T reduced(uint8_t op, T a, T b) {
   switch (op) {
-  case Add: return uint32_t(a) + uint32_t(b);
-  case Min: return b < a ? b : a;
-  case Max: return a < b ? b : a;
-  case And: return a & b;
-  case Or: return a | b;
-  default: return a ^ b;
+  case Add:
+    return uint32_t(a) + uint32_t(b);
+  case Min:
+    return b < a ? b : a;
+  case Max:
+    return a < b ? b : a;
+  case And:
+    return a & b;
+  case Or:
+    return a | b;
+  default:
+    return a ^ b;
   }
 }
 
-template <typename T> Step reduce(Warp &warp, const Instruction &i, LaneMask active) {
+template <typename T>
+Step reduce(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[1], active);
   const T *a = warp.at<T>(i.in[0]);
   T result = a[__builtin_ctz(here)];
@@ -183,7 +204,8 @@ static void decodeVote(Decoder &d) {
     d.fail("expected .all, .any, .uni or .ballot");
   d.operandCount(3, 3);
   Type type = mode == 3 ? d.typeOneOf({Type::B32}) : d.typeOneOf({Type::Pred});
-  d.emit(vote, {d.destination(0, type)}, {d.predicate(d.operand(1)), d.source(2, Type::B32)}).modifier = "aoub"[mode];
+  d.emit(vote, {d.destination(0, type)}, {d.predicate(d.operand(1)), d.source(2, Type::B32)})
+      .modifier = "aoub"[mode];
 }
 
 static void decodeMatch(Decoder &d) {

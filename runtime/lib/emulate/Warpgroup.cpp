@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, wgmma.mma_async, wgmma.commit_group,
-// wgmma.wait_group". An access to a register and a product that uses it need a wgmma.fence between them, except of products
-// of one shape that add to the same accumulators. Moves from one register to another are renamings: what holds of the one,
-// holds of the other, since that is what becomes of them.
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, wgmma.mma_async,
+// wgmma.commit_group, wgmma.wait_group". An access to a register and a product that uses it need a
+// wgmma.fence between them, except of products of one shape that add to the same accumulators.
+// Moves from one register to another are renamings: what holds of the one, holds of the other,
+// since that is what becomes of them.
 //
 //===----------------------------------------------------------------------===//
 
+#include "emulate/Warpgroup.h"
 #include "emulate/Decoder.h"
 #include "emulate/Lanes.h"
-#include "emulate/Warpgroup.h"
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -38,8 +39,9 @@ static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
   if (groupWarps * (number + 1) > block.warps.size())
-    warp.fail(allLanes, "the block has %zu warps, but warp %u is of a warpgroup of %u to %u", block.warps.size(), warp.index,
-              groupWarps * number, groupWarps * number + groupWarps - 1);
+    warp.fail(allLanes, "the block has %zu warps, but warp %u is of a warpgroup of %u to %u",
+              block.warps.size(), warp.index, groupWarps * number,
+              groupWarps * number + groupWarps - 1);
   if (block.warpgroups.size() <= number)
     block.warpgroups.resize(number + 1);
   Warpgroup &group = block.warpgroups[number];
@@ -47,7 +49,8 @@ static Warpgroup &groupOf(Warp &warp) {
   return group;
 }
 
-template <typename Action> static void eachWarp(Warp &warp, Action action) {
+template <typename Action>
+static void eachWarp(Warp &warp, Action action) {
   for (unsigned k = 0; k < groupWarps; ++k)
     action(*warp.block.warps[warp.index / groupWarps * groupWarps + k]);
 }
@@ -90,14 +93,20 @@ static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse:
   if (use.kind == kind && (kind == RegisterUse::Fragment || isSameShape(before, i)))
     return;
   if (isInFlight && use.kind != kind)
-    warp.fail(allLanes, "uses %s, which the product at line %u has, with no wgmma.wait_group for that between", nameOfRegister(warp, slot),
-              before.at.line);
+    warp.fail(
+        allLanes,
+        "uses %s, which the product at line %u has, with no wgmma.wait_group for that between",
+        nameOfRegister(warp, slot), before.at.line);
   if (use.fences == products.fences)
-    warp.fail(allLanes, use.fences || use.instruction ? "uses %s, which line %u accesses, with no wgmma.fence between" : "uses %s with no wgmma.fence before",
+    warp.fail(allLanes,
+              use.fences || use.instruction
+                  ? "uses %s, which line %u accesses, with no wgmma.fence between"
+                  : "uses %s with no wgmma.fence before",
               nameOfRegister(warp, slot), before.at.line);
 }
 
-static void useInProduct(Warp &warp, const Instruction &i, const Slot *slots, unsigned count, RegisterUse::Kind kind) {
+static void useInProduct(Warp &warp, const Instruction &i, const Slot *slots, unsigned count,
+                         RegisterUse::Kind kind) {
   Products &products = warp.products;
   for (unsigned k = 0; k < count; ++k) {
     checkFence(warp, i, slots[k], kind);
@@ -109,8 +118,9 @@ static void checkAccess(Warp &warp, const Slot *slots, unsigned count, const cha
   for (unsigned k = 0; k < count; ++k) {
     const RegisterUse &use = warp.products.registers[slots[k]];
     if (use.product > warp.products.known)
-      warp.fail(allLanes, "%s %s, which the product at line %u %s, with no wgmma.wait_group for that between", what,
-                nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
+      warp.fail(allLanes,
+                "%s %s, which the product at line %u %s, with no wgmma.wait_group for that between",
+                what, nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
                 use.kind == RegisterUse::Accumulator ? "has as accumulator" : "reads");
   }
 }
@@ -122,7 +132,8 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
   checkAccess(warp, i.out, i.outCount, "writes");
   if (i.isRenaming) {
     const RegisterUse &from = products.registers[i.in[0]];
-    if (from.product > products.known && from.kind == RegisterUse::Accumulator && groupOf(warp).executed < from.product) {
+    if (from.product > products.known && from.kind == RegisterUse::Accumulator &&
+        groupOf(warp).executed < from.product) {
       warp.wait(Waiting::Product, i, allLanes);
       return false;
     }
@@ -133,7 +144,8 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
   for (auto [slots, count] : {std::make_pair(i.in, i.inCount), std::make_pair(i.out, i.outCount)})
     for (unsigned k = 0; k < count; ++k) {
       RegisterUse &use = products.registers[slots[k]];
-      use.fences = products.fences, use.instruction = warp.currentPc(), use.kind = RegisterUse::Ordinary;
+      use.fences = products.fences, use.instruction = warp.currentPc(),
+      use.kind = RegisterUse::Ordinary;
     }
   return true;
 }
@@ -146,8 +158,10 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   const uint64_t *values = warp.at<uint64_t>(slot);
   for (unsigned lane = 1; lane < warpSize; ++lane)
     if (values[lane] != values[0])
-      warp.fail(LaneMask(1) << lane, "lanes have different matrix descriptors: 0x%llx and 0x%llx of lane 0",
-                static_cast<unsigned long long>(values[lane]), static_cast<unsigned long long>(values[0]));
+      warp.fail(LaneMask(1) << lane,
+                "lanes have different matrix descriptors: 0x%llx and 0x%llx of lane 0",
+                static_cast<unsigned long long>(values[lane]),
+                static_cast<unsigned long long>(values[0]));
   return values[0];
 }
 
@@ -160,14 +174,17 @@ IssuedProduct productOf(Warp &warp, const Instruction &i) {
   if (adds && warp.block.cluster.grid.launch.checks.initialised)
     for (unsigned k = 0; k < i.outCount; ++k)
       warp.checkRead(i.out[k], allLanes);
-  return {warp.currentPc(), plan.aIsShared ? descriptorOf(warp, i.in[0]) : 0, descriptorOf(warp, i.in[i.inCount - 2]), adds != 0};
+  return {warp.currentPc(), plan.aIsShared ? descriptorOf(warp, i.in[0]) : 0,
+          descriptorOf(warp, i.in[i.inCount - 2]), adds != 0};
 }
 
 void checkSame(Warp &warp, const IssuedProduct &first, const IssuedProduct &own) {
   if (first.instruction != own.instruction)
-    warp.fail(allLanes, "another warp of the warpgroup has issued the product at line %u here", warp.program.code[first.instruction].at.line);
+    warp.fail(allLanes, "another warp of the warpgroup has issued the product at line %u here",
+              warp.program.code[first.instruction].at.line);
   if (first.a != own.a || first.b != own.b || first.adds != own.adds)
-    warp.fail(allLanes, "another warp of the warpgroup has issued this with %s", first.adds != own.adds ? "another predicate" : "other matrix descriptors");
+    warp.fail(allLanes, "another warp of the warpgroup has issued this with %s",
+              first.adds != own.adds ? "another predicate" : "other matrix descriptors");
 }
 } // namespace
 
@@ -224,7 +241,8 @@ static Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   }
   products.groups.erase(products.groups.begin(), products.groups.end() - i.payload);
   if (last > products.known) {
-    warp.block.cluster.clocks.learn(warp.firstThread, active, group.agent, group.times[last - group.firstTime]);
+    warp.block.cluster.clocks.learn(warp.firstThread, active, group.agent,
+                                    group.times[last - group.firstTime]);
     products.known = last;
     dropTimes(warp, group);
   }
@@ -247,8 +265,11 @@ void fsdprt::emulate::leaveWarpgroup(Warp &warp) {
     return;
   const Warpgroup &group = warp.block.warpgroups[number];
   if (warp.products.issued < group.executed + group.pending.size())
-    warp.fail(allLanes, "leaves without the product at line %u, which another warp of the warpgroup has issued",
-              warp.program.code[group.pending[warp.products.issued - group.executed].instruction].at.line);
+    warp.fail(
+        allLanes,
+        "leaves without the product at line %u, which another warp of the warpgroup has issued",
+        warp.program.code[group.pending[warp.products.issued - group.executed].instruction]
+            .at.line);
 }
 
 bool fsdprt::emulate::decodeWgmmaOrder(Decoder &d) {

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one operation of four warps: it runs when the
-// last of them has issued it, by an agent that the warpgroup has, which knows what all of its lanes know. A warp that waits
-// for a group waits for that, and learns what the agent has read. Until then its registers belong to the product.
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one operation of four
+// warps: it runs when the last of them has issued it, by an agent that the warpgroup has, which
+// knows what all of its lanes know. A warp that waits for a group waits for that, and learns what
+// the agent has read. Until then its registers belong to the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ namespace fsdprt::emulate {
 
 /// What products have to do with a register of a warp.
 struct RegisterUse {
-  uint64_t product = 0; ///< the last that uses it, from 1; 0: none
-  uint64_t fences = 0;  ///< how many wgmma.fence were before the last access
+  uint64_t product = 0;     ///< the last that uses it, from 1; 0: none
+  uint64_t fences = 0;      ///< how many wgmma.fence were before the last access
   uint32_t instruction = 0; ///< of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< of the last access
 };
@@ -45,9 +46,10 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< that not all warps have issued
-  uint64_t executed = 0;       ///< the first one pending is the next
-  std::deque<Time> times;      ///< the agent's, at the end of each that was executed and not all warps have waited for
-  uint64_t firstTime = 1;      ///< the product of the first of `times`
+  uint64_t executed = 0;             ///< the first one pending is the next
+  std::deque<Time> times; ///< the agent's, at the end of each that was executed and not all warps
+                          ///< have waited for
+  uint64_t firstTime = 1; ///< the product of the first of `times`
 };
 
 struct WgmmaPlan {
@@ -59,11 +61,13 @@ struct WgmmaPlan {
   unsigned sumRegisters() const { return columns / (sumsAreHalf ? 4 : 2); }
 };
 
-/// wgmma.mma_async: operands are A's descriptor or its registers, B's descriptor, and a predicate; results the accumulators.
+/// wgmma.mma_async: operands are A's descriptor or its registers, B's descriptor, and a predicate;
+/// results the accumulators.
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
 /// A product of all four warps, which their registers and the shared memory hold.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
-/// Of a warp's instruction that is no wgmma: its registers are in no product that it has not waited for. False: it has to wait.
+/// Of a warp's instruction that is no wgmma: its registers are in no product that it has not waited
+/// for. False: it has to wait.
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// What a warp waits for, for messages.
 std::string waitsForProduct(const Warp &warp);

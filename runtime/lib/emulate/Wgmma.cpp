@@ -6,9 +6,11 @@
 //
 // PTX ISA, "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async":
 //
-//   wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, a, b, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b
+//   wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, a, b, scale-d, imm-scale-a,
+//     imm-scale-b, imm-trans-a, imm-trans-b
 //
-// a is a matrix descriptor or four registers; the last two are of 16-bit types, the one of a where it is a descriptor.
+// a is a matrix descriptor or four registers; the last two are of 16-bit types, the one of a where
+// it is a descriptor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +29,8 @@ static uint16_t takeColumns(Decoder &d, unsigned &inner) {
       continue;
     auto [end, error] = std::from_chars(part.data() + 4, part.data() + part.size(), columns);
     std::string_view rest(end, part.data() + part.size() - end);
-    if (error == std::errc() && columns >= 8 && columns <= 256 && columns % 8 == 0 && (rest == "k16" || rest == "k8")) {
+    if (error == std::errc() && columns >= 8 && columns <= 256 && columns % 8 == 0 &&
+        (rest == "k16" || rest == "k8")) {
       inner = rest == "k16" ? 16 : 8;
       d.modifiers.take(part);
       return columns;
@@ -40,8 +43,11 @@ static WgmmaPlan takeShape(Decoder &d) {
   WgmmaPlan plan = {};
   unsigned inner = 0;
   plan.columns = takeColumns(d, inner);
-  Type sums = d.typeOneOf({Type::F16, Type::F32}), a = d.typeOneOf({Type::F16, Type::BF16, Type::TF32}), b = d.type();
-  plan.kind = a == Type::F16 ? WgmmaPlan::Half : a == Type::BF16 ? WgmmaPlan::Brain : WgmmaPlan::TF32;
+  Type sums = d.typeOneOf({Type::F16, Type::F32}),
+       a = d.typeOneOf({Type::F16, Type::BF16, Type::TF32}), b = d.type();
+  plan.kind = a == Type::F16    ? WgmmaPlan::Half
+              : a == Type::BF16 ? WgmmaPlan::Brain
+                                : WgmmaPlan::TF32;
   plan.sumsAreHalf = sums == Type::F16;
   if (a != b || inner != plan.inner() || (plan.sumsAreHalf && a != Type::F16))
     d.fail("no such product: %s", quoted(d.statement->opcode).c_str());
@@ -76,10 +82,12 @@ static void takeModes(Decoder &d, WgmmaPlan &plan) {
   plan.transposesB = takeTranspose(d, d.operand(6 + plan.aIsShared));
 }
 
-static std::vector<Slot> takeRegisters(Decoder &d, const Operand &operand, unsigned count, bool isSource) {
+static std::vector<Slot> takeRegisters(Decoder &d, const Operand &operand, unsigned count,
+                                       bool isSource) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != count)
-    d.failAt(operand.at, fsdprt::format("expected %u registers, found %zu", count, elements.size()));
+    d.failAt(operand.at,
+             fsdprt::format("expected %u registers, found %zu", count, elements.size()));
   std::vector<Slot> slots;
   for (const Operand *each : elements)
     slots.push_back(isSource ? d.source(*each, Type::B32) : d.destination(*each, Type::B32));
@@ -120,7 +128,8 @@ void fsdprt::emulate::watchRegisters(Program &program) {
         isWatched[i.in[k]] = true;
   }
   auto isMove = [&](const Instruction &i) {
-    return i.flow == Flow::Moves && i.inCount == 1 && i.outCount == 1 && program.names.count(i.in[0]) && program.names.count(i.out[0]);
+    return i.flow == Flow::Moves && i.inCount == 1 && i.outCount == 1 &&
+           program.names.count(i.in[0]) && program.names.count(i.out[0]);
   };
   for (bool isChanged = true; isChanged;) {
     isChanged = false;

@@ -4,20 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor Format". In chunks of 16 bytes, with P of them in the
-// span of the swizzle (1 without), chunk (m, k) of a matrix is at
+// PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor Format". In chunks of 16 bytes,
+// with P of them in the span of the swizzle (1 without), chunk (m, k) of a matrix is at
 //
-//   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k      P = 1: 16 (m % 8) + SBO (m / 8) + LBO k
-//   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8)      P = 1: SBO m + 16 (k % 8) + LBO (k / 8)
+//   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
+//             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k
+//   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8)
+//             P = 1: SBO m + 16 (k % 8) + LBO (k / 8)
 //
-// from the start address, with the chunks of each row of 128 bytes exchanged as its number says, less the base offset. A
-// chunk is 16 bytes along K (K-major; m counts rows) or along M or N (MN-major; k counts elements of K).
+// from the start address, with the chunks of each row of 128 bytes exchanged as its number says,
+// less the base offset. A chunk is 16 bytes along K (K-major; m counts rows) or along M or N
+// (MN-major; k counts elements of K).
 //
-// Fragments are those of mma (Matrices.cpp): warp w has rows 16 w to 16 w + 15 of A and D. Rows of A belong to their warp
-// alone, as registers would: what one warp writes and reads as A needs no other's barrier.
+// Fragments are those of mma (Matrices.cpp): warp w has rows 16 w to 16 w + 15 of A and D. Rows of
+// A belong to their warp alone, as registers would: what one warp writes and reads as A needs no
+// other's barrier.
 //
-// Error model: as that of mma. Products are exact, and summed in double in the order of k, the accumulator first; the sum is
-// rounded once.
+// Error model: as that of mma. Products are exact, and summed in double in the order of k, the
+// accumulator first; the sum is rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +32,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-constexpr unsigned warpRows = 16, groupWarps = 4, maxInner = 16, maxColumns = 256, chunkBytes = 16, kBytes = 32;
+constexpr unsigned warpRows = 16, groupWarps = 4, maxInner = 16, maxColumns = 256, chunkBytes = 16,
+                   kBytes = 32;
 
 struct Descriptor {
   uint64_t start, leading, stride, base;
@@ -36,11 +41,15 @@ struct Descriptor {
 };
 
 Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
-  static const TensorSwizzle swizzles[] = {TensorSwizzle::None, TensorSwizzle::Bytes128, TensorSwizzle::Bytes64, TensorSwizzle::Bytes32};
-  constexpr uint64_t unused = uint64_t(3) << 14 | uint64_t(3) << 30 | uint64_t(7) << 46 | uint64_t(0x3ff) << 52;
+  static const TensorSwizzle swizzles[] = {TensorSwizzle::None, TensorSwizzle::Bytes128,
+                                           TensorSwizzle::Bytes64, TensorSwizzle::Bytes32};
+  constexpr uint64_t unused =
+      uint64_t(3) << 14 | uint64_t(3) << 30 | uint64_t(7) << 46 | uint64_t(0x3ff) << 52;
   if (bits & unused)
-    warp.fail(allLanes, "the descriptor 0x%llx of %c has bits that mean nothing", static_cast<unsigned long long>(bits), matrix);
-  return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, bits >> 49 & 7, swizzles[bits >> 62]};
+    warp.fail(allLanes, "the descriptor 0x%llx of %c has bits that mean nothing",
+              static_cast<unsigned long long>(bits), matrix);
+  return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4,
+          bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
 /// Of a chunk, as above. `isMajor`: of M or N.
@@ -59,10 +68,13 @@ uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k)
 /// Reads matrices by descriptors, for the agent of a warpgroup.
 class Reader {
 public:
-  Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) { access.isAsync = true; }
+  Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) {
+    access.isAsync = true;
+  }
 
   const uint8_t *chunk(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
-    Place place = access.resolve(Space::Shared, chunkAddress(d, isMajor, m, k), chunkBytes, 0, chunkBytes);
+    Place place =
+        access.resolve(Space::Shared, chunkAddress(d, isMajor, m, k), chunkBytes, 0, chunkBytes);
     access.check(place, chunkBytes, 0, agent);
     warp.block.cluster.grid.counters.sharedLoadBytes += chunkBytes;
     return place.bytes();
@@ -74,8 +86,10 @@ private:
   Access access;
 };
 
-template <WgmmaPlan::Kind kind> struct Wgmma {
-  static constexpr unsigned elementBytes = kind == WgmmaPlan::TF32 ? 4 : 2, perChunk = chunkBytes / elementBytes;
+template <WgmmaPlan::Kind kind>
+struct Wgmma {
+  static constexpr unsigned elementBytes = kind == WgmmaPlan::TF32 ? 4 : 2,
+                            perChunk = chunkBytes / elementBytes;
   static constexpr unsigned inner = kBytes / elementBytes, perRegister = 4 / elementBytes;
 
   static FSDPRT_INLINE double element(const uint8_t *bytes, unsigned index) {
@@ -89,9 +103,11 @@ template <WgmmaPlan::Kind kind> struct Wgmma {
     return kind == WgmmaPlan::Half ? Half::widen(bits) : Brain::widen(bits);
   }
 
-  /// Elements of rows (or columns) `first` and on; element (m, k) goes to to[m * mStep + k * kStep].
-  static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first, unsigned count, double *to, unsigned mStep,
-                                 unsigned kStep, double sign) {
+  /// Elements of rows (or columns) `first` and on; element (m, k) goes to to[m * mStep + k *
+  /// kStep].
+  static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first,
+                                 unsigned count, double *to, unsigned mStep, unsigned kStep,
+                                 double sign) {
     if (!isMajor) {
       for (unsigned m = 0; m < count; ++m)
         for (unsigned k = 0; k < inner; k += perChunk) {
@@ -109,24 +125,29 @@ template <WgmmaPlan::Kind kind> struct Wgmma {
       }
   }
 
-  /// A out of registers: register r of lane 4 g + t has row g + 8 (r % 2), columns e t + 4 e (r / 2) and on.
-  static FSDPRT_INLINE void readFragment(Warp &warp, const Slot *slots, double (&a)[warpRows][maxInner], double sign) {
+  /// A out of registers: register r of lane 4 g + t has row g + 8 (r % 2), columns e t + 4 e (r /
+  /// 2) and on.
+  static FSDPRT_INLINE void readFragment(Warp &warp, const Slot *slots,
+                                         double (&a)[warpRows][maxInner], double sign) {
     for (unsigned r = 0; r < 4; ++r)
       for (unsigned lane = 0; lane < warpSize; ++lane)
         for (unsigned part = 0; part < perRegister; ++part)
           a[lane / 4 + 8 * (r % 2)][perRegister * (lane % 4) + 4 * perRegister * (r / 2) + part] =
-              sign * element(reinterpret_cast<const uint8_t *>(warp.at<uint32_t>(slots[r]) + lane), part);
+              sign *
+              element(reinterpret_cast<const uint8_t *>(warp.at<uint32_t>(slots[r]) + lane), part);
   }
 };
 
 using Sums = double[warpRows][maxColumns];
 
 /// Calls act(sum, bits, part) for what each register of D holds: two rows of pairs of columns.
-template <typename Action> FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
+template <typename Action>
+FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)
     for (unsigned lane = 0; lane < warpSize; ++lane)
       for (unsigned part = 0; part < 2; ++part)
-        act(sums[lane / 4 + 8 * (pair % 2)][8 * (pair / 2) + 2 * (lane % 4) + part], pair, lane, part);
+        act(sums[lane / 4 + 8 * (pair % 2)][8 * (pair / 2) + 2 * (lane % 4) + part], pair, lane,
+            part);
 }
 
 FSDPRT_INLINE void loadSums(Warp &warp, const Instruction &i, const WgmmaPlan &plan, Sums &sums) {
@@ -135,14 +156,17 @@ FSDPRT_INLINE void loadSums(Warp &warp, const Instruction &i, const WgmmaPlan &p
       sum = Half::widen(warp.at<uint32_t>(i.out[pair])[lane] >> (16 * part));
     });
   else
-    eachSum(plan, sums, [&](double &sum, unsigned pair, unsigned lane, unsigned part) { sum = warp.at<float>(i.out[2 * pair + part])[lane]; });
+    eachSum(plan, sums, [&](double &sum, unsigned pair, unsigned lane, unsigned part) {
+      sum = warp.at<float>(i.out[2 * pair + part])[lane];
+    });
 }
 
 FSDPRT_INLINE void storeSums(Warp &warp, const Instruction &i, const WgmmaPlan &plan, Sums &sums) {
   if (plan.sumsAreHalf)
     eachSum(plan, sums, [&](double sum, unsigned pair, unsigned lane, unsigned part) {
       uint16_t half = encode(sum, formatF16, Rounding::NearestEven, false);
-      std::memcpy(reinterpret_cast<uint8_t *>(warp.at<uint32_t>(i.out[pair]) + lane) + 2 * part, &half, 2);
+      std::memcpy(reinterpret_cast<uint8_t *>(warp.at<uint32_t>(i.out[pair]) + lane) + 2 * part,
+                  &half, 2);
     });
   else
     eachSum(plan, sums, [&](double sum, unsigned pair, unsigned lane, unsigned part) {
@@ -151,7 +175,9 @@ FSDPRT_INLINE void storeSums(Warp &warp, const Instruction &i, const WgmmaPlan &
 }
 
 /// Eight columns at a time stay in registers of the host.
-FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner], const double (&b)[maxInner][maxColumns], unsigned inner, unsigned columns, Sums &sums) {
+FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner],
+                            const double (&b)[maxInner][maxColumns], unsigned inner,
+                            unsigned columns, Sums &sums) {
   for (unsigned row = 0; row < warpRows; ++row)
     for (unsigned column = 0; column < columns; column += 8) {
       double part[8];
@@ -165,8 +191,10 @@ FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner], const double 
     }
 }
 
-template <WgmmaPlan::Kind kind> struct Runner {
-  static FSDPRT_INLINE void all(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i, const WgmmaPlan &plan) {
+template <WgmmaPlan::Kind kind>
+struct Runner {
+  static FSDPRT_INLINE void all(Warp &last, Warpgroup &group, const IssuedProduct &product,
+                                const Instruction &i, const WgmmaPlan &plan) {
     Clocks &clocks = last.block.cluster.clocks;
     std::vector<uint32_t> firsts;
     Warp *warps[groupWarps];
@@ -177,13 +205,15 @@ template <WgmmaPlan::Kind kind> struct Runner {
     clocks.gather(group.agent, firsts);
     double b[maxInner][maxColumns], a[warpRows][maxInner];
     Reader everybody(last, group.agent);
-    Wgmma<kind>::read(everybody, decodeDescriptor(last, product.b, 'B'), plan.transposesB, 0, plan.columns, b[0], 1, maxColumns, plan.negatesB ? -1 : 1);
+    Wgmma<kind>::read(everybody, decodeDescriptor(last, product.b, 'B'), plan.transposesB, 0,
+                      plan.columns, b[0], 1, maxColumns, plan.negatesB ? -1 : 1);
     double sign = plan.negatesA ? -1 : 1;
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
         Reader own(last, group.agent); // what the agent knows is another thing now
-        Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA, w * warpRows, warpRows, a[0], maxInner, 1, sign);
+        Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA,
+                          w * warpRows, warpRows, a[0], maxInner, 1, sign);
       } else {
         Wgmma<kind>::readFragment(*warps[w], i.in, a, sign);
       }
@@ -194,13 +224,16 @@ template <WgmmaPlan::Kind kind> struct Runner {
       storeSums(*warps[w], i, plan, sums);
     }
   }
-  static void narrow(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i, const WgmmaPlan &plan) {
+  static void narrow(Warp &last, Warpgroup &group, const IssuedProduct &product,
+                     const Instruction &i, const WgmmaPlan &plan) {
     all(last, group, product, i, plan);
   }
-  FSDPRT_WIDE static void wide(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i, const WgmmaPlan &plan) {
+  FSDPRT_WIDE static void wide(Warp &last, Warpgroup &group, const IssuedProduct &product,
+                               const Instruction &i, const WgmmaPlan &plan) {
     all(last, group, product, i, plan);
   }
-  static void run(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i, const WgmmaPlan &plan) {
+  static void run(Warp &last, Warpgroup &group, const IssuedProduct &product, const Instruction &i,
+                  const WgmmaPlan &plan) {
     (hostIsWide() ? wide : narrow)(last, group, product, i, plan);
   }
 };
@@ -209,10 +242,14 @@ template <WgmmaPlan::Kind kind> struct Runner {
 void fsdprt::emulate::runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product) {
   const Instruction &i = last.program.code[product.instruction];
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
-  last.block.cluster.grid.counters.multiplyAdds += uint64_t(groupWarps) * warpRows * plan.columns * plan.inner();
+  last.block.cluster.grid.counters.multiplyAdds +=
+      uint64_t(groupWarps) * warpRows * plan.columns * plan.inner();
   switch (plan.kind) {
-  case WgmmaPlan::Half: return Runner<WgmmaPlan::Half>::run(last, group, product, i, plan);
-  case WgmmaPlan::Brain: return Runner<WgmmaPlan::Brain>::run(last, group, product, i, plan);
-  case WgmmaPlan::TF32: return Runner<WgmmaPlan::TF32>::run(last, group, product, i, plan);
+  case WgmmaPlan::Half:
+    return Runner<WgmmaPlan::Half>::run(last, group, product, i, plan);
+  case WgmmaPlan::Brain:
+    return Runner<WgmmaPlan::Brain>::run(last, group, product, i, plan);
+  case WgmmaPlan::TF32:
+    return Runner<WgmmaPlan::TF32>::run(last, group, product, i, plan);
   }
 }

@@ -41,12 +41,14 @@ static uint64_t integerIn(float slot, uint64_t most) {
 /// The index in three slots of the block.
 static int64_t lookupIndex(const float *block) {
   const float *parts = block + FSDPRT_BLOCK_LOOKUP_VALUE;
-  uint64_t high = integerIn(parts[0], 0x3fffff), middle = integerIn(parts[1], 0x1fffff), low = integerIn(parts[2], 0x1fffff);
+  uint64_t high = integerIn(parts[0], 0x3fffff), middle = integerIn(parts[1], 0x1fffff),
+           low = integerIn(parts[2], 0x1fffff);
   return static_cast<int64_t>(high << 42 | middle << 21 | low);
 }
 
-/// Throws Error if a lookup of the program that has just run was out of range on any rank. `first`: the first rank here.
-/// All processes get here with the same number of such ranks, and tell each other which of them these are.
+/// Throws Error if a lookup of the program that has just run was out of range on any rank. `first`:
+/// the first rank here. All processes get here with the same number of such ranks, and tell each
+/// other which of them these are.
 void Session::checkLookups(const World &world, uint32_t first) {
   float block[FSDPRT_BLOCK_SIZE];
   readBlock(first, block);
@@ -69,14 +71,16 @@ void Session::checkLookups(const World &world, uint32_t first) {
       if (other.rank < earliest.rank)
         earliest = other;
   }
-  std::string who = first == FSDPRT_REFERENCE ? "the unsharded reference" : format("rank %llu", (ull)earliest.rank);
+  std::string who = first == FSDPRT_REFERENCE ? "the unsharded reference"
+                                              : format("rank %llu", (ull)earliest.rank);
   if (numRanks > 1)
     who += format(" (and %u more)", numRanks - 1);
   if (earliest.number < 1 || earliest.number > lookups.size())
     failed("%s: %s: a lookup is out of range", artifact.getFile().c_str(), world.where().c_str());
   const fb::Lookup &lookup = *lookups.Get(static_cast<uint32_t>(earliest.number - 1));
-  failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; this run of the program changed no "
+  failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; this run of "
+         "the program changed no "
          "parameter; correct the batch, or what the model computes the index from",
-         world.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(), (long long)earliest.index,
-         (ull)lookup.extent(), printable(lookup.what()->str()).c_str());
+         world.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(),
+         (long long)earliest.index, (ull)lookup.extent(), printable(lookup.what()->str()).c_str());
 }

@@ -6,10 +6,13 @@
 //
 // Copies, fills and initial values, in the arenas and in the rank's file.
 //
-//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a channel; by a GPU on a stream
-//   copy from the file or to it             done by the rank, or by the filer where it is on a channel; with a GPU always by the rank
+//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a
+//                                           channel; by a GPU on a stream
+//   copy from the file or to it             done by the rank, or by the filer where it is on a
+//                                           channel; with a GPU always by the rank
 //
-// What is written to the file in steps comes from an arena; zeros and initial values go through a buffer.
+// What is written to the file in steps comes from an arena; zeros and initial values go through a
+// buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,11 +34,13 @@ Courier *World::carrierOf(const Rank &rank, Carrier carrier) const {
       .get();
 }
 
-World::Move World::moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration, const char *label) const {
+World::Move World::moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
+                          const char *label) const {
   Move move;
   move.bytes = copy.source()->bytes();
   move.label = label;
-  uint64_t from = offsetOf(index, *copy.source(), iteration), to = offsetOf(index, *copy.target(), iteration);
+  uint64_t from = offsetOf(index, *copy.source(), iteration),
+           to = offsetOf(index, *copy.target(), iteration);
   if (isInFile(layout, from))
     move.offset = from - fileBegin(layout);
   else
@@ -77,14 +82,16 @@ void World::carry(Rank &rank, const Move &move) {
     else
       rank.file->write(move.offset, move.from, move.bytes);
   } catch (const Error &error) {
-    throw Error(error.status, "copy " + printable(move.label, std::strlen(move.label)) + ": " + error.what());
+    throw Error(error.status,
+                "copy " + printable(move.label, std::strlen(move.label)) + ": " + error.what());
   }
 }
 
 void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
   uint64_t offset = offsetOf(index, target, iteration);
   Gpu *gpu = member(index).gpu.get();
-  if (gpu && isOnDevice(layout, offset) && gpu->fill(member(index).arena.at(offset), target.bytes()))
+  if (gpu && isOnDevice(layout, offset) &&
+      gpu->fill(member(index).arena.at(offset), target.bytes()))
     return;
   finishGpu(member(index));
   if (!isInFile(layout, offset)) {
@@ -99,7 +106,8 @@ void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
 
 void World::copy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = member(index);
-  Move move = moveOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
+  Move move =
+      moveOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
   const std::byte *from = move.from;
   std::byte *to = move.to;
   uint64_t bytes = move.bytes;
@@ -124,7 +132,8 @@ void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t i
   Rank &rank = member(index);
   Move move = moveOf(index, copy, iteration, instruction.label);
   bool isBetweenArenas = move.from && move.to;
-  if (rank.gpu && isBetweenArenas && rank.gpu->startCopy(instruction.collective, move.to, move.from, move.bytes))
+  if (rank.gpu && isBetweenArenas &&
+      rank.gpu->startCopy(instruction.collective, move.to, move.from, move.bytes))
     return;
   finishGpu(rank);
   rank.moves[instruction.collective] = move;
@@ -142,7 +151,8 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
   for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
     elements *= param.shape()->Get(i);
   uint64_t held = firstElement(state, index);
-  uint64_t begin = std::max(param.offset(), held), end = std::min(param.offset() + elements, held + state.elements());
+  uint64_t begin = std::max(param.offset(), held),
+           end = std::min(param.offset() + elements, held + state.elements());
   if (begin >= end)
     return;
   Distribution distribution = {param.init(), param.a(), param.b()};
@@ -162,7 +172,8 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
       if (value)
         storedValues(stored, from + first, last - first, state.dtype(), to + first * size);
       else
-        initialValues(distribution, options.seed, stream, from + first, last - first, state.dtype(), to + first * size);
+        initialValues(distribution, options.seed, stream, from + first, last - first, state.dtype(),
+                      to + first * size);
     });
   };
   if (std::byte *memory = memoryOf(index, state))

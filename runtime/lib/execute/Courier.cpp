@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One writer of `posted` (the rank) and one of `done` (the courier); both only grow. Behind a failure nothing is
-// moved any more, and every await throws.
+// One writer of `posted` (the rank) and one of `done` (the courier); both only grow. Behind a
+// failure nothing is moved any more, and every await throws.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,15 @@ using namespace fsdprt;
 
 static constexpr uint32_t sliceMilliseconds = 20;
 
-void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
-                         double bytesPerSecond) {
+void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank,
+                         WorkerPool &pool, double bytesPerSecond) {
   double begin = bytesPerSecond > 0 ? monotonicSeconds() : 0;
   communicator.wait(collective, rank, pool);
   if (bytesPerSecond <= 0)
     return;
   double end = begin + static_cast<double>(communicator.wireBytes(collective)) / bytesPerSecond;
-  for (double now = monotonicSeconds(); now < end && !communicator.getWatch().hasFailed(); now = monotonicSeconds()) {
+  for (double now = monotonicSeconds(); now < end && !communicator.getWatch().hasFailed();
+       now = monotonicSeconds()) {
     double nap = std::min(end - now, 0.01);
     timespec time = {0, static_cast<long>(nap * 1e9)};
     nanosleep(&time, nullptr);
@@ -32,13 +33,17 @@ void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32
 }
 
 Courier::Courier(uint32_t errands, std::function<void(uint32_t)> carry)
-    : carry(std::move(carry)), queue(errands + 1), tickets(errands, 0), spans(errands), thread([this] { serve(); }) {
-  waitFor(doneBell, 0, sliceMilliseconds, [&] { return isReady.load(std::memory_order_acquire); }, [] {});
+    : carry(std::move(carry)), queue(errands + 1), tickets(errands, 0), spans(errands),
+      thread([this] { serve(); }) {
+  waitFor(
+      doneBell, 0, sliceMilliseconds, [&] { return isReady.load(std::memory_order_acquire); },
+      [] {});
 }
 
 Courier::Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond)
     : Courier(communicator.numCollectives(),
-              [&communicator, rank, bytesPerSecond, pool = std::make_shared<WorkerPool>(1, 0)](uint32_t collective) {
+              [&communicator, rank, bytesPerSecond,
+               pool = std::make_shared<WorkerPool>(1, 0)](uint32_t collective) {
                 finishPaced(communicator, collective, rank, *pool, bytesPerSecond);
               }) {}
 
@@ -60,7 +65,11 @@ void Courier::await(uint32_t errand) {
   uint64_t ticket = tickets[errand];
   waitFor(
       doneBell, 0, sliceMilliseconds,
-      [&] { return done.load(std::memory_order_acquire) >= ticket || failed.load(std::memory_order_acquire); }, [] {});
+      [&] {
+        return done.load(std::memory_order_acquire) >= ticket ||
+               failed.load(std::memory_order_acquire);
+      },
+      [] {});
   if (done.load(std::memory_order_acquire) < ticket)
     std::rethrow_exception(error);
 }
@@ -71,7 +80,8 @@ void Courier::serve() {
   doneBell.ring();
   for (uint64_t next = 1;; ++next) {
     waitFor(
-        postBell, 0, 1000, [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});
+        postBell, 0, 1000,
+        [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});
     if (posted.load(std::memory_order_acquire) < next)
       return;
     uint32_t errand = queue[next % queue.size()];

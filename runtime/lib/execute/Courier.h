@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collectives on a channel are completed by a thread of their own, in the order in which they were started, while the
-// rank computes:
+// Collectives on a channel are completed by a thread of their own, in the order in which they were
+// started, while the rank computes:
 //
 //     rank      start | launch | launch | launch | wait
 //     courier         [ waits for peers, copies ]
 //
-// A rank has one, so that it does one transfer at a time: that is how many its links could do at full speed. The
-// order is the program's on every rank, so that couriers never wait for each other in a circle. Copies between the
-// arenas of device and host, which wait for nobody, have a courier of their own.
+// A rank has one, so that it does one transfer at a time: that is how many its links could do at
+// full speed. The order is the program's on every rank, so that couriers never wait for each other
+// in a circle. Copies between the arenas of device and host, which wait for nobody, have a courier
+// of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +26,15 @@
 
 namespace fsdprt {
 
-/// Completes a collective, and takes at least as long as links of `bytesPerSecond` would (0: as fast as it goes).
+/// Completes a collective, and takes at least as long as links of `bytesPerSecond` would (0: as
+/// fast as it goes).
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 
 class Courier {
 public:
-  /// Calls `carry`, on its thread, with each of the errands 0 .. `errands` - 1 that is posted. The thread has what it
-  /// needs when this returns: nothing of it is allocated within a step.
+  /// Calls `carry`, on its thread, with each of the errands 0 .. `errands` - 1 that is posted. The
+  /// thread has what it needs when this returns: nothing of it is allocated within a step.
   Courier(uint32_t errands, std::function<void(uint32_t)> carry);
   /// Of `rank`, for all collectives that the communicator has.
   Courier(Communicator &communicator, uint32_t rank, double bytesPerSecond);
@@ -45,7 +47,9 @@ public:
   /// Until it is complete; throws what it failed with, or what one before it failed with.
   void await(uint32_t errand);
   /// Whether it is complete; its span and what it moved may be looked at then.
-  bool isDone(uint32_t errand) const { return done.load(std::memory_order_acquire) >= tickets[errand]; }
+  bool isDone(uint32_t errand) const {
+    return done.load(std::memory_order_acquire) >= tickets[errand];
+  }
   /// When it was moved, the last time: nanoseconds of Profile::now.
   struct Span {
     uint64_t begin = 0, end = 0;

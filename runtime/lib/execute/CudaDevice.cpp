@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Entries are found and given their shared memory once, so that a launch is a look into a table, its tensor maps and one call.
+// Entries are found and given their shared memory once, so that a launch is a look into a table,
+// its tensor maps and one call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ static constexpr uint64_t sharedWithoutAsking = 48 << 10;
 static constexpr uint64_t granularity = uint64_t(2) << 20; // of what a device gives
 
 std::string CudaDevice::Arenas::text() const {
-  return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(), ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
+  return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),
+                ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
 }
 
 CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas)
@@ -30,8 +32,10 @@ CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ord
   if (result == cudaOutOfMemory) {
     size_t total = 0;
     cuda.deviceTotalMem(&total, device);
-    badInput("%s: expected room for a context on %s beside %s, found not enough memory for that, of %s in all; nvidia-smi says what else is on it",
-             artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(), bytesText(total).c_str());
+    badInput("%s: expected room for a context on %s beside %s, found not enough memory for that, "
+             "of %s in all; nvidia-smi says what else is on it",
+             artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
+             bytesText(total).c_str());
   }
   cuda.check(result, "use a GPU");
 }
@@ -66,9 +70,10 @@ void CudaDevice::checkCapability() const {
   int found = attribute(cudaCapabilityMajor) * 10 + attribute(cudaCapabilityMinor);
   bool isExact = !chip.empty() && chip.back() == 'a';
   if (isExact ? found != wanted : found < wanted)
-    badInput("%s: compiled for %s, which needs compute capability %d.%d%s, found %s of %d.%d; compile with another --target",
-             artifact.getFile().c_str(), printable(chip).c_str(), wanted / 10, wanted % 10, isExact ? "" : " or later", name().c_str(),
-             found / 10, found % 10);
+    badInput("%s: compiled for %s, which needs compute capability %d.%d%s, found %s of %d.%d; "
+             "compile with another --target",
+             artifact.getFile().c_str(), printable(chip).c_str(), wanted / 10, wanted % 10,
+             isExact ? "" : " or later", name().c_str(), found / 10, found % 10);
 }
 
 void CudaDevice::checkMemory() const {
@@ -77,7 +82,8 @@ void CudaDevice::checkMemory() const {
   cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
   uint64_t taken = (arenas.bytes + granularity - 1) / granularity * granularity * arenas.ranks;
   if (taken > free)
-    badInput("%s: expected %s on %s found %s free of %s, with context and code loaded", artifact.getFile().c_str(), arenas.text().c_str(), name().c_str(),
+    badInput("%s: expected %s on %s found %s free of %s, with context and code loaded",
+             artifact.getFile().c_str(), arenas.text().c_str(), name().c_str(),
              bytesText(free).c_str(), bytesText(total).c_str());
 }
 
@@ -100,12 +106,15 @@ void CudaDevice::loadModule() {
 }
 
 void CudaDevice::findEntry(const fb::Phase &phase) {
-  CudaFunction function = cuda.load(module, phase.symbol()->c_str(), "find a kernel in the artifact's code");
+  CudaFunction function =
+      cuda.load(module, phase.symbol()->c_str(), "find a kernel in the artifact's code");
   uint64_t shared = phase.grid()->shared_bytes();
   if (shared > sharedWithoutAsking)
-    cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)), "give a kernel its shared memory");
+    cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)),
+               "give a kernel its shared memory");
   if (phase.grid()->maps() && phase.grid()->maps()->size() > mostMaps)
-    badInput("%s: expected at most %u tensor maps of a launch, found %u", artifact.getFile().c_str(), mostMaps, phase.grid()->maps()->size());
+    badInput("%s: expected at most %u tensor maps of a launch, found %u",
+             artifact.getFile().c_str(), mostMaps, phase.grid()->maps()->size());
   entries.emplace(&phase, function);
 }
 
@@ -113,10 +122,12 @@ void CudaDevice::findEntry(const fb::Phase &phase) {
 void CudaDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)
-    throw Error(isBadPtx ? FSDPRT_BAD_INPUT : failure.status, format("%s: on %s %s", artifact.getFile().c_str(), name().c_str(), failure.what()));
+    throw Error(isBadPtx ? FSDPRT_BAD_INPUT : failure.status,
+                format("%s: on %s %s", artifact.getFile().c_str(), name().c_str(), failure.what()));
   size_t free = 0, total = 0;
   cuda.memGetInfo(&free, &total);
-  badInput("%s: expected room for code on %s beside %s, found %s free of %s: %s", artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
+  badInput("%s: expected room for code on %s beside %s, found %s free of %s: %s",
+           artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
            bytesText(free).c_str(), bytesText(total).c_str(), failure.what());
 }
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the ranks on one GPU have in common: its context, the artifact's code, the runtime's own kernels.
+// What the ranks on one GPU have in common: its context, the artifact's code, the runtime's own
+// kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ public:
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
 
-  /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels their shared memory.
+  /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels
+  /// their shared memory.
   void load();
   /// That the arenas fit beside what is in use; throws Error.
   void checkMemory() const;
@@ -48,7 +50,9 @@ public:
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
   /// Of one rank; null where no library computes products.
-  std::unique_ptr<Products> makeProducts() const { return plans ? std::make_unique<Products>(plans, artifact) : nullptr; }
+  std::unique_ptr<Products> makeProducts() const {
+    return plans ? std::make_unique<Products>(plans, artifact) : nullptr;
+  }
 
   const CudaDriver &cuda;
   static constexpr unsigned mostMaps = 8;

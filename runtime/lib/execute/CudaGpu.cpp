@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so that it is behind what was launched.
+// What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so
+// that it is behind what was launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ CudaPointer addressOf(const void *pointer) { return reinterpret_cast<CudaPointer
 
 class CudaGpu : public Gpu, public ArenaSource {
 public:
-  CudaGpu(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaDevice> device, uint32_t numCopies);
+  CudaGpu(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaDevice> device,
+          uint32_t numCopies);
   ~CudaGpu() override;
 
   ArenaSource *arenaSource() override { return this; }
@@ -56,7 +58,9 @@ public:
 private:
   void encode(const fb::TensorMap &table, void *const *bindings, TensorMapBytes &into) const;
   void move(CudaQueue::Lane lane, std::byte *to, const std::byte *from, uint64_t bytes) const;
-  void awaitStaging() const { lanes.finish([] {}); }
+  void awaitStaging() const {
+    lanes.finish([] {});
+  }
 
   std::shared_ptr<CudaDriver> driver; // outlives the device
   std::shared_ptr<CudaDevice> device;
@@ -72,13 +76,16 @@ private:
 };
 } // namespace
 
-CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on, uint32_t numCopies)
+CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on,
+                 uint32_t numCopies)
     : driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
-      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), beats(lanes), here(lanes), spans(numCopies) {
+      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), beats(lanes),
+      here(lanes), spans(numCopies) {
   for (uint32_t i = 0; i < numCopies; ++i)
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
-  cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped), "pin memory for what the host reads and writes on a GPU");
+  cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped),
+             "pin memory for what the host reads and writes on a GPU");
   staging = static_cast<std::byte *>(memory);
   products = device->makeProducts();
 }
@@ -95,13 +102,15 @@ std::byte *CudaGpu::allocate(uint64_t bytes, Place place) {
   device->use();
   if (place == Place::host) {
     void *memory = nullptr;
-    cuda.check(cuda.memHostAlloc(&memory, bytes, cudaPortableMapped), "pin memory of the host for what a rank offloads");
+    cuda.check(cuda.memHostAlloc(&memory, bytes, cudaPortableMapped),
+               "pin memory of the host for what a rank offloads");
     std::memset(memory, 0, bytes);
     return static_cast<std::byte *>(memory);
   }
   CudaPointer memory = 0;
   cuda.check(cuda.memAlloc(&memory, bytes), "get memory for a rank's arena on a GPU");
-  cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)), "fill a rank's arena with zeros");
+  cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)),
+             "fill a rank's arena with zeros");
   arenaBytes = bytes;
   device->countArena(static_cast<int64_t>(bytes));
   return reinterpret_cast<std::byte *>(memory);
@@ -117,9 +126,11 @@ void CudaGpu::release(std::byte *memory, Place place) {
   device->countArena(-static_cast<int64_t>(arenaBytes));
 }
 
-void CudaGpu::move(CudaQueue::Lane lane, std::byte *to, const std::byte *from, uint64_t bytes) const {
+void CudaGpu::move(CudaQueue::Lane lane, std::byte *to, const std::byte *from,
+                   uint64_t bytes) const {
   device->use();
-  cuda.check(cuda.memcpyAsync(addressOf(to), addressOf(from), bytes, lanes.stream(lane)), "copy on a GPU");
+  cuda.check(cuda.memcpyAsync(addressOf(to), addressOf(from), bytes, lanes.stream(lane)),
+             "copy on a GPU");
 }
 
 void CudaGpu::read(void *hosts, const std::byte *from, uint64_t bytes) {
@@ -142,7 +153,8 @@ void CudaGpu::write(std::byte *to, const void *hosts, uint64_t bytes) {
 
 bool CudaGpu::fill(std::byte *to, uint64_t bytes) {
   device->use();
-  cuda.check(cuda.memsetAsync(addressOf(to), 0, bytes, lanes.stream(CudaQueue::compute)), "fill a range with zeros on a GPU");
+  cuda.check(cuda.memsetAsync(addressOf(to), 0, bytes, lanes.stream(CudaQueue::compute)),
+             "fill a range with zeros on a GPU");
   return true;
 }
 
@@ -167,7 +179,8 @@ void CudaGpu::awaitCopy(uint32_t number) { moved[number]->hold(lanes, CudaQueue:
 
 //===- Launches -----------------------------------------------------------===//
 
-void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMapBytes &into) const {
+void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings,
+                     TensorMapBytes &into) const {
   constexpr unsigned most = 5;
   std::array<uint64_t, most> sizes{}, strides{};
   std::array<uint32_t, most> box{}, steps{};
@@ -180,8 +193,10 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings, TensorMa
       strides[i - 1] = table.strides()->Get(i - 1);
   }
   auto *address = static_cast<std::byte *>(bindings[table.binding()]) + table.offset();
-  cuda.check(cuda.tensorMapEncode(&into, table.dtype() == fb::DType::bf16 ? cudaTensorBf16 : cudaTensorF16, rank, address, sizes.data(), strides.data(),
-                                  box.data(), steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
+  cuda.check(cuda.tensorMapEncode(&into,
+                                  table.dtype() == fb::DType::bf16 ? cudaTensorBf16 : cudaTensorF16,
+                                  rank, address, sizes.data(), strides.data(), box.data(),
+                                  steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
              "make a tensor map");
 }
 
@@ -196,7 +211,8 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
   std::array<void *, 1024> arguments;
   uint32_t count = 0, pointers = pointersOf(kernel), tables = grid.maps() ? grid.maps()->size() : 0;
   if (pointers + tables > arguments.size())
-    failed("expected a kernel of at most %zu arguments, found %u", arguments.size(), pointers + tables);
+    failed("expected a kernel of at most %zu arguments, found %u", arguments.size(),
+           pointers + tables);
   for (; count < pointers; ++count)
     arguments[count] = const_cast<void **>(&bindings[count]);
   for (uint32_t i = 0; i < tables; ++i) {
@@ -204,10 +220,13 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
     arguments[count++] = &maps[i];
   }
   device->use();
-  CudaResult result = cuda.launchKernel(device->entry(phase), static_cast<unsigned>(grid.blocks()), 1, 1, static_cast<unsigned>(grid.threads()), 1, 1,
-                                        static_cast<unsigned>(grid.shared_bytes()), lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
+  CudaResult result = cuda.launchKernel(
+      device->entry(phase), static_cast<unsigned>(grid.blocks()), 1, 1,
+      static_cast<unsigned>(grid.threads()), 1, 1, static_cast<unsigned>(grid.shared_bytes()),
+      lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
   if (result != cudaOk)
-    failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(), cuda.reason(result).c_str());
+    failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(),
+           cuda.reason(result).c_str());
   beats.count();
 }
 
@@ -215,19 +234,23 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
 std::string CudaGpu::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));
-  return result == cudaOk || result == cudaNotReady || result >= cudaCaptureUnsupported ? "" : cuda.reason(result);
+  return result == cudaOk || result == cudaNotReady || result >= cudaCaptureUnsupported
+             ? ""
+             : cuda.reason(result);
 }
 
 CudaSpan Gpu::spanOfCopy(uint32_t) const { return {}; }
 
-std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks, uint64_t arenaBytes, uint32_t numCopies,
-                                                uint32_t firstDevice) {
+std::vector<std::unique_ptr<Gpu>> fsdprt::makeCudaGpus(const Artifact &artifact, uint32_t ranks,
+                                                       uint64_t arenaBytes, uint32_t numCopies,
+                                                       uint32_t firstDevice) {
   auto driver = std::make_shared<CudaDriver>("--device=cuda", CudaDriver::Use::kernels);
   uint32_t count = static_cast<uint32_t>(driver->devices()), used = std::min(ranks, count);
   std::vector<std::shared_ptr<CudaDevice>> devices;
   for (uint32_t i = 0; i < used; ++i)
-    devices.push_back(std::make_shared<CudaDevice>(*driver, artifact, static_cast<int>((firstDevice + i) % count),
-                                                   CudaDevice::Arenas{ranks / used + (i < ranks % used), arenaBytes}));
+    devices.push_back(std::make_shared<CudaDevice>(
+        *driver, artifact, static_cast<int>((firstDevice + i) % count),
+        CudaDevice::Arenas{ranks / used + (i < ranks % used), arenaBytes}));
   for (const auto &device : devices)
     device->load();
   std::vector<std::unique_ptr<Gpu>> gpus;

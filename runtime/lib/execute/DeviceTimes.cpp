@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is through with a command when it is on a stream, which says nothing of the time it takes. Where a trace or a profile is asked for, each
-// command has a stamp before and behind it on the compute stream, and a transfer has two on its own; what they were is asked when the run has
+// The host is through with a command when it is on a stream, which says nothing of the time it
+// takes. Where a trace or a profile is asked for, each command has a stamp before and behind it on
+// the compute stream, and a transfer has two on its own; what they were is asked when the run has
 // ended. And while a rank waits for its GPU, the beats of that are its own.
 //
 //===----------------------------------------------------------------------===//
@@ -40,17 +41,22 @@ void World::endTimes(uint32_t rank) {
   if (profile && rank == first)
     profile->end();
   if (const CudaTimeline *timeline = member(rank).timeline.get(); trace && timeline)
-    trace->resolve(rank, [timeline](uint64_t stamp) { return timeline->timeOf(static_cast<uint32_t>(stamp)); });
+    trace->resolve(rank, [timeline](uint64_t stamp) {
+      return timeline->timeOf(static_cast<uint32_t>(stamp));
+    });
 }
 
 /// Of what a wait, or a command that is its own wait, ends.
 CudaSpan World::spanOf(uint32_t index, const Instruction &instruction) const {
-  bool isBlocking = instruction.kind == fb::Body::Collective && static_cast<const fb::Collective *>(instruction.body)->channel() == 0;
+  bool isBlocking = instruction.kind == fb::Body::Collective &&
+                    static_cast<const fb::Collective *>(instruction.body)->channel() == 0;
   if (instruction.kind != fb::Body::Wait && !isBlocking)
     return {};
   if (instruction.carrier == Carrier::copies)
     return member(index).gpu->spanOfCopy(instruction.collective);
-  return instruction.carrier == Carrier::collectives ? communicator->spanOnDevice(instruction.collective, index) : CudaSpan();
+  return instruction.carrier == Carrier::collectives
+             ? communicator->spanOnDevice(instruction.collective, index)
+             : CudaSpan();
 }
 
 void World::executeStamped(uint32_t index, const Instruction &instruction, uint64_t iteration) {
@@ -63,7 +69,8 @@ void World::executeStamped(uint32_t index, const Instruction &instruction, uint6
   if (profile) {
     finishGpu(rank); // what it takes by itself
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
-    uint64_t took = computes ? rank.timeline->timeOf(behind) - rank.timeline->timeOf(before) : Profile::now() - start;
+    uint64_t took = computes ? rank.timeline->timeOf(behind) - rank.timeline->timeOf(before)
+                             : Profile::now() - start;
     if (index == first)
       profile->add(number, took);
   }

@@ -14,7 +14,8 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 struct EmulatedGpu::State {
-  explicit State(const Artifact &artifact) : emulator("PTX of " + artifact.getFile(), std::string(artifact.ptx())) {}
+  explicit State(const Artifact &artifact)
+      : emulator("PTX of " + artifact.getFile(), std::string(artifact.ptx())) {}
   Emulator emulator;
   Storage *memory = nullptr;
 };
@@ -46,7 +47,8 @@ void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void 
   const fb::Grid &grid = *phase.grid();
   uint32_t count = pointersOf(kernel);
   auto addressOf = [&](uint32_t binding) {
-    return state->memory->base + static_cast<uint64_t>(static_cast<uint8_t *>(bindings[binding]) - state->memory->bytes);
+    return state->memory->base +
+           static_cast<uint64_t>(static_cast<uint8_t *>(bindings[binding]) - state->memory->bytes);
   };
   Launch launch;
   launch.entry = phase.symbol()->str();

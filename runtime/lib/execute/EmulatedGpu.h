@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the PTX of an artifact on the emulator, one for each rank. Its global memory is the rank's arena, so that everything
-// that is no kernel happens as on the CPU. What the emulator finds wrong in a kernel is an Error.
+// Runs the PTX of an artifact on the emulator, one for each rank. Its global memory is the rank's
+// arena, so that everything that is no kernel happens as on the CPU. What the emulator finds wrong
+// in a kernel is an Error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,8 +17,8 @@ namespace fsdprt {
 class CudaQueue;
 struct CudaSpan;
 
-/// The GPU of one rank. What goes wrong in a kernel is an Error, of its launch or of a later finish(). Pointers are into the rank's
-/// arena, unless it says the host's.
+/// The GPU of one rank. What goes wrong in a kernel is an Error, of its launch or of a later
+/// finish(). Pointers are into the rank's arena, unless it says the host's.
 class Gpu {
 public:
   virtual ~Gpu() = default;
@@ -29,12 +29,17 @@ public:
   virtual ArenaSource *arenaSource() { return nullptr; }
   /// Before the first launch. The arena outlives what is launched.
   virtual void attach(const Arena &arena) = 0;
-  /// Whether the host has the device's arena before its eyes; if not, it has to be read and written by these two, behind
-  /// what was launched. They return when they are through.
+  /// Whether the host has the device's arena before its eyes; if not, it has to be read and written
+  /// by these two, behind what was launched. They return when they are through.
   virtual bool isShared() const { return true; }
-  virtual void read(void *hosts, const std::byte *from, uint64_t bytes) { std::memcpy(hosts, from, bytes); }
-  virtual void write(std::byte *to, const void *hosts, uint64_t bytes) { std::memcpy(to, hosts, bytes); }
-  /// Of the whole GPU, what is in use now beside the arenas of this process: 0 where that is nothing to ask for.
+  virtual void read(void *hosts, const std::byte *from, uint64_t bytes) {
+    std::memcpy(hosts, from, bytes);
+  }
+  virtual void write(std::byte *to, const void *hosts, uint64_t bytes) {
+    std::memcpy(to, hosts, bytes);
+  }
+  /// Of the whole GPU, what is in use now beside the arenas of this process: 0 where that is
+  /// nothing to ask for.
   virtual uint64_t bytesBeside() const { return 0; }
 
   //===- Commands, one behind another ---------------------------------------===//
@@ -44,14 +49,16 @@ public:
   /// Zeros and a copy; false: finish() and let the host do it.
   virtual bool fill(std::byte *, uint64_t) { return false; }
   virtual bool copy(std::byte *, const std::byte *, uint64_t) { return false; }
-  /// A copy beside what is launched from here on, until it is awaited by its number; false: as above.
+  /// A copy beside what is launched from here on, until it is awaited by its number; false: as
+  /// above.
   virtual bool startCopy(uint32_t, std::byte *, const std::byte *, uint64_t) { return false; }
   virtual void awaitCopy(uint32_t) {}
   /// Returns when all of that has ended; calls `idle` now and then meanwhile.
   virtual void finish(const std::function<void()> &) {}
   /// At the begin of a run, where nothing of the rank's is on the GPU.
   virtual void beginPulse() {}
-  /// Another value than before: of what was launched, some more has been done. Where there is a queue, a number of CudaPulse's.
+  /// Another value than before: of what was launched, some more has been done. Where there is a
+  /// queue, a number of CudaPulse's.
   virtual uint32_t pulse() const { return 0; }
   /// That it has failed for good, which ends all that is on it; else nothing.
   virtual std::string fault() const { return {}; }
@@ -63,7 +70,8 @@ public:
 
 /// How many pointers a launch of a kernel has: bindings, and the scratch where it has some.
 inline uint32_t pointersOf(const fb::Kernel &kernel) {
-  return (kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0) + (kernel.shared_bytes() != 0);
+  return (kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0) +
+         (kernel.shared_bytes() != 0);
 }
 
 } // namespace fsdprt

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is seen at the command that it has put on its GPU last. Where the GPU is the pulse says, to one beat: its number n stands for the
-// (32 n)-th launch of the run, which a walk through the program finds. What hangs or fails is behind that and no further than the next beat.
+// A rank is seen at the command that it has put on its GPU last. Where the GPU is the pulse says,
+// to one beat: its number n stands for the (32 n)-th launch of the run, which a walk through the
+// program finds. What hangs or fails is behind that and no further than the next beat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,11 +15,16 @@
 
 using namespace fsdprt;
 
-/// The command of a launch, `left` launches behind `begin`; null where there are fewer: `left` is then what is left.
-static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin, const Instruction *end, uint64_t &left) {
+/// The command of a launch, `left` launches behind `begin`; null where there are fewer: `left` is
+/// then what is left.
+static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
+                                     const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
     if (at->kind == fb::Body::Launch) {
-      uint64_t phases = manifest.kernels()->Get(static_cast<const fb::Launch *>(at->body)->kernel())->phases()->size();
+      uint64_t phases = manifest.kernels()
+                            ->Get(static_cast<const fb::Launch *>(at->body)->kernel())
+                            ->phases()
+                            ->size();
       if (left <= phases)
         return at;
       left -= phases;
@@ -33,7 +39,9 @@ static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruc
   return nullptr;
 }
 
-static std::string textOf(const Instruction &at) { return format("%u ('%s')", at.number, printable(at.label).c_str()); }
+static std::string textOf(const Instruction &at) {
+  return format("%u ('%s')", at.number, printable(at.label).c_str());
+}
 
 /// ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty where that is not known.
 std::string World::placeOnGpu(const Rank &rank) const {
@@ -41,16 +49,20 @@ std::string World::placeOnGpu(const Rank &rank) const {
     return {};
   auto launchAt = [&](uint64_t beat) {
     uint64_t left = beat * CudaPulse::launches;
-    return beat ? findLaunch(artifact.manifest(), current->data(), current->data() + current->size(), left) : nullptr;
+    return beat ? findLaunch(artifact.manifest(), current->data(),
+                             current->data() + current->size(), left)
+                : nullptr;
   };
   uint64_t beats = rank.gpu->pulse();
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", rank.gpu->queue()->getDevice());
-  if ((!passed && !next) || launchAt(CudaPulse::numbers + 1)) // too short for a beat, or too long for numbers
+  if ((!passed && !next) ||
+      launchAt(CudaPulse::numbers + 1)) // too short for a beat, or too long for numbers
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
-  return next ? on + "between commands " + textOf(*passed) + " and " + textOf(*next) : on + "behind command " + textOf(*passed);
+  return next ? on + "between commands " + textOf(*passed) + " and " + textOf(*next)
+              : on + "behind command " + textOf(*passed);
 }
 
 /// Of those here: what they have come to, and what their GPUs have.
@@ -62,16 +74,23 @@ std::string World::placesOfRanks() const {
     isBehind |= !place.empty();
     text += (rank > first ? "; " : "") + communicator->whereabouts(rank) + place;
   }
-  return text + (isBehind ? "; a rank was last seen at what it put on its GPU last, which may be far ahead of what runs there" : "");
+  return text + (isBehind ? "; a rank was last seen at what it put on its GPU last, which may be "
+                            "far ahead of what runs there"
+                          : "");
 }
 
-/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind it.
+/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind
+/// it.
 Error World::explained(const Rank &rank, const Error &reason) const {
   std::string fault = rank.gpu && rank.gpu->queue() ? rank.gpu->fault() : "";
   if (fault.empty())
     return reason;
   std::string said = reason.message.find(fault) == std::string::npos ? " (" + fault + ")" : "";
-  return Error(reason.status, format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for each kernel and so names it, "
-                                     "--profile for each command of the first rank, compute-sanitizer says what it did",
-                                     artifact.getFile().c_str(), reason.what(), rank.gpu->queue()->getDevice(), said.c_str(), placesOfRanks().c_str()));
+  return Error(
+      reason.status,
+      format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for "
+             "each kernel and so names it, "
+             "--profile for each command of the first rank, compute-sanitizer says what it did",
+             artifact.getFile().c_str(), reason.what(), rank.gpu->queue()->getDevice(),
+             said.c_str(), placesOfRanks().c_str()));
 }

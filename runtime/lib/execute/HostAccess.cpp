@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a rank and of its step, states, numbers that are not finite. Where the host has the arena before its eyes it is
-// memory like any other; on a GPU it is read and written by the Gpu.
+// The blocks of a rank and of its step, states, numbers that are not finite. Where the host has the
+// arena before its eyes it is memory like any other; on a GPU it is read and written by the Gpu.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,9 @@ using namespace fsdprt;
 
 static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
-bool World::isBeforeHost(const Rank &rank, uint64_t offset) const { return !rank.gpu || rank.gpu->isShared() || isOnHost(layout, offset); }
+bool World::isBeforeHost(const Rank &rank, uint64_t offset) const {
+  return !rank.gpu || rank.gpu->isShared() || isOnHost(layout, offset);
+}
 
 void World::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const {
   const Rank &of = member(rank);
@@ -47,19 +49,23 @@ void World::prepare(uint32_t rank) {
   write(rank, layout.block()->offset(), block, sizeof block);
   if (!layout.rank() || layout.rank()->bytes() == 0)
     return;
-  int64_t place[] = {rank, static_cast<int64_t>(mesh.indexOn("shard", rank)), static_cast<int64_t>(mesh.indexOn("replicate", rank)), 0,
+  int64_t place[] = {rank, static_cast<int64_t>(mesh.indexOn("shard", rank)),
+                     static_cast<int64_t>(mesh.indexOn("replicate", rank)), 0,
                      static_cast<int64_t>(options.seed)};
-  write(rank, layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
+  write(rank, layout.rank()->offset(), place,
+        (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Tells a rank how many steps there were, applied or not: what random numbers of this one follow from.
+/// Tells a rank how many steps there were, applied or not: what random numbers of this one follow
+/// from.
 void World::numberStep(uint32_t rank) {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
   read(rank, layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
+  int64_t number =
+      steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
   write(rank, layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
 
@@ -70,14 +76,16 @@ std::byte *World::memoryOf(uint32_t rank, const fb::State &state) const {
   return isThere ? member(rank).arena.at(state.offset()) : nullptr;
 }
 
-void World::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, void *to) const {
+void World::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                      void *to) const {
   if (isInFile(layout, state.offset()))
     member(rank).file->read(state.offset() - fileBegin(layout) + first, to, bytes);
   else
     read(rank, state.offset() + first, to, bytes);
 }
 
-void World::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const {
+void World::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                       const void *from) const {
   if (isInFile(layout, state.offset()))
     member(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
   else
@@ -114,11 +122,13 @@ void World::inspect(uint32_t rank, const Instruction &instruction, uint64_t sour
   if (!reduces || !isFloat(collective.dtype()))
     return;
   if (options.fault.kind == RankFault::Kind::nan && std::strcmp(currentName, "step") == 0 &&
-      options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) && instruction.collective == poisoned) {
+      options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) &&
+      instruction.collective == poisoned) {
     std::byte number[8];
     storeElement(collective.dtype(), NAN, number);
     write(rank, source, number, sizeOf(collective.dtype()));
   }
-  if (searching && !member(rank).nonfinite && !holdsFinite(rank, collective.dtype(), source, collective.source()->bytes()))
+  if (searching && !member(rank).nonfinite &&
+      !holdsFinite(rank, collective.dtype(), source, collective.source()->bytes()))
     member(rank).nonfinite = &instruction;
 }

@@ -29,8 +29,8 @@ static void pairOf(const Distribution &distribution, const PhiloxBlock &block, d
   pair[1] = distribution.a + distribution.b * (radius * std::sin(angle));
 }
 
-void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
-                           uint64_t count, DType type, void *to) {
+void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream,
+                           uint64_t first, uint64_t count, DType type, void *to) {
   auto *target = static_cast<std::byte *>(to);
   uint64_t size = sizeOf(type);
   double pair[2] = {distribution.a, distribution.a};
@@ -42,7 +42,8 @@ void fsdprt::initialValues(const Distribution &distribution, uint64_t seed, uint
   }
 }
 
-void fsdprt::storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type, void *to) {
+void fsdprt::storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type,
+                          void *to) {
   uint64_t from = sizeOf(values.type), size = sizeOf(type);
   if (values.type == type && !values.same) {
     std::memcpy(to, values.data + first * from, count * size);

@@ -23,8 +23,8 @@ struct Distribution {
 };
 
 /// Writes elements [first, first + count) of the parameter whose name has the stream `stream`.
-void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first, uint64_t count,
-                   DType type, void *to);
+void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
+                   uint64_t count, DType type, void *to);
 
 /// Values of a parameter in the artifact: all elements, or one that all are.
 struct StoredValues {

@@ -24,8 +24,9 @@ struct Instruction {
   const void *body;
   const char *label;
   uint32_t number;
-  uint32_t length = 0;     // of a loop's body
-  uint32_t collective = 0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
+  uint32_t length = 0; // of a loop's body
+  uint32_t collective =
+      0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
   Carrier carrier = Carrier::collectives; // of a wait: of what it ends
   bool joinsNext = false;                 // of a collective: one launch with the next command
 };

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Beside its arenas a process needs page tables (eight bytes for each page of 4 KiB that it maps, where the system has no
-// huge ones), what the kernel keeps and touches first of each thread, and the runtime's own tables and buffers. What the
-// program and its libraries take is in use already when this is asked.
+// Beside its arenas a process needs page tables (eight bytes for each page of 4 KiB that it maps,
+// where the system has no huge ones), what the kernel keeps and touches first of each thread, and
+// the runtime's own tables and buffers. What the program and its libraries take is in use already
+// when this is asked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +24,13 @@ static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
 static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20;
 static constexpr uint64_t alignment = uint64_t(2) << 20; // of an arena
 
-static uint64_t narrow(Wide bytes) { return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes); }
+static uint64_t narrow(Wide bytes) {
+  return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes);
+}
 
-static Wide mappedBy(const MemoryDemand &demand) { return Wide(demand.arena) * demand.ranksMapped + demand.reference; }
+static Wide mappedBy(const MemoryDemand &demand) {
+  return Wide(demand.arena) * demand.ranksMapped + demand.reference;
+}
 
 /// "a.fsdp: the plan needs 2.0 GiB (... bytes)".
 static std::string planText(const Artifact &artifact, const char *of, Wide bytes, uint64_t ranks,
@@ -37,22 +42,25 @@ static std::string planText(const Artifact &artifact, const char *of, Wide bytes
 
 static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
   Wide arenas = Wide(demand.arena) * demand.ranksOnMachine + demand.reference;
-  Wide beside =
-      demand.processes * (mappedBy(demand) / bytesPerTableByte + demand.threads * bytesPerThread + bytesPerProcess);
+  Wide beside = demand.processes * (mappedBy(demand) / bytesPerTableByte +
+                                    demand.threads * bytesPerThread + bytesPerProcess);
   MemoryLeft left = memoryLeft();
   if (arenas + beside > left.bytes)
     failed("%s and about %s beside them, %s %s",
-           planText(artifact, "", arenas, demand.ranksOnMachine, demand).c_str(), bytesText(narrow(beside)).c_str(),
-           left.says.c_str(), bytesText(left.bytes).c_str());
+           planText(artifact, "", arenas, demand.ranksOnMachine, demand).c_str(),
+           bytesText(narrow(beside)).c_str(), left.says.c_str(), bytesText(left.bytes).c_str());
 }
 
 /// What this process maps: also arenas that other processes own.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
-  Wide beside = demand.threads * threadStackBytes() + demand.ranksMapped * alignment + bytesPerProcess;
+  Wide beside =
+      demand.threads * threadStackBytes() + demand.ranksMapped * alignment + bytesPerProcess;
   if (left != UINT64_MAX && mappedBy(demand) + beside > left)
-    failed("%s and %s beside them, most of it for the stacks of %llu threads, the limit of this process (ulimit -v) leaves %s",
-           planText(artifact, " of address space", mappedBy(demand), demand.ranksMapped, demand).c_str(),
+    failed("%s and %s beside them, most of it for the stacks of %llu threads, the limit of this "
+           "process (ulimit -v) leaves %s",
+           planText(artifact, " of address space", mappedBy(demand), demand.ranksMapped, demand)
+               .c_str(),
            bytesText(narrow(beside)).c_str(), (ull)demand.threads, bytesText(left).c_str());
 }
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The compiler has planned the arenas to the byte. Here they are compared, with what a process needs beside
-// them, with what there is, before any of it is taken.
+// The compiler has planned the arenas to the byte. Here they are compared, with what a process
+// needs beside them, with what there is, before any of it is taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ struct MemoryDemand {
   uint64_t threads = 1;              ///< of this process
 };
 
-/// Throws Error when memory (of the machine or of a control group) or address space does not suffice.
+/// Throws Error when memory (of the machine or of a control group) or address space does not
+/// suffice.
 void checkFits(const Artifact &artifact, const MemoryDemand &demand);
 
 } // namespace fsdprt

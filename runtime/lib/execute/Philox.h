@@ -34,8 +34,8 @@ inline PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
 
 /// The block of number `index` in the stream `stream` under `seed`.
 inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
-  return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(stream),
-                 static_cast<uint32_t>(stream >> 32)},
+  return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                 static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
                 seed);
 }
 

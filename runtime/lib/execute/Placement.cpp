@@ -42,10 +42,12 @@ bool fsdprt::isControl(const fsdprt_session_options &options, const char *name) 
 static void checkBackend(const fsdprt_session_options &options) {
   const char *const known[] = {"local", "shm", "mpi"};
   auto isKnown = [&](auto is) {
-    return std::any_of(std::begin(known), std::end(known), [&](const char *name) { return is(options, name); });
+    return std::any_of(std::begin(known), std::end(known),
+                       [&](const char *name) { return is(options, name); });
   };
   if (!isKnown(isBackend) && !isBackend(options, "nccl"))
-    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process for each), 'mpi' "
+    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process "
+             "for each), 'mpi' "
              "(processes that mpirun starts) or 'nccl' (any of these, over NCCL), found '%s'",
              printable(options.backend).c_str());
   if (!isKnown(isControl))
@@ -62,43 +64,59 @@ static void checkProducts(const Artifact &artifact, const fsdprt_session_options
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
   if (wanted != "nvptx" && wanted != "cublaslt" && wanted != "auto")
-    badInput("expected matrix products by 'nvptx', 'cublaslt' or 'auto', found '%s'", printable(wanted).c_str());
+    badInput("expected matrix products by 'nvptx', 'cublaslt' or 'auto', found '%s'",
+             printable(wanted).c_str());
   bool areProducts = hasProducts(artifact.manifest());
   if (areProducts && isDevice(options, "emulate"))
-    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with --gemm=nvptx", file);
+    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with "
+             "--gemm=nvptx",
+             file);
   if (areProducts && wanted == "nvptx")
-    badInput("%s: expected generated kernels alone, for --gemm=nvptx, found matrix products of cuBLASLt's; compile with --gemm=nvptx", file);
+    badInput("%s: expected generated kernels alone, for --gemm=nvptx, found matrix products of "
+             "cuBLASLt's; compile with --gemm=nvptx",
+             file);
   if (!areProducts && wanted == "cublaslt")
-    badInput("%s: expected a matrix product of cuBLASLt's, for --gemm=cublaslt, found none; compile with --gemm=cublaslt", file);
+    badInput("%s: expected a matrix product of cuBLASLt's, for --gemm=cublaslt, found none; "
+             "compile with --gemm=cublaslt",
+             file);
 }
 
 void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
-    badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for --simulate and --dump", file);
+    badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for "
+             "--simulate and --dump",
+             file);
   bool emulates = isDevice(options, "emulate"), isGpu = emulates || isDevice(options, "cuda");
   if (!isGpu && !isDevice(options, "cpu"))
-    badInput("expected device 'cpu', 'cuda' or 'emulate', found '%s'", printable(options.device).c_str());
+    badInput("expected device 'cpu', 'cuda' or 'emulate', found '%s'",
+             printable(options.device).c_str());
   const fb::Gpu *gpu = artifact.gpu();
   if (gpu && !isGpu)
-    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=cuda or --device=emulate, or compile with --target=cpu",
+    badInput("%s: compiled for %s, a GPU, asked to run on the CPU; run with --device=cuda or "
+             "--device=emulate, or compile with --target=cpu",
              file, printable(gpu->chip()->str()).c_str());
   if (!gpu && isGpu)
-    badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or later, or run with --device=cpu", file,
-             emulates ? "emulated" : "NVIDIA");
+    badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or "
+             "later, or run with --device=cpu",
+             file, emulates ? "emulated" : "NVIDIA");
   checkProducts(artifact, options);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
-    badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'", file,
-             printable(controlOf(options)).c_str());
+    badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected "
+             "--backend=local or nccl, found '%s'",
+             file, printable(controlOf(options)).c_str());
   checkBackend(options);
-  if (options.cuda_graph && (!isDevice(options, "cuda") || options.profile || options.trace_runs || options.rank_fault))
-    badInput("a CUDA graph is for device 'cuda', and its commands are not seen one by one: no profile, no trace, no planted fault");
+  if (options.cuda_graph &&
+      (!isDevice(options, "cuda") || options.profile || options.trace_runs || options.rank_fault))
+    badInput("a CUDA graph is for device 'cuda', and its commands are not seen one by one: no "
+             "profile, no trace, no planted fault");
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
-    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
+    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu "
+             "or compile with "
              "another --mesh",
-             file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(), (ull)options.ranks,
-             (ull)ranks);
+             file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(),
+             (ull)options.ranks, (ull)ranks);
 }
 
 /// What processes compare when they meet, before any of them takes memory.
@@ -107,11 +125,13 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   std::string hash, features;
   for (uint8_t byte : artifact.getHeader().sha256)
     hash += format("%02x", byte);
-  for (const char *name : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "amx_bf16"})
+  for (const char *name :
+       {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "amx_bf16"})
     if (cpuFeature(name) == Feature::present)
       features += std::string(features.empty() ? "" : " ") + name;
   agreement.add("the runtime's version", fsdprt_version());
-  agreement.add("the runtime's interface", format("%u.%u", fsdprt_abi_version() >> 16, fsdprt_abi_version() & 0xffff));
+  agreement.add("the runtime's interface",
+                format("%u.%u", fsdprt_abi_version() >> 16, fsdprt_abi_version() & 0xffff));
   agreement.add("the mesh", artifact.getMesh().text());
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
@@ -119,7 +139,8 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   return agreement.text() + (options.agreement ? options.agreement : "");
 }
 
-static std::unique_ptr<Communicator> makeControl(const Artifact &artifact, const fsdprt_session_options &options,
+static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
+                                                 const fsdprt_session_options &options,
                                                  double timeoutSeconds, uint32_t spins) {
   const Mesh &mesh = artifact.getMesh();
   if (isControl(options, "local") && isDevice(options, "cuda") && !isBackend(options, "nccl"))
@@ -129,14 +150,17 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact, const
   if (options.rank >= mesh.ranks())
     badInput("expected a rank below %llu, found %u", (ull)mesh.ranks(), options.rank);
   if (isControl(options, "mpi"))
-    return std::make_unique<MpiCommunicator>(mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
-                                             agreementOf(artifact, options), timeoutSeconds,
-                                             options.meeting_seconds > 0 ? options.meeting_seconds : 60);
-  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel, agreementOf(artifact, options),
-                                           timeoutSeconds, spins);
+    return std::make_unique<MpiCommunicator>(
+        mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
+        agreementOf(artifact, options), timeoutSeconds,
+        options.meeting_seconds > 0 ? options.meeting_seconds : 60);
+  return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel,
+                                           agreementOf(artifact, options), timeoutSeconds, spins);
 }
 
-std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options, double timeoutSeconds,
+std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
+                                                       const fsdprt_session_options &options,
+                                                       double timeoutSeconds,
                                                        uint32_t threadsPerRank) {
   uint32_t spins = spinsFor(static_cast<uint32_t>(artifact.getMesh().ranks()) * threadsPerRank);
   std::unique_ptr<Communicator> control = makeControl(artifact, options, timeoutSeconds, spins);
@@ -145,11 +169,14 @@ std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
   std::optional<uint32_t> localRank;
   if (options.local_rank)
     localRank = options.local_rank - 1;
-  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank, isDevice(options, "cuda"));
+  return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank,
+                                            isDevice(options, "cuda"));
 }
 
-std::unique_ptr<Communicator> fsdprt::makeSoloCommunicator(const Artifact &artifact, const fsdprt_session_options &options,
-                                                           std::unique_ptr<Watch> watch, uint32_t threads) {
+std::unique_ptr<Communicator> fsdprt::makeSoloCommunicator(const Artifact &artifact,
+                                                           const fsdprt_session_options &options,
+                                                           std::unique_ptr<Watch> watch,
+                                                           uint32_t threads) {
   Mesh mesh = artifact.getMesh().solo();
   if (isDevice(options, "cuda"))
     return std::make_unique<LocalCuda>(mesh, std::move(watch), spinsFor(threads));

@@ -22,11 +22,13 @@ bool isDevice(const fsdprt_session_options &options, const char *name);
 bool isControl(const fsdprt_session_options &options, const char *name);
 /// Throws Error where the artifact does not run there, or not so.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);
-std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact, const fsdprt_session_options &options, double timeoutSeconds,
-                                               uint32_t threadsPerRank);
+std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact,
+                                               const fsdprt_session_options &options,
+                                               double timeoutSeconds, uint32_t threadsPerRank);
 /// Of the reference, which is alone.
-std::unique_ptr<Communicator> makeSoloCommunicator(const Artifact &artifact, const fsdprt_session_options &options, std::unique_ptr<Watch> watch,
-                                                   uint32_t threads);
+std::unique_ptr<Communicator> makeSoloCommunicator(const Artifact &artifact,
+                                                   const fsdprt_session_options &options,
+                                                   std::unique_ptr<Watch> watch, uint32_t threads);
 
 } // namespace fsdprt
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Phases that are a Product are calls of cuBLASLt. Its matrices are column by column and ours row by row, so it is asked for the transposed result:
-// the transposed right factor times the transposed left one, each of which is the same memory read the other way.
+// Phases that are a Product are calls of cuBLASLt. Its matrices are column by column and ours row
+// by row, so it is asked for the transposed result: the transposed right factor times the
+// transposed left one, each of which is the same memory read the other way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +26,12 @@ namespace fsdprt {
 /// Whether a library computes some of an artifact's products.
 bool hasProducts(const fb::Manifest &manifest);
 
-/// cuBLASLt on one device, and the algorithms that it has chosen for the products of an artifact: each is asked for once.
+/// cuBLASLt on one device, and the algorithms that it has chosen for the products of an artifact:
+/// each is asked for once.
 class ProductPlans {
 public:
-  /// For the device whose context is current. Throws Error when there is no library, or it has no algorithm for a product.
+  /// For the device whose context is current. Throws Error when there is no library, or it has no
+  /// algorithm for a product.
   explicit ProductPlans(const Artifact &artifact);
   ProductPlans(const ProductPlans &) = delete;
   ProductPlans &operator=(const ProductPlans &) = delete;
@@ -67,8 +70,10 @@ public:
   Products(std::shared_ptr<const ProductPlans> plans, const Artifact &artifact);
   ~Products();
 
-  /// Begins a product on a stream of the device. `bindings` are the kernel's, with its scratch behind them.
-  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings, CudaStream stream);
+  /// Begins a product on a stream of the device. `bindings` are the kernel's, with its scratch
+  /// behind them.
+  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
+              CudaStream stream);
 
 private:
   std::shared_ptr<const ProductPlans> plans;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran finds its entry: that of its kernel, of its kind of collective (a wait: of
-//     the collective or the copy that it ends), of copies or of fills. Initialise commands and loops have none.
+//  1. Each command that ran finds its entry: that of its kernel, of its kind of collective (a wait:
+//     of the collective or the copy that it ends), of copies or of fills. Initialise commands and
+//     loops have none.
 //  2. Runs, time and bytes are added up; a wait adds its time only.
 //  3. Entries are sorted by time, the longest first.
 //
@@ -52,7 +53,8 @@ using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
 /// An entry without counts: of a launch, a collective, a copy or a fill.
-static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction, Key &key) {
+static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
+                                     Key &key) {
   fsdprt_profile_entry entry = {};
   entry.struct_size = sizeof entry;
   entry.label = instruction.label;
@@ -81,7 +83,8 @@ std::vector<fsdprt_profile_entry> Profile::entries() const {
     const Instruction &instruction = instructions[i], *counted = &instruction;
     if (instruction.kind == fb::Body::Collective)
       started[static_cast<const fb::Collective *>(instruction.body)->id()] = &instruction;
-    else if (const auto *copy = static_cast<const fb::Copy *>(instruction.body); instruction.kind == fb::Body::Copy && copy->channel())
+    else if (const auto *copy = static_cast<const fb::Copy *>(instruction.body);
+             instruction.kind == fb::Body::Copy && copy->channel())
       started[copy->id()] = &instruction;
     else if (instruction.kind == fb::Body::Wait)
       counted = started.at(static_cast<const fb::Wait *>(instruction.body)->id());
@@ -97,13 +100,15 @@ std::vector<fsdprt_profile_entry> Profile::entries() const {
     entry.bytes += counters[i].runs * bytesOf(manifest, instruction);
     if (instruction.kind != fb::Body::Launch)
       continue;
-    const fb::Kernel &kernel = *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
+    const fb::Kernel &kernel =
+        *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
     entry.multiply_adds += counters[i].runs * kernel.multiply_adds();
     entry.bf16_multiply_adds += counters[i].runs * kernel.bf16_multiply_adds();
   }
   std::vector<fsdprt_profile_entry> result;
   for (const auto &[key, entry] : sums)
     result.push_back(entry);
-  std::sort(result.begin(), result.end(), [](const auto &a, const auto &b) { return a.nanoseconds > b.nanoseconds; });
+  std::sort(result.begin(), result.end(),
+            [](const auto &a, const auto &b) { return a.nanoseconds > b.nanoseconds; });
   return result;
 }

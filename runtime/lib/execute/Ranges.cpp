@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A launch that reads or writes "gradient of X" begins the backward; behind that one of a "gradient shard" or of "X parameter" the update, or the end of the loop over
-// micro-batches, in which shards are only added to. Each goes on to the next that says so, or to the loop's body.
+// A launch that reads or writes "gradient of X" begins the backward; behind that one of a "gradient
+// shard" or of "X parameter" the update, or the end of the loop over micro-batches, in which shards
+// are only added to. Each goes on to the next that says so, or to the loop's body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +17,20 @@
 
 using namespace fsdprt;
 
-static std::string nameOf(const fb::Manifest &manifest, const Instruction &instruction, std::unordered_map<uint32_t, std::string> &started) {
+static std::string nameOf(const fb::Manifest &manifest, const Instruction &instruction,
+                          std::unordered_map<uint32_t, std::string> &started) {
   std::string label = instruction.label;
   switch (instruction.kind) {
   case fb::Body::Launch: {
-    const auto *name = manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel())->name();
+    const auto *name = manifest.kernels()
+                           ->Get(static_cast<const fb::Launch *>(instruction.body)->kernel())
+                           ->name();
     return !label.empty() || !name ? label : name->str();
   }
   case fb::Body::Collective: {
     const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-    return started[collective.id()] = fb::EnumNameCollectiveKind(collective.kind()) + (label.empty() ? label : " " + label);
+    return started[collective.id()] = fb::EnumNameCollectiveKind(collective.kind()) +
+                                      (label.empty() ? label : " " + label);
   }
   case fb::Body::Copy: {
     const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
@@ -34,13 +39,17 @@ static std::string nameOf(const fb::Manifest &manifest, const Instruction &instr
       started[copy.id()] = name;
     return name;
   }
-  case fb::Body::Wait: return "wait " + started[static_cast<const fb::Wait *>(instruction.body)->id()];
-  case fb::Body::Fill: return "fill" + (label.empty() ? label : " " + label);
-  default: return label.empty() ? fb::EnumNameBody(instruction.kind) : label;
+  case fb::Body::Wait:
+    return "wait " + started[static_cast<const fb::Wait *>(instruction.body)->id()];
+  case fb::Body::Fill:
+    return "fill" + (label.empty() ? label : " " + label);
+  default:
+    return label.empty() ? fb::EnumNameBody(instruction.kind) : label;
   }
 }
 
-RangeNames::RangeNames(const fb::Manifest &manifest, const std::vector<Instruction> &instructions) : instructions(instructions) {
+RangeNames::RangeNames(const fb::Manifest &manifest, const std::vector<Instruction> &instructions)
+    : instructions(instructions) {
   std::unordered_map<uint32_t, std::string> started;
   for (const Instruction &instruction : instructions)
     names.push_back(::nameOf(manifest, instruction, started));
@@ -48,8 +57,11 @@ RangeNames::RangeNames(const fb::Manifest &manifest, const std::vector<Instructi
 }
 
 /// What a launch says of its phase, behind one of `current`.
-static RangeNames::Phase phaseOf(const Instruction &instruction, RangeNames::Phase current, bool isInLoop) {
-  auto says = [&](const char *words) { return instruction.kind == fb::Body::Launch && std::strstr(instruction.label, words); };
+static RangeNames::Phase phaseOf(const Instruction &instruction, RangeNames::Phase current,
+                                 bool isInLoop) {
+  auto says = [&](const char *words) {
+    return instruction.kind == fb::Body::Launch && std::strstr(instruction.label, words);
+  };
   if (!isInLoop && current != RangeNames::forward && (says("gradient shard") || says(" parameter")))
     return RangeNames::update;
   return says("gradient of") ? RangeNames::backward : current;
@@ -72,7 +84,8 @@ void RangeNames::findPhases() {
   }
 }
 
-RunRanges::RunRanges(const Nvtx *nvtx, const RangeNames *names, const char *program, uint64_t run) : nvtx(nvtx), names(names) {
+RunRanges::RunRanges(const Nvtx *nvtx, const RangeNames *names, const char *program, uint64_t run)
+    : nvtx(nvtx), names(names) {
   if (nvtx)
     nvtx->push(runText(program, run).c_str());
 }

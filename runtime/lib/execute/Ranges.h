@@ -10,7 +10,8 @@
 //            | backward | ...
 //            | update | ...
 //
-// of what the host does, which puts commands on streams; tools know which of a GPU's work was begun within which range. Phases follow from the labels of launches.
+// of what the host does, which puts commands on streams; tools know which of a GPU's work was begun
+// within which range. Phases follow from the labels of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +31,17 @@ public:
   RangeNames(const fb::Manifest &manifest, const std::vector<Instruction> &instructions);
 
   enum Phase : uint8_t { forward, backward, update };
-  const char *nameOf(const Instruction &instruction) const { return names[index(instruction)].c_str(); }
+  const char *nameOf(const Instruction &instruction) const {
+    return names[index(instruction)].c_str();
+  }
   Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
   /// There is something else than a forward.
   bool hasPhases() const { return phased; }
 
 private:
-  size_t index(const Instruction &instruction) const { return static_cast<size_t>(&instruction - instructions.data()); }
+  size_t index(const Instruction &instruction) const {
+    return static_cast<size_t>(&instruction - instructions.data());
+  }
   void findPhases();
 
   const std::vector<Instruction> &instructions;

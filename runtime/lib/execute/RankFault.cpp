@@ -35,8 +35,8 @@ RankFault RankFault::parse(const std::string &text) {
   RankFault fault;
   auto foundKind = std::find(std::begin(kinds), std::end(kinds), kind);
   auto foundPhase = std::find(std::begin(phases), std::end(phases), phase);
-  if (foundKind == std::end(kinds) || foundPhase == std::end(phases) || !parseNumber(rank, fault.rank) ||
-      !parseNumber(step, fault.step))
+  if (foundKind == std::end(kinds) || foundPhase == std::end(phases) ||
+      !parseNumber(rank, fault.rank) || !parseNumber(step, fault.step))
     badInput("expected a fault like kill:1:gather:3, found '%s'", printable(text).c_str());
   fault.kind = static_cast<Kind>(foundKind - std::begin(kinds));
   fault.phase = static_cast<Phase>(foundPhase - std::begin(phases));
@@ -46,11 +46,19 @@ RankFault RankFault::parse(const std::string &text) {
 void RankFault::strike() const {
   switch (kind) {
   case Kind::none:
-  case Kind::nan: return;
-  case Kind::kill: ::kill(getpid(), SIGKILL); break;
-  case Kind::stop: ::kill(getpid(), SIGSTOP); break;
-  case Kind::exit: _exit(0);
-  case Kind::slow: sleep(4); break; // at each launch, or collective, of that step
+  case Kind::nan:
+    return;
+  case Kind::kill:
+    ::kill(getpid(), SIGKILL);
+    break;
+  case Kind::stop:
+    ::kill(getpid(), SIGSTOP);
+    break;
+  case Kind::exit:
+    _exit(0);
+  case Kind::slow:
+    sleep(4);
+    break; // at each launch, or collective, of that step
   case Kind::hang:
     for (;;)
       pause();

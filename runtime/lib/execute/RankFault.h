@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests of what happens when a rank is lost: it is lost at a place in the program, not at a time.
+// For tests of what happens when a rank is lost: it is lost at a place in the program, not at a
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,8 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Does it; returns when a process that was stopped goes on. `nan` is the caller's to do: it has the gradient.
+  /// Does it; returns when a process that was stopped goes on. `nan` is the caller's to do: it has
+  /// the gradient.
   void strike() const;
 };
 

@@ -55,8 +55,8 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   std::istringstream stream(text);
   for (std::string kind; std::getline(stream, kind, ',');) {
     if (!known.count(kind))
-      badInput("%s: has no kernel of kind '%s'; its kinds: %s", artifact.getFile().c_str(), printable(kind).c_str(),
-               list.empty() ? "none" : list.c_str());
+      badInput("%s: has no kernel of kind '%s'; its kinds: %s", artifact.getFile().c_str(),
+               printable(kind).c_str(), list.empty() ? "none" : list.c_str());
     kinds.push_back(kind);
   }
   if (kinds.empty())
@@ -64,15 +64,19 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// Of this process and its machine. Over MPI others may be elsewhere: they count where the launcher says that they are not.
-static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout, const fb::Layout *reference,
-                             const fsdprt_session_options &options, uint32_t threadsPerRank) {
+/// Of this process and its machine. Over MPI others may be elsewhere: they count where the launcher
+/// says that they are not.
+static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
+                             const fb::Layout *reference, const fsdprt_session_options &options,
+                             uint32_t threadsPerRank) {
   uint64_t ranks = artifact.getMesh().ranks();
-  bool threads = isControl(options, "local"), mapsPeers = !isControl(options, "mpi"), isOnGpu = isDevice(options, "cuda");
+  bool threads = isControl(options, "local"), mapsPeers = !isControl(options, "mpi"),
+       isOnGpu = isDevice(options, "cuda");
   MemoryDemand demand;
   demand.arena = isOnGpu ? layout.host_bytes() : mappedBytes(layout);
   demand.reference = !reference ? 0 : isOnGpu ? reference->host_bytes() : mappedBytes(*reference);
-  demand.ranksOnMachine = mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
+  demand.ranksOnMachine =
+      mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
   // Of collectives, of copies to the host and back, and of the file.
@@ -81,7 +85,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   return demand;
 }
 
-Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options) : artifact(*shared) {
+Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options)
+    : artifact(*shared) {
   checkPlace(artifact, options);
   const fb::Layout *layout = layoutOf(artifact, false);
   const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
@@ -90,15 +95,16 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   if (options.with_reference && !whole)
     badInput("%s: has no program 'reference'", artifact.getFile().c_str());
   WorldOptions world;
-  world.threadsPerRank = options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
+  world.threadsPerRank =
+      options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
   world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   world.seed = options.seed;
   world.cuda = isDevice(options, "cuda");
   world.cudaGraph = options.cuda_graph != 0;
   if (world.threadsPerRank > layout->workers())
-    badInput(
-        "%s: has scratch memory for %u threads per rank, asked to run with %u; compile with more --threads-per-rank",
-        artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
+    badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with "
+             "more --threads-per-rank",
+             artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
   if (options.only_kinds) {
     if (whole)
       badInput("with some kinds of kernels only there is nothing to compare with the reference");
@@ -106,7 +112,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   }
   world.profile = options.profile != 0;
   world.traceRuns = options.trace_runs;
-  world.offloadDirectory = options.offload_directory ? options.offload_directory : temporaryDirectory();
+  world.offloadDirectory =
+      options.offload_directory ? options.offload_directory : temporaryDirectory();
   world.linkBytesPerSecond = options.link_bytes_per_second;
   checkFits(artifact, demandOf(artifact, *layout, whole, options, world.threadsPerRank));
   const fb::Program *step = artifact.program("step");
@@ -114,21 +121,25 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   if (options.rank_fault)
     world.fault = RankFault::parse(options.rank_fault);
   const Mesh &mesh = artifact.getMesh();
-  ranks = std::make_unique<World>(shared, makeCommunicator(artifact, options, world.timeoutSeconds, world.threadsPerRank), *layout, false, world);
+  ranks = std::make_unique<World>(
+      shared, makeCommunicator(artifact, options, world.timeoutSeconds, world.threadsPerRank),
+      *layout, false, world);
   uint32_t dropped = options.drop_gradient_of_rank;
   if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
     badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
   if (!whole)
     return;
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
-  uint64_t threads =
-      std::min<uint64_t>(std::thread::hardware_concurrency(), uint64_t(world.threadsPerRank) * ranks->ranks());
+  uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
+                                        uint64_t(world.threadsPerRank) * ranks->ranks());
   world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
   world.profile = false;
   world.traceRuns = 0;
   // Others may wait for this process's rank meanwhile.
   auto watch = ranks->getCommunicator().getWatch().alone(ranks->firstRank());
-  reference = std::make_unique<World>(shared, makeSoloCommunicator(artifact, options, std::move(watch), world.threadsPerRank), *whole, true, world);
+  reference = std::make_unique<World>(
+      shared, makeSoloCommunicator(artifact, options, std::move(watch), world.threadsPerRank),
+      *whole, true, world);
 }
 
 Session::~Session() {
@@ -174,7 +185,8 @@ uint64_t Session::gpuBytesBeside() const {
 
 void Session::exchange(const void *mine, size_t size, void *all) {
   if (size > Communicator::exchangeLimit)
-    badInput("expected at most %zu bytes to exchange, found %zu", Communicator::exchangeLimit, size);
+    badInput("expected at most %zu bytes to exchange, found %zu", Communicator::exchangeLimit,
+             size);
   ranks->getCommunicator().exchange(mine, size, all);
 }
 
@@ -186,7 +198,8 @@ void Session::collect(uint32_t rank, const void *data, size_t size, void *into) 
 const fb::Param &Session::param(uint64_t index) const {
   const auto *params = artifact.manifest().params();
   if (!params || index >= params->size())
-    badInput("expected one of %u parameters, found number %llu", params ? params->size() : 0, (ull)index);
+    badInput("expected one of %u parameters, found number %llu", params ? params->size() : 0,
+             (ull)index);
   return *params->Get(index);
 }
 
@@ -205,7 +218,8 @@ void Session::run(const char *name) {
 std::string Session::findNonfinite(const char *name) {
   const fb::Program *program = artifact.program(name);
   if (!program || isReferenceProgram(name))
-    badInput("%s: has no program '%s' to run on ranks", artifact.getFile().c_str(), printable(name).c_str());
+    badInput("%s: has no program '%s' to run on ranks", artifact.getFile().c_str(),
+             printable(name).c_str());
   World::Origin mine = ranks->findNonfinite(*program), earliest;
   Communicator &communicator = ranks->getCommunicator();
   std::vector<World::Origin> all(communicator.processes());
@@ -218,21 +232,25 @@ std::string Session::findNonfinite(const char *name) {
   }
   if (earliest.ranks == 0)
     return "";
-  std::string who = earliest.ranks == 1                ? "rank " + std::to_string(earliest.first)
-                    : earliest.ranks == ranks->ranks() ? "all ranks"
-                                                       : format("%u ranks, rank %u the first of them,", earliest.ranks,
-                                                                earliest.first);
-  return format("%s gave the first such number to %s", who.c_str(), communicator.describe(earliest.collective).c_str());
+  std::string who =
+      earliest.ranks == 1 ? "rank " + std::to_string(earliest.first)
+      : earliest.ranks == ranks->ranks()
+          ? "all ranks"
+          : format("%u ranks, rank %u the first of them,", earliest.ranks, earliest.first);
+  return format("%s gave the first such number to %s", who.c_str(),
+                communicator.describe(earliest.collective).c_str());
 }
 
 void Session::readBlock(uint32_t rank, float *block) const {
   const World &on = world(rank);
-  on.read(checkRank(rank), on.getLayout().block()->offset(), block, FSDPRT_BLOCK_SIZE * sizeof(float));
+  on.read(checkRank(rank), on.getLayout().block()->offset(), block,
+          FSDPRT_BLOCK_SIZE * sizeof(float));
 }
 
 void Session::writeBlock(uint32_t rank, const float *block) {
   const World &on = world(rank);
-  on.write(checkRank(rank), on.getLayout().block()->offset(), block, FSDPRT_BLOCK_SIZE * sizeof(float));
+  on.write(checkRank(rank), on.getLayout().block()->offset(), block,
+           FSDPRT_BLOCK_SIZE * sizeof(float));
 }
 
 //===- Inputs -------------------------------------------------------------===//
@@ -256,27 +274,39 @@ static void checkIds(const fb::Input &input, const void *data, size_t size) {
   for (size_t i = 0; i < size / sizeof(Id); ++i)
     if ((ids[i] < 0 || static_cast<uint64_t>(ids[i]) >= input.limit()) && !isExtraId(input, ids[i]))
       badInput("input '%s': expected ids in [0, %llu)%s, found %lld at element %zu",
-               printable(input.name()->str()).c_str(), (ull)input.limit(), extraIdsText(input).c_str(),
-               (long long)ids[i], i);
+               printable(input.name()->str()).c_str(), (ull)input.limit(),
+               extraIdsText(input).c_str(), (long long)ids[i], i);
 }
 
-void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size) {
+void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data,
+                         size_t size) {
   const World &on = world(rank);
   const auto *inputs = on.getLayout().inputs();
   if (!inputs || index >= inputs->size())
-    badInput("expected one of %u inputs, found number %llu", inputs ? inputs->size() : 0, (ull)index);
+    badInput("expected one of %u inputs, found number %llu", inputs ? inputs->size() : 0,
+             (ull)index);
   const fb::Input &input = *inputs->Get(index);
   uint64_t each = input.bytes() / input.micro_batches();
   if (microBatch >= input.micro_batches() || size != each)
     badInput("input '%s': expected %llu bytes for one of %u micro-batches, found %zu for number %u",
-             printable(input.name()->str()).c_str(), (ull)each, input.micro_batches(), size, microBatch);
+             printable(input.name()->str()).c_str(), (ull)each, input.micro_batches(), size,
+             microBatch);
   if (input.limit() != 0) {
     switch (input.dtype()) {
-    case DType::i64: checkIds<int64_t>(input, data, size); break;
-    case DType::i32: checkIds<int32_t>(input, data, size); break;
-    case DType::i16: checkIds<int16_t>(input, data, size); break;
-    case DType::i8: checkIds<int8_t>(input, data, size); break;
-    default: break;
+    case DType::i64:
+      checkIds<int64_t>(input, data, size);
+      break;
+    case DType::i32:
+      checkIds<int32_t>(input, data, size);
+      break;
+    case DType::i16:
+      checkIds<int16_t>(input, data, size);
+      break;
+    case DType::i8:
+      checkIds<int8_t>(input, data, size);
+      break;
+    default:
+      break;
     }
   }
   on.write(checkRank(rank), input.offset() + microBatch * each, data, size);
@@ -319,18 +349,19 @@ struct Overlap {
 };
 } // namespace
 
-void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, void *data,
-                        size_t size) const {
+void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint64_t first,
+                        uint64_t count, void *data, size_t size) const {
   const World &on = world(rank);
   const fb::Param &which = param(index);
   checkElements(which, first, count);
   const fb::State *from = state(on, index, role);
   if (!from)
-    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(), fb::EnumNameStateRole(role));
+    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(),
+             fb::EnumNameStateRole(role));
   uint64_t each = sizeOf(from->dtype()), flat = which.offset() + first;
   if (size != count * each)
-    badInput("parameter '%s': expected room for %llu bytes, found %zu", printable(which.name()->str()).c_str(),
-             (ull)(count * each), size);
+    badInput("parameter '%s': expected room for %llu bytes, found %zu",
+             printable(which.name()->str()).c_str(), (ull)(count * each), size);
   for (uint64_t next = flat; next < flat + count;) {
     uint32_t r = 0;
     auto part = [&] { return Overlap(on, *from, r, next, flat + count - next); };
@@ -348,19 +379,21 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
       held = content.data();
     }
     uint64_t end = part().end;
-    on.getCommunicator().collect(r, held, (end - next) * each, static_cast<std::byte *>(data) + (next - flat) * each);
+    on.getCommunicator().collect(r, held, (end - next) * each,
+                                 static_cast<std::byte *>(data) + (next - flat) * each);
     next = end;
   }
 }
 
-void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first, uint64_t count,
-                        const void *data, DType type) {
+void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first,
+                        uint64_t count, const void *data, DType type) {
   uint64_t flat = which.offset() + first;
   for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r) {
     Overlap part(on, to, r, flat, count);
     if (part.begin >= part.end)
       continue;
-    const std::byte *from = static_cast<const std::byte *>(data) + (part.begin - flat) * sizeOf(type);
+    const std::byte *from =
+        static_cast<const std::byte *>(data) + (part.begin - flat) * sizeOf(type);
     uint64_t place = part.first(on, to, r);
     if (type == to.dtype()) {
       on.writeState(r, to, place, part.bytes(to), from);
@@ -368,18 +401,20 @@ void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, 
     }
     std::vector<std::byte> content(part.bytes(to));
     std::byte *into = content.data();
-    for (uint64_t i = part.begin; i < part.end; ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
+    for (uint64_t i = part.begin; i < part.end;
+         ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
       storeElement(to.dtype(), loadElement(type, from), into);
     on.writeState(r, to, place, content.size(), content.data());
   }
 }
 
-void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count, const void *data,
-                         DType type) {
+void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count,
+                         const void *data, DType type) {
   const fb::Param &which = param(index);
   checkElements(which, first, count);
   if (isFloat(which.dtype()) ? !isFloat(type) : type != which.dtype())
-    badInput("parameter '%s': expected values of %s, found %s", printable(which.name()->str()).c_str(),
+    badInput("parameter '%s': expected values of %s, found %s",
+             printable(which.name()->str()).c_str(),
              isFloat(which.dtype()) ? "a float dtype" : nameOf(which.dtype()), nameOf(type));
   bool wrote = false;
   for (World *on : {ranks.get(), reference.get()}) {
@@ -395,17 +430,20 @@ void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uin
     }
   }
   if (!wrote)
-    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(), fb::EnumNameStateRole(role));
+    badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(),
+             fb::EnumNameStateRole(role));
 }
 
-void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, void *, size_t), void *user) {
+void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, void *, size_t),
+                        void *user) {
   const World &on = world(rank);
   const fb::State *held = state(on, index, fb::StateRole::parameter);
   if (!held)
     badInput("the parameter has no state");
   Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
   if (part.begin >= part.end)
-    badInput("rank %u holds no element of parameter '%s'", rank, printable(param(index).name()->str()).c_str());
+    badInput("rank %u holds no element of parameter '%s'", rank,
+             printable(param(index).name()->str()).c_str());
   uint64_t first = part.first(on, *held, checkRank(rank)), size = sizeOf(held->dtype());
   std::byte element[8];
   on.readState(checkRank(rank), *held, first, size, element);
@@ -415,13 +453,14 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// True when every element of every parameter in this state, of which `piece` is the rank's and `all` the reference's, is the same;
-/// else fills in the first that is not.
-bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all, const std::byte *piece,
-                           fsdprt_comparison &result) const {
+/// True when every element of every parameter in this state, of which `piece` is the rank's and
+/// `all` the reference's, is the same; else fills in the first that is not.
+bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
+                           const std::byte *piece, fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
   uint64_t each = sizeOf(held.dtype()), pieceBegin = ranks->firstElement(held, rank);
-  uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements : result.optimizer_elements;
+  uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements
+                                                              : result.optimizer_elements;
   for (uint32_t p = 0; params && p < params->size(); ++p) {
     const fb::Param &which = *params->Get(p);
     if (which.unit() != held.unit())
@@ -457,7 +496,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
   return nullptr;
 }
 
-/// Pieces of other processes are brought here one by one; all of them, for these send them in any case.
+/// Pieces of other processes are brought here one by one; all of them, for these send them in any
+/// case.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())
@@ -470,7 +510,8 @@ void Session::compare(fsdprt_comparison &result) const {
     const fb::State &held = *states->Get(s);
     const fb::State *whole = reference ? wholeOf(held) : nullptr;
     if (reference && !whole)
-      badInput("%s: state %u has no counterpart of its dtype in the reference", artifact.getFile().c_str(), s);
+      badInput("%s: state %u has no counterpart of its dtype in the reference",
+               artifact.getFile().c_str(), s);
     std::vector<std::byte> copied;
     const std::byte *all = whole ? reference->memoryOf(0, *whole) : nullptr;
     if (whole && !all) {

@@ -21,29 +21,34 @@ public:
   ~Session();
 
   void run(const char *program);
-  void writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data, size_t size);
+  void writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data,
+                  size_t size);
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
   /// Null when the state is not there.
   const fb::State *state(const World &world, uint64_t param, fb::StateRole role) const;
-  void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, void *data,
-                 size_t size) const;
-  void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count, const void *data, DType type);
+  void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
+                 void *data, size_t size) const;
+  void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
+                  const void *data, DType type);
   /// Where the piece of state `index` lies that a rank holds, or its counterpart in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Elements [first, first + count) of it: to `into`, or where that is null, of `from`.
-  void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into, const void *from) const;
+  void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
+                 const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
-  /// What the ranks gave to the first reduction that got a number which is not finite, in words; empty: none did. See
-  /// World::findNonfinite. All processes call it; those behind the first get nothing to use.
+  /// What the ranks gave to the first reduction that got a number which is not finite, in words;
+  /// empty: none did. See World::findNonfinite. All processes call it; those behind the first get
+  /// nothing to use.
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Of the program 'step' on the first rank here; throws Error when the session was made without it.
+  /// Of the program 'step' on the first rank here; throws Error when the session was made without
+  /// it.
   Profile &profile() const;
   /// Behind this call the process of rank 0 has the events of all ranks.
   const Trace &trace() const;
@@ -60,10 +65,10 @@ private:
   uint32_t checkRank(uint32_t rank) const; // of this process
   const fb::Param &param(uint64_t index) const;
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
-  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first, uint64_t count,
-                 const void *data, DType type);
-  bool compareState(uint32_t rank, const fb::State &state, const std::byte *all, const std::byte *piece,
-                    fsdprt_comparison &result) const;
+  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first,
+                 uint64_t count, const void *data, DType type);
+  bool compareState(uint32_t rank, const fb::State &state, const std::byte *all,
+                    const std::byte *piece, fsdprt_comparison &result) const;
   const fb::State *wholeOf(const fb::State &held) const;
 
   const Artifact &artifact;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first run of 'step' is recorded by all ranks as they would execute it, each on its thread, and then launched; later
-// ones are launched by the first rank here. What the host does in a step beside that is to number it, before.
+// The first run of 'step' is recorded by all ranks as they would execute it, each on its thread,
+// and then launched; later ones are launched by the first rank here. What the host does in a step
+// beside that is to number it, before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,27 +20,34 @@ using namespace fsdprt;
 /// Whether the host takes part in a command while it executes.
 bool World::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
-  case fb::Body::Collective: return !communicator->isOnDevice();
+  case fb::Body::Collective:
+    return !communicator->isOnDevice();
   case fb::Body::Copy: {
     const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
     return isInFile(layout, copy.source()->offset()) || isInFile(layout, copy.target()->offset());
   }
-  case fb::Body::Fill: return !isOnDevice(layout, static_cast<const fb::Fill *>(instruction.body)->target()->offset());
-  case fb::Body::Initialise: return true;
-  default: return false;
+  case fb::Body::Fill:
+    return !isOnDevice(layout, static_cast<const fb::Fill *>(instruction.body)->target()->offset());
+  case fb::Body::Initialise:
+    return true;
+  default:
+    return false;
   }
 }
 
 /// Before there is anything to record.
 void World::checkRecordable(const Decoded &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
-    badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in one; run with --processes, or without --cuda-graph",
+    badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in "
+             "one; run with --processes, or without --cuda-graph",
              artifact.getFile().c_str(), communicator->localRanks());
   for (const Instruction &instruction : step.instructions)
     if (needsHost(instruction))
-      badInput("%s: expected a step that GPUs do by themselves, for a CUDA graph, found command %u, %s '%s', in which the host takes part; run "
+      badInput("%s: expected a step that GPUs do by themselves, for a CUDA graph, found command "
+               "%u, %s '%s', in which the host takes part; run "
                "without --cuda-graph",
-               artifact.getFile().c_str(), instruction.number, fb::EnumNameBody(instruction.kind), printable(instruction.label).c_str());
+               artifact.getFile().c_str(), instruction.number, fb::EnumNameBody(instruction.kind),
+               printable(instruction.label).c_str());
 }
 
 void World::addRecording() {

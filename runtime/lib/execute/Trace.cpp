@@ -4,14 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The commands of one run are counted, those of loops as often as they run: the size of a ring's part.
-//  2. When asked, each record becomes an event of the lane compute: a launch, copy or fill, or a wait.
-//  3. A collective becomes one more event, in the lane gather or reduce, and a copy on a channel one in the lane copy: from
-//     its start to the end of its wait. A blocking one is waited for all the time.
+//  1. The commands of one run are counted, those of loops as often as they run: the size of a
+//     ring's part.
+//  2. When asked, each record becomes an event of the lane compute: a launch, copy or fill, or a
+//     wait.
+//  3. A collective becomes one more event, in the lane gather or reduce, and a copy on a channel
+//     one in the lane copy: from its start to the end of its wait. A blocking one is waited for all
+//     the time.
 //  4. `ahead` is the plan's: launches between a start and its wait, in the program's text.
 //
-// A backend that moves bytes within the wait only, as threads of one process do, has nothing to overlap with: its
-// collectives are in flight for longer, and waited for no less.
+// A backend that moves bytes within the wait only, as threads of one process do, has nothing to
+// overlap with: its collectives are in flight for longer, and waited for no less.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,22 +33,25 @@ static bool isTransfer(const Instruction &instruction) {
 }
 
 /// Commands of some kind that one run executes.
-static uint64_t countEvents(const Instruction *at, const Instruction *end, bool (*counts)(const Instruction &) = isRun) {
+static uint64_t countEvents(const Instruction *at, const Instruction *end,
+                            bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
   for (; at != end; ++at) {
     count += counts(*at);
     if (at->kind != fb::Body::Loop)
       continue;
-    count += static_cast<const fb::Loop *>(at->body)->count() * countEvents(at + 1, at + 1 + at->length, counts);
+    count += static_cast<const fb::Loop *>(at->body)->count() *
+             countEvents(at + 1, at + 1 + at->length, counts);
     at += at->length;
   }
   return count;
 }
 
-Trace::Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions, uint32_t firstRank,
-             uint32_t ranks, uint32_t runs)
+Trace::Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
+             uint32_t firstRank, uint32_t ranks, uint32_t runs)
     : manifest(manifest), instructions(instructions), firstRank(firstRank), keptRuns(runs),
-      eventsPerRun(countEvents(instructions.data(), instructions.data() + instructions.size())), rings(ranks) {
+      eventsPerRun(countEvents(instructions.data(), instructions.data() + instructions.size())),
+      rings(ranks) {
   for (Ring &ring : rings)
     ring.records.resize(keptRuns * eventsPerRun);
 }
@@ -58,7 +64,8 @@ uint64_t Trace::stampsOf(const std::vector<Instruction> &instructions) {
 void Trace::resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf) {
   Ring &ring = rings[rank - firstRank];
   for (uint64_t i = (ring.began - 1) % keptRuns * eventsPerRun; i < ring.next; ++i)
-    for (uint64_t *time : {&ring.records[i].begin, &ring.records[i].end, &ring.records[i].movedFrom, &ring.records[i].movedTo})
+    for (uint64_t *time : {&ring.records[i].begin, &ring.records[i].end, &ring.records[i].movedFrom,
+                           &ring.records[i].movedTo})
       *time = *time ? timeOf(*time) : 0;
 }
 
@@ -71,7 +78,8 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
   event.label = instruction.label;
   event.unit = "";
   if (instruction.kind == fb::Body::Launch) {
-    const fb::Kernel &kernel = *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
+    const fb::Kernel &kernel =
+        *manifest.kernels()->Get(static_cast<const fb::Launch *>(instruction.body)->kernel());
     event.name = orEmpty(kernel.name());
     event.kind = orEmpty(kernel.kind());
   } else {
@@ -83,24 +91,27 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
 }
 
 /// The event in a collective's own lane.
-static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective, const char *label) {
+static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective,
+                                   const char *label) {
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
-  bool gathers =
-      collective.kind() == fb::CollectiveKind::all_gather || collective.kind() == fb::CollectiveKind::broadcast;
+  bool gathers = collective.kind() == fb::CollectiveKind::all_gather ||
+                 collective.kind() == fb::CollectiveKind::broadcast;
   event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
   event.name = fb::EnumNameCollectiveKind(collective.kind());
   event.kind = "collective";
   event.label = label;
   int32_t unit = collective.unit();
-  bool known = unit >= 0 && manifest.units() && static_cast<uint32_t>(unit) < manifest.units()->size();
+  bool known =
+      unit >= 0 && manifest.units() && static_cast<uint32_t>(unit) < manifest.units()->size();
   event.unit = known ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(unit))->name()) : "";
   event.bytes = collective.source()->bytes() + collective.target()->bytes();
   return event;
 }
 
 /// The event of a copy on a channel in its lane.
-static fsdprt_trace_event describeCopy(const fb::Manifest &manifest, const Instruction &instruction) {
+static fsdprt_trace_event describeCopy(const fb::Manifest &manifest,
+                                       const Instruction &instruction) {
   fsdprt_trace_event event = describe(manifest, instruction);
   event.lane = FSDPRT_LANE_COPY;
   event.kind = "host copy";
@@ -124,16 +135,20 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
   };
   auto giveTransfer = [&](const Record &started, const Record &waited, uint32_t ahead) {
     const Instruction &start = instructions[started.instruction];
-    fsdprt_trace_event event = start.kind == fb::Body::Copy ? describeCopy(manifest, start)
-                                                            : describe(manifest, *static_cast<const fb::Collective *>(start.body), start.label);
+    fsdprt_trace_event event =
+        start.kind == fb::Body::Copy
+            ? describeCopy(manifest, start)
+            : describe(manifest, *static_cast<const fb::Collective *>(start.body), start.label);
     fsdprt_trace_event wait = event;
     wait.lane = FSDPRT_LANE_COMPUTE;
     wait.bytes = 0;
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // What a courier moved was in flight while it did so; a wait that was longer than that stood in its queue.
-    uint64_t from = waited.movedTo ? waited.movedFrom : started.begin, to = waited.movedTo ? waited.movedTo : waited.end;
+    // What a courier moved was in flight while it did so; a wait that was longer than that stood in
+    // its queue.
+    uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
+             to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);
     return give(event, from, to) && give(wait, waited.begin, waited.end);
   };
@@ -147,7 +162,9 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
         goOn = giveTransfer(*at, *at, 0);
       else
         inFlight[collective.id()] = {at, launches};
-    } else if (const auto *copy = instruction.kind == fb::Body::Copy ? static_cast<const fb::Copy *>(instruction.body) : nullptr;
+    } else if (const auto *copy = instruction.kind == fb::Body::Copy
+                                      ? static_cast<const fb::Copy *>(instruction.body)
+                                      : nullptr;
                copy && copy->channel() != 0) {
       inFlight[copy->id()] = {at, launches};
     } else if (instruction.kind == fb::Body::Wait) {
@@ -171,7 +188,8 @@ void Trace::collect(Communicator &communicator) {
     ring.records.resize(rings[0].records.size());
     for (uint64_t *each : {&ring.began, &ring.next, &ring.end})
       communicator.collect(rank, each, sizeof *each, each);
-    communicator.collect(rank, ring.records.data(), ring.records.size() * sizeof(Record), ring.records.data());
+    communicator.collect(rank, ring.records.data(), ring.records.size() * sizeof(Record),
+                         ring.records.data());
   }
 }
 

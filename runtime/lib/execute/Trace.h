@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A ring of the last runs of a program, for each rank: begin and end of every command in the order of
-// execution, 40 bytes each, all made before the first run. What they were is looked up when
-// it is asked for. On a GPU times are the GPU's (DeviceTimes.cpp).
+// A ring of the last runs of a program, for each rank: begin and end of every command in the order
+// of execution, 40 bytes each, all made before the first run. What they were is looked up when it
+// is asked for. On a GPU times are the GPU's (DeviceTimes.cpp).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -26,10 +26,10 @@ namespace fsdprt {
 
 class Trace {
 public:
-  /// Of ranks [firstRank, firstRank + ranks) and their last `runs` runs. The manifest and the instructions have to
-  /// outlive it.
-  Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions, uint32_t firstRank, uint32_t ranks,
-        uint32_t runs);
+  /// Of ranks [firstRank, firstRank + ranks) and their last `runs` runs. The manifest and the
+  /// instructions have to outlive it.
+  Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
+        uint32_t firstRank, uint32_t ranks, uint32_t runs);
 
   /// Each rank calls these for itself.
   void begin(uint32_t rank) {
@@ -38,10 +38,12 @@ public:
     ring.end = ring.next + eventsPerRun;
   }
   /// Of a wait for what a courier moved: when that was.
-  void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0, uint64_t movedTo = 0) {
+  void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
+           uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
     if (ring.next < ring.end)
-      ring.records[ring.next++] = {begin, end, movedFrom, movedTo, static_cast<uint32_t>(instruction)};
+      ring.records[ring.next++] = {begin, end, movedFrom, movedTo,
+                                   static_cast<uint32_t>(instruction)};
   }
 
   /// Of a run whose times are stamps of a GPU, which 0 is none of: replaces them.
@@ -53,7 +55,8 @@ public:
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Rank by rank, run by run, in the order of execution, but a collective in flight at its wait. Ends when `visit` returns false.
+  /// Rank by rank, run by run, in the order of execution, but a collective in flight at its wait.
+  /// Ends when `visit` returns false.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:

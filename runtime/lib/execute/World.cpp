@@ -33,9 +33,10 @@ static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
 World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicator> newCommunicator,
              const fb::Layout &layout, bool reference, const WorldOptions &options)
-    : owned(std::move(shared)), artifact(*owned), mesh(newCommunicator->getMesh()), layout(layout), options(options),
-      communicator(std::move(newCommunicator)), watch(communicator->getWatch()),
-      spins(spinsFor(communicator->localRanks() * options.threadsPerRank)), first(communicator->firstRank()) {
+    : owned(std::move(shared)), artifact(*owned), mesh(newCommunicator->getMesh()), layout(layout),
+      options(options), communicator(std::move(newCommunicator)), watch(communicator->getWatch()),
+      spins(spinsFor(communicator->localRanks() * options.threadsPerRank)),
+      first(communicator->firstRank()) {
   watch.setWords(&artifact.manifest());
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -56,17 +57,20 @@ World::World(std::shared_ptr<const Artifact> shared, std::unique_ptr<Communicato
   std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
-    members.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind, options.threadsPerRank, spins, bindings));
+    members.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind,
+                                             options.threadsPerRank, spins, bindings));
     members[i]->number = first + i;
     if (layout.file_bytes())
-      members[i]->file = std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
+      members[i]->file =
+          std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
     if (layout.file_bytes() && members[i]->gpu && !members[i]->gpu->isShared())
       members[i]->chunk.resize(chunkBytes);
     const Arena &arena = members[i]->arena;
     Gpu *gpu = members[i]->gpu.get();
     if (gpu)
       gpu->attach(arena);
-    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(), gpu ? gpu->queue() : nullptr});
+    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(),
+                                            gpu ? gpu->queue() : nullptr});
   }
   try {
     communicator->connect();
@@ -93,7 +97,8 @@ void World::addCouriers() {
   for (uint32_t i = 0; i < localRanks(); ++i) {
     Rank &rank = *members[i];
     if (hasChannels && communicator->allowsCouriers())
-      rank.courier = std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
+      rank.courier =
+          std::make_unique<Courier>(*communicator, first + i, options.linkBytesPerSecond);
     rank.moves.resize(numMoves);
     if (rank.gpu && rank.gpu->queue()) // which has a stream for copies
       continue;
@@ -125,7 +130,8 @@ void World::stop() {
 //===- Decoding -----------------------------------------------------------===//
 
 /// Of a slice on all ranks; of one in the file, 0.
-static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations, const Mesh &mesh) {
+static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
+                      const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
     return 0;
   uint64_t last = slice->piece() ? slice->piece() * (mesh.pieces(slice->split()) - 1) : 0;
@@ -152,7 +158,8 @@ size_t World::mostBindings() const {
   size_t most = 0;
   const auto *kernels = artifact.manifest().kernels();
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
-    most = std::max<size_t>(most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
+    most = std::max<size_t>(
+        most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
   return most + 1; // and the shared scratch
 }
 
@@ -160,7 +167,8 @@ size_t World::mostBindings() const {
 std::vector<std::unique_ptr<Gpu>> World::makeGpus() const {
   std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
   if (artifact.gpu() && options.cuda)
-    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numMoves, communicator->firstDevice());
+    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numMoves,
+                        communicator->firstDevice());
   if (artifact.gpu())
     for (std::unique_ptr<Gpu> &gpu : gpus)
       gpu = std::make_unique<EmulatedGpu>(artifact);
@@ -192,28 +200,35 @@ bool World::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
   const fb::Launch *launch = command.body_as_Launch();
-  const auto *kind = launch ? artifact.manifest().kernels()->Get(launch->kernel())->kind() : nullptr;
+  const auto *kind =
+      launch ? artifact.manifest().kernels()->Get(launch->kernel())->kind() : nullptr;
   return kind && std::count(options.onlyKinds.begin(), options.onlyKinds.end(), kind->str()) != 0;
 }
 
 /// The end of the highest range that a command names.
-static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations, const Mesh &mesh) {
+static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations,
+                      const Mesh &mesh) {
   uint64_t end = 0;
-  auto endOf = [&](const fb::Slice *slice, uint64_t, const Mesh &) { return ::endOf(layout, slice, iterations, mesh); };
+  auto endOf = [&](const fb::Slice *slice, uint64_t, const Mesh &) {
+    return ::endOf(layout, slice, iterations, mesh);
+  };
   if (const fb::Launch *launch = command.body_as_Launch())
     for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
       end = std::max(end, endOf(launch->bindings()->Get(i), iterations, mesh));
   else if (const fb::Collective *collective = command.body_as_Collective())
-    end = std::max(endOf(collective->source(), iterations, mesh), endOf(collective->target(), iterations, mesh));
+    end = std::max(endOf(collective->source(), iterations, mesh),
+                   endOf(collective->target(), iterations, mesh));
   else if (const fb::Copy *copy = command.body_as_Copy())
-    end = std::max(endOf(copy->source(), iterations, mesh), endOf(copy->target(), iterations, mesh));
+    end =
+        std::max(endOf(copy->source(), iterations, mesh), endOf(copy->target(), iterations, mesh));
   else if (const fb::Fill *fill = command.body_as_Fill())
     end = endOf(fill->target(), iterations, mesh);
   return end;
 }
 
-void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                        std::unordered_map<uint32_t, Started> &started, uint32_t &number, uint64_t iterations) {
+void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
+                        Decoded &into, std::unordered_map<uint32_t, Started> &started,
+                        uint32_t &number, uint64_t iterations) {
   for (uint32_t i = 0; commands && i < commands->size(); ++i) {
     const fb::Command &command = *commands->Get(i);
     const char *label = command.label() ? command.label()->c_str() : "";
@@ -221,7 +236,8 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
       ++number;
       continue;
     }
-    if (i > 0 && !into.instructions.empty() && into.instructions.back().body == commands->Get(i - 1)->body())
+    if (i > 0 && !into.instructions.empty() &&
+        into.instructions.back().body == commands->Get(i - 1)->body())
       into.instructions.back().joinsNext = areOneLaunch(*commands->Get(i - 1), command);
     into.instructions.push_back({command.body_type(), command.body(), label, number++});
     into.end = std::max(into.end, endOf(layout, command, iterations, mesh));
@@ -235,7 +251,8 @@ void World::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Comman
 }
 
 /// Of a collective, a copy on a channel, or a wait for one of them: its number.
-void World::decodeChannel(const fb::Command &command, Decoded &into, std::unordered_map<uint32_t, Started> &started) {
+void World::decodeChannel(const fb::Command &command, Decoded &into,
+                          std::unordered_map<uint32_t, Started> &started) {
   Instruction &instruction = into.instructions.back();
   if (const fb::Collective *collective = command.body_as_Collective()) {
     instruction.collective = addCollective(*collective, instruction.label);
@@ -243,7 +260,8 @@ void World::decodeChannel(const fb::Command &command, Decoded &into, std::unorde
     into.hasChannels |= collective->channel() != 0;
   } else if (const fb::Copy *copy = command.body_as_Copy(); copy && copy->channel() != 0) {
     instruction.collective = numMoves++;
-    bool isFile = isInFile(layout, copy->source()->offset()) || isInFile(layout, copy->target()->offset());
+    bool isFile =
+        isInFile(layout, copy->source()->offset()) || isInFile(layout, copy->target()->offset());
     started[copy->id()] = {instruction.collective, isFile ? Carrier::file : Carrier::copies};
     instruction.carrier = started[copy->id()].carrier;
   } else if (const fb::Wait *wait = command.body_as_Wait()) {
@@ -258,10 +276,13 @@ uint32_t World::addCollective(const fb::Collective &collective, const char *labe
   if (collective.axes())
     axes.assign(collective.axes()->begin(), collective.axes()->end());
   const auto *units = artifact.manifest().units();
-  bool known = collective.unit() >= 0 && units && static_cast<uint32_t>(collective.unit()) < units->size();
-  std::string unit = known ? units->Get(static_cast<uint32_t>(collective.unit()))->name()->str() : "";
-  return communicator->add({collective.kind(), collective.reduction(), collective.dtype(), collective.count(),
-                            collective.root(), std::move(axes), collective.id(), label, std::move(unit)});
+  bool known =
+      collective.unit() >= 0 && units && static_cast<uint32_t>(collective.unit()) < units->size();
+  std::string unit =
+      known ? units->Get(static_cast<uint32_t>(collective.unit()))->name()->str() : "";
+  return communicator->add({collective.kind(), collective.reduction(), collective.dtype(),
+                            collective.count(), collective.root(), std::move(axes), collective.id(),
+                            label, std::move(unit)});
 }
 
 /// The first reduce-scatter of a program, else its largest all-reduce.
@@ -304,8 +325,9 @@ void World::onEveryRank(Job newJob) {
 }
 
 void World::awaitRanks() {
-  // Ranks have a little longer to report what they themselves wait for; while they wait for ranks that move they are
-  // waited for, too. What counts is how long this thread has seen nothing move: on a machine that stands nobody is blamed.
+  // Ranks have a little longer to report what they themselves wait for; while they wait for ranks
+  // that move they are waited for, too. What counts is how long this thread has seen nothing move:
+  // on a machine that stands nobody is blamed.
   double grace = 2 + options.timeoutSeconds * 0.05, lastLook = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -323,9 +345,10 @@ void World::awaitRanks() {
         hung = true;
         if (watch.hasFailed())
           throwFirstError();
-        throw Error(FSDPRT_HUNG, format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
-                                        localRanks() < ranks() ? " of this process" : "", still,
-                                        placesOfRanks().c_str()));
+        throw Error(FSDPRT_HUNG,
+                    format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
+                           localRanks() < ranks() ? " of this process" : "", still,
+                           placesOfRanks().c_str()));
       });
 }
 
@@ -337,12 +360,16 @@ void World::throwFirstError() {
   throw Error(error.status, where() + ": " + error.what());
 }
 
-std::string World::where() const { return currentRun ? runText(currentName, currentRun) : currentName; }
+std::string World::where() const {
+  return currentRun ? runText(currentName, currentRun) : currentName;
+}
 
 void World::serve(uint32_t rank) {
   touchStack();
   for (uint64_t seen = 0;; ++seen) {
-    waitFor(jobBell, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; }, [] {});
+    waitFor(
+        jobBell, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; },
+        [] {});
     if (ending)
       return;
     std::optional<Error> &error = member(rank).error;
@@ -358,7 +385,8 @@ void World::serve(uint32_t rank) {
     }
     int32_t none = -1;
     if (error) {
-      firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank), std::memory_order_acq_rel);
+      firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank),
+                                           std::memory_order_acq_rel);
       communicator->abort(error->status);
     }
     if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -424,7 +452,8 @@ void World::executeRun(uint32_t rank) {
   executeRange(rank, current->data(), current->data() + current->size(), 0);
 }
 
-void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration) {
+void World::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end,
+                         uint64_t iteration) {
   for (const Instruction *at = begin; at != end; ++at) {
     watch.beat(rank, at->number, at->label);
     if (options.fault.kind != RankFault::Kind::none && at->kind == fb::Body::Launch)
@@ -454,8 +483,8 @@ void World::strikeAt(uint32_t rank, const Instruction &instruction) {
   if (const auto *collective = instruction.kind == fb::Body::Collective
                                    ? static_cast<const fb::Collective *>(instruction.body)
                                    : nullptr) {
-    bool gathers =
-        collective->kind() == fb::CollectiveKind::all_gather || collective->kind() == fb::CollectiveKind::broadcast;
+    bool gathers = collective->kind() == fb::CollectiveKind::all_gather ||
+                   collective->kind() == fb::CollectiveKind::broadcast;
     phase = gathers ? RankFault::Phase::gather : RankFault::Phase::reduce;
   }
   if (std::strcmp(currentName, "step") == 0 && options.fault.isAt(phase, rank, currentRun))
@@ -495,10 +524,15 @@ bool World::isOnStream(const Rank &rank, const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
-  case fb::Body::Copy: return true; // or they finish what was launched themselves
-  case fb::Body::Collective: return communicator->isOnDevice();
-  case fb::Body::Wait: return instruction.carrier == Carrier::collectives ? communicator->isOnDevice() : rank.gpu->queue() != nullptr;
-  default: return false;
+  case fb::Body::Copy:
+    return true; // or they finish what was launched themselves
+  case fb::Body::Collective:
+    return communicator->isOnDevice();
+  case fb::Body::Wait:
+    return instruction.carrier == Carrier::collectives ? communicator->isOnDevice()
+                                                       : rank.gpu->queue() != nullptr;
+  default:
+    return false;
   }
 }
 
@@ -507,16 +541,23 @@ void World::executeOne(uint32_t index, const Instruction &instruction, uint64_t 
   if (rank.gpu && !isOnStream(rank, instruction)) // the host does the rest
     finishGpu(rank);
   switch (instruction.kind) {
-  case fb::Body::Launch: return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
-  case fb::Body::Collective: return start(rank, index, instruction, iteration);
-  case fb::Body::Wait: return wait(rank, index, instruction);
+  case fb::Body::Launch:
+    return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
+  case fb::Body::Collective:
+    return start(rank, index, instruction, iteration);
+  case fb::Body::Wait:
+    return wait(rank, index, instruction);
   case fb::Body::Copy: {
     const auto &body = *static_cast<const fb::Copy *>(instruction.body);
-    return body.channel() == 0 ? copy(index, instruction, iteration) : startCopy(index, instruction, iteration);
+    return body.channel() == 0 ? copy(index, instruction, iteration)
+                               : startCopy(index, instruction, iteration);
   }
-  case fb::Body::Fill: return fill(index, *static_cast<const fb::Fill *>(instruction.body)->target(), iteration);
-  case fb::Body::Initialise: return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
-  default: return;
+  case fb::Body::Fill:
+    return fill(index, *static_cast<const fb::Fill *>(instruction.body)->target(), iteration);
+  case fb::Body::Initialise:
+    return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
+  default:
+    return;
   }
 }
 
@@ -527,7 +568,8 @@ void World::start(Rank &rank, uint32_t index, const Instruction &instruction, ui
     inspect(index, instruction, source);
   if (instruction.joinsNext)
     communicator->joinNext(index);
-  communicator->start(instruction.collective, index, rank.arena.at(source), at(index, *collective.target(), iteration));
+  communicator->start(instruction.collective, index, rank.arena.at(source),
+                      at(index, *collective.target(), iteration));
   if (options.fault.kind != RankFault::Kind::none)
     strikeAt(index, instruction);
   if (rank.courier) // all of them, so that one thread waits for peers
@@ -542,7 +584,8 @@ void World::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
   if (Courier *courier = carrierOf(rank, instruction.carrier))
     courier->await(instruction.collective);
   else if (instruction.carrier == Carrier::collectives)
-    finishPaced(*communicator, instruction.collective, index, rank.pool, options.linkBytesPerSecond);
+    finishPaced(*communicator, instruction.collective, index, rank.pool,
+                options.linkBytesPerSecond);
 }
 
 void World::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A world is a mesh of ranks, of which this process has some or all: each of these has an arena, a
-// thread and a worker pool. run() gives all of them the same program and waits for all. The communicator
-// says which they are, and brings them together with those of other processes.
+// thread and a worker pool. run() gives all of them the same program and waits for all. The
+// communicator says which they are, and brings them together with those of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -30,8 +30,8 @@
 #include "execute/Gpu.h"
 #include "execute/Instruction.h"
 #include "execute/Profile.h"
-#include "execute/RankFault.h"
 #include "execute/Ranges.h"
+#include "execute/RankFault.h"
 #include "execute/Trace.h"
 #include <optional>
 #include <unordered_map>
@@ -42,12 +42,13 @@ struct WorldOptions {
   uint32_t threadsPerRank = 1;
   double timeoutSeconds = 60;
   uint64_t seed = 0;
-  bool cuda = false; // an artifact for a GPU runs on CUDA's; else it is emulated
+  bool cuda = false;      // an artifact for a GPU runs on CUDA's; else it is emulated
   bool cudaGraph = false; // 'step' is recorded once and launched as a whole
   bool profile = false;
   uint32_t traceRuns = 0;
   std::string offloadDirectory; // of the ranks' files, where the layout has them
-  double linkBytesPerSecond = 0; // collectives take at least as long as such links would; 0: as fast as it goes
+  double linkBytesPerSecond =
+      0; // collectives take at least as long as such links would; 0: as fast as it goes
   RankFault fault;
   uint64_t stepsBefore = 0; // of the run, before the first run of 'step' here: for messages
   std::vector<std::string> onlyKinds; // see fsdprt_session_options
@@ -55,10 +56,10 @@ struct WorldOptions {
 
 class World {
 public:
-  /// `layout` is what all programs of this world run on. Adds the programs' collectives to the communicator, and
-  /// connects it.
-  World(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator, const fb::Layout &layout,
-        bool reference, const WorldOptions &options);
+  /// `layout` is what all programs of this world run on. Adds the programs' collectives to the
+  /// communicator, and connects it.
+  World(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
+        const fb::Layout &layout, bool reference, const WorldOptions &options);
   /// Not for a world that hasHung(): its threads still use it.
   ~World();
   World(const World &) = delete;
@@ -78,8 +79,10 @@ public:
   void read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const;
   /// Bytes [first, first + bytes) of what a rank of this process holds of a state.
-  void readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
-  void writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
+  void readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                 void *to) const;
+  void writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                  const void *from) const;
   /// Null when it is in the file, or in memory that the host does not see.
   std::byte *memoryOf(uint32_t rank, const fb::State &state) const;
   /// The file of a rank, or null.
@@ -91,7 +94,8 @@ public:
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// The program that runs, or ran last, and its number: "step 5".
   std::string where() const;
-  /// The end of the room of the highest range that what has run so far names, states and inputs included.
+  /// The end of the room of the highest range that what has run so far names, states and inputs
+  /// included.
   uint64_t peakBytes() const { return roomEnd(layout, peak); }
   /// What the first rank here has exchanged, by the kind of the collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
@@ -107,18 +111,18 @@ public:
 
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// Plants a fault: leaves out what `rank` contributes to the first reduce-scatter of `program`, else to its largest
-  /// all-reduce. Returns false when there is neither.
+  /// Plants a fault: leaves out what `rank` contributes to the first reduce-scatter of `program`,
+  /// else to its largest all-reduce. Returns false when there is neither.
   bool dropGradient(const fb::Program &program, uint32_t rank);
 
   /// Where a number that is not finite comes from.
   struct Origin {
-    uint32_t number = UINT32_MAX;       ///< of the command in the program; UINT32_MAX: none was found
+    uint32_t number = UINT32_MAX; ///< of the command in the program; UINT32_MAX: none was found
     uint32_t collective = 0, ranks = 0; ///< how many of those here gave it such a number
     uint32_t first = 0;                 ///< of these
   };
-  /// Runs a program once more as the run that was its last, whose inputs, states and blocks are there again, and looks into
-  /// what each rank here gives to reductions.
+  /// Runs a program once more as the run that was its last, whose inputs, states and blocks are
+  /// there again, and looks into what each rank here gives to reductions.
   Origin findNonfinite(const fb::Program &program);
 
 private:
@@ -130,10 +134,13 @@ private:
     const char *label = "";
   };
   struct Rank {
-    Rank(std::unique_ptr<Gpu> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers, uint32_t spins, size_t mostBindings)
+    Rank(std::unique_ptr<Gpu> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers,
+         uint32_t spins, size_t mostBindings)
         : gpu(std::move(on)),
-          arena(gpu && gpu->arenaSource() ? Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()}, *gpu->arenaSource())
-                                          : Arena(mappedBytes(layout), kind)),
+          arena(gpu && gpu->arenaSource()
+                    ? Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()},
+                            *gpu->arenaSource())
+                    : Arena(mappedBytes(layout), kind)),
           pool(workers, spins), bindings(mostBindings) {}
     std::unique_ptr<Gpu> gpu; // where the artifact is for one
     Arena arena;
@@ -141,22 +148,23 @@ private:
     std::vector<void *> bindings; // room for a launch's pointers
     std::optional<Error> error;
     std::thread thread;
-    std::unique_ptr<Courier> courier; // where a program has collectives on channels
-    std::vector<std::byte> chunk;     // of what goes between its file and a GPU
-    std::vector<Move> moves;          // by the number of a copy on a channel: what it moves
-    std::unique_ptr<RankFile> file;   // where the layout has one
+    std::unique_ptr<Courier> courier;       // where a program has collectives on channels
+    std::vector<std::byte> chunk;           // of what goes between its file and a GPU
+    std::vector<Move> moves;                // by the number of a copy on a channel: what it moves
+    std::unique_ptr<RankFile> file;         // where the layout has one
     std::unique_ptr<Courier> copier, filer; // of these: between the arenas, and of the file
     std::unique_ptr<CudaTimeline> timeline; // where its commands are timed on a GPU
     uint32_t number = 0, pulse = 0;         // the rank's; of its GPU, when that was felt last
     RunRanges *ranges = nullptr;            // of its current run, where a tool asks for them
-    const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number to, where that is looked for
+    const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number
+                                            // to, where that is looked for
   };
   struct Decoded {
     std::vector<Instruction> instructions;
-    uint64_t end = 0;  // of the highest range
-    uint64_t runs = 0; // so far
+    uint64_t end = 0;                  // of the highest range
+    uint64_t runs = 0;                 // so far
     std::unique_ptr<RangeNames> names; // where a tool asks for ranges
-    bool all = true;   // kinds of kernels, and other commands
+    bool all = true;                   // kinds of kernels, and other commands
     bool hasChannels = false;
   };
   /// What a wait is for: the number of a collective, or of a copy.
@@ -169,9 +177,11 @@ private:
   Rank &member(uint32_t rank) const { return *members[rank - first]; }
 
   void decode(const fb::Program &program);
-  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands, Decoded &into,
-                   std::unordered_map<uint32_t, Started> &started, uint32_t &number, uint64_t iterations);
-  void decodeChannel(const fb::Command &command, Decoded &into, std::unordered_map<uint32_t, Started> &started);
+  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
+                   Decoded &into, std::unordered_map<uint32_t, Started> &started, uint32_t &number,
+                   uint64_t iterations);
+  void decodeChannel(const fb::Command &command, Decoded &into,
+                     std::unordered_map<uint32_t, Started> &started);
   void addCouriers();
   uint32_t addCollective(const fb::Collective &collective, const char *label);
   bool isWanted(const fb::Command &command) const;
@@ -187,7 +197,8 @@ private:
   void prepare(uint32_t rank);
   void numberStep(uint32_t rank);
   void execute(uint32_t rank);
-  void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end, uint64_t iteration);
+  void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end,
+                    uint64_t iteration);
   std::optional<uint32_t> gradientReduction(const fb::Program &program) const;
   void inspect(uint32_t rank, const Instruction &instruction, uint64_t source);
   bool isBeforeHost(const Rank &rank, uint64_t offset) const;
@@ -251,8 +262,8 @@ private:
   const RangeNames *currentNames = nullptr;
   const char *currentName = "";
   std::optional<uint32_t> poisoned; // by a planted fault
-  bool searching = false; // for what is not finite
-  bool timed = false; // the current program has the profile and the trace
+  bool searching = false;           // for what is not finite
+  bool timed = false;               // the current program has the profile and the trace
   uint64_t currentRun = 0, peak = 0;
   Job job = nullptr;
   Bell jobBell, doneBell;

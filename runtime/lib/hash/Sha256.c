@@ -29,8 +29,8 @@ static uint32_t rotateRight(uint32_t value, int by) { return value >> by | value
 
 static void schedule(const uint8_t *block, uint32_t words[64]) {
   for (int i = 0; i < 16; ++i)
-    words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 | (uint32_t)block[4 * i + 2] << 8 |
-               block[4 * i + 3];
+    words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
+               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
   for (int i = 16; i < 64; ++i) {
     uint32_t a = words[i - 15], b = words[i - 2];
     uint32_t s0 = rotateRight(a, 7) ^ rotateRight(a, 18) ^ a >> 3;
@@ -67,14 +67,16 @@ static int hasInstructions(void) {
     __get_cpuid(1, &a, &b, &sse4, &d);
     b = 0;
     __get_cpuid_count(7, 0, &a, &b, &c, &d);
-    __atomic_store_n(&known, (b & bit_SHA) && (sse4 & bit_SSE4_1) && (sse4 & bit_SSSE3) ? 2 : 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&known, (b & bit_SHA) && (sse4 & bit_SSE4_1) && (sse4 & bit_SSSE3) ? 2 : 1,
+                     __ATOMIC_RELAXED);
   }
   return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-/* State stands as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a register, and the
- * next four come from the last sixteen. */
-__attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8], const uint8_t *block) {
+/* State stands as (a, b, e, f) and (c, d, g, h), highest first; four words of the schedule are in a
+ * register, and the next four come from the last sixteen. */
+__attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8],
+                                                                     const uint8_t *block) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
   __m128i high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);

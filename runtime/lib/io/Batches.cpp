@@ -39,15 +39,17 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// Tokens and targets in one dimension are whole windows, of the length of the tokens' last dimension.
+/// Tokens and targets in one dimension are whole windows, of the length of the tokens' last
+/// dimension.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
     return {1, {}};
   for (const fsdprt_input_info &info : inputs) {
     std::vector<uint64_t> tokens = shapeOf(info);
-    bool isWindow = info.role == FSDPRT_TOKENS && inputs[index].role != FSDPRT_OTHER && shape.size() == 1 &&
-                    !tokens.empty() && tokens.back() && product(tokens) == shape[0];
+    bool isWindow = info.role == FSDPRT_TOKENS && inputs[index].role != FSDPRT_OTHER &&
+                    shape.size() == 1 && !tokens.empty() && tokens.back() &&
+                    product(tokens) == shape[0];
     if (isWindow)
       return {shape[0] / tokens.back(), {tokens.back()}};
   }
@@ -74,7 +76,13 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
       tokenElements = elements;
       samplesPerBatch = elements / std::max<uint64_t>(each, 1) * info.micro_batches * ranks;
     }
-    plans.push_back({info, elements / std::max<uint64_t>(each, 1), each, false, files[plans.size()], false, {}});
+    plans.push_back({info,
+                     elements / std::max<uint64_t>(each, 1),
+                     each,
+                     false,
+                     files[plans.size()],
+                     false,
+                     {}});
     plans.back().buffer.resize(info.bytes / info.micro_batches);
   }
   planWindows(tokenElements);
@@ -93,15 +101,16 @@ void Batches::planWindows(uint64_t tokenElements) {
       plan.each = windowLength;
       plan.samples = elements / windowLength;
     } else if (tokens && plan.info.role != FSDPRT_OTHER && !plan.file) {
-      badInput("input '%s' has another shape than the tokens; it cannot be taken from a file of tokens",
-               plan.info.name);
+      badInput(
+          "input '%s' has another shape than the tokens; it cannot be taken from a file of tokens",
+          plan.info.name);
     }
   }
 }
 
 /// Splits the inputs that have files of rows, whose numbers of rows have to agree.
-void Batches::planRows(const std::vector<fsdprt_input_info> &inputs, const std::vector<const SampleFile *> &files,
-                       uint64_t ranks) {
+void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
+                       const std::vector<const SampleFile *> &files, uint64_t ranks) {
   uint64_t most = 0;
   for (size_t i = 0; i < plans.size(); ++i) {
     if (files[i]) {
@@ -118,36 +127,43 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs, const std::
       continue;
     plan.fixed = plan.samples != most;
     if (plan.fixed && plan.file->getRows() != plan.samples)
-      badInput("%s: input '%s' has leading dimension %llu, where other inputs have %llu samples, so that it is the "
+      badInput("%s: input '%s' has leading dimension %llu, where other inputs have %llu samples, "
+               "so that it is the "
                "same at every "
                "step: expected a file of %llu rows, found %llu",
-               plan.file->getPath().c_str(), plan.info.name, (ull)plan.samples, (ull)most, (ull)plan.samples,
-               (ull)plan.file->getRows());
+               plan.file->getPath().c_str(), plan.info.name, (ull)plan.samples, (ull)most,
+               (ull)plan.samples, (ull)plan.file->getRows());
     if (plan.fixed)
       continue;
     if (first && plan.file->getRows() != rows)
-      badInput("%s: expected %llu samples for input '%s', as %s has for '%s', found %llu; sample i of each makes one",
-               plan.file->getPath().c_str(), (ull)rows, plan.info.name, first->file->getPath().c_str(),
-               first->info.name, (ull)plan.file->getRows());
+      badInput("%s: expected %llu samples for input '%s', as %s has for '%s', found %llu; sample i "
+               "of each makes one",
+               plan.file->getPath().c_str(), (ull)rows, plan.info.name,
+               first->file->getPath().c_str(), first->info.name, (ull)plan.file->getRows());
     if (!first)
       rows = plan.file->getRows();
     first = first ? first : &plan;
     rowsPerBatch = plan.samples * plan.info.micro_batches * ranks;
   }
-  rowsToTrain = rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
+  rowsToTrain =
+      rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
 /// Splits a file of tokens into a part to train on and one to validate on.
 void Batches::splitTokens() {
   if (windowLength == 0)
-    badInput("the model takes no tokens: it has no input 'tokens', which --data and --text feed; leave them out, and "
+    badInput("the model takes no tokens: it has no input 'tokens', which --data and --text feed; "
+             "leave them out, and "
              "feed its inputs with "
-             "--input NAME=FILE, or name one of them 'tokens' when it is compiled (--batch=INDEX=tokens)");
+             "--input NAME=FILE, or name one of them 'tokens' when it is compiled "
+             "(--batch=INDEX=tokens)");
   window.resize(windowLength);
-  uint64_t validation = static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
+  uint64_t validation =
+      static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
   trainSize = tokens->size() - (validation > windowLength ? validation : 0);
   if (trainSize < windowLength + 1)
-    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to train on",
+    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to "
+             "train on",
              (ull)windowLength + 1, (ull)windowLength, (ull)trainSize);
 }
 
@@ -177,7 +193,8 @@ uint64_t Batches::sampleKey(uint64_t step, uint64_t sample) const {
 }
 
 void Batches::fillWindow(Plan &plan, uint64_t i, uint64_t start) {
-  uint64_t size = sizeOf(static_cast<DType>(plan.info.dtype)), shift = plan.info.role == FSDPRT_TARGETS;
+  uint64_t size = sizeOf(static_cast<DType>(plan.info.dtype)),
+           shift = plan.info.role == FSDPRT_TARGETS;
   std::byte *to = plan.buffer.data() + i * plan.each * size;
   tokens->read(start + shift, plan.each, window.data());
   for (uint64_t j = 0; j < plan.each; ++j, to += size)
@@ -210,19 +227,22 @@ uint64_t Batches::rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_
   return below(rowsToTrain, key);
 }
 
-const void *Batches::fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index, bool validating) {
+const void *Batches::fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index,
+                          bool validating) {
   Plan &plan = plans[index];
   uint64_t first = (rank * plan.info.micro_batches + microBatch) * plan.samples;
   for (uint64_t i = 0; i < plan.samples; ++i) {
     uint64_t key = sampleKey(step, first + i);
     if (plan.file) {
       uint64_t size = plan.each * sizeOf(static_cast<DType>(plan.info.dtype));
-      plan.file->copyRow(rowOf(plan, step, first, i, key, validating), plan.buffer.data() + i * size);
+      plan.file->copyRow(rowOf(plan, step, first, i, key, validating),
+                         plan.buffer.data() + i * size);
     } else if (!tokens || !plan.window) {
       fillRandom(plan, i, key);
     } else if (validating) {
       uint64_t windows = (validationTokens() - 1) / windowLength;
-      fillWindow(plan, i, trainSize + (step * samplesPerBatch + first + i) % windows * windowLength);
+      fillWindow(plan, i,
+                 trainSize + (step * samplesPerBatch + first + i) % windows * windowLength);
     } else {
       fillWindow(plan, i, below(trainSize - windowLength, key));
     }

@@ -12,15 +12,16 @@
 //
 // An input's samples come from one of three sources:
 //
-//   window   of a file of tokens: T + 1 ids, of which T are the tokens and, shifted by one, T the targets
+//   window   of a file of tokens: T + 1 ids, of which T are the tokens and, shifted by one, T the
+//            targets
 //   row      of a file of its own (SampleFile)
 //   random   ids below their limit, or floats (normal): where there is no file
 //
-// Sample g draws one number, which gives the start of its window and the index of its row. All files of rows
-// have as many rows, and row r of each makes one sample; a window and a row of one sample are unrelated. An input with
-// another leading dimension than the samples' (a table for the whole batch) takes a file of exactly its own
-// rows, the same at every step. Training draws from the first part of a file; validation goes through the last
-// part in order.
+// Sample g draws one number, which gives the start of its window and the index of its row. All
+// files of rows have as many rows, and row r of each makes one sample; a window and a row of one
+// sample are unrelated. An input with another leading dimension than the samples' (a table for the
+// whole batch) takes a file of exactly its own rows, the same at every step. Training draws from
+// the first part of a file; validation goes through the last part in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,9 +54,10 @@ SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t i
 
 class Batches {
 public:
-  /// `inputs` of the program `step`; `tokens` may be null. `files`: of rows, by input, each null or not; may be empty.
-  Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks, const BatchOptions &options,
-          std::vector<const SampleFile *> files = {});
+  /// `inputs` of the program `step`; `tokens` may be null. `files`: of rows, by input, each null or
+  /// not; may be empty.
+  Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
+          const BatchOptions &options, std::vector<const SampleFile *> files = {});
 
   uint64_t trainTokens() const { return trainSize; }
   uint64_t validationTokens() const { return tokens ? tokens->size() - trainSize : 0; }
@@ -69,16 +71,18 @@ public:
   /// Batches (over all ranks) that cover the validation part once; 0 when it is too short.
   uint64_t validationBatches() const;
 
-  /// The values of one rank's micro-batch of input i. Throws InputChanged. Allocates nothing unless it throws.
+  /// The values of one rank's micro-batch of input i. Throws InputChanged. Allocates nothing unless
+  /// it throws.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }
-  /// Throws InputChanged when a file that batches are read from is not what it was when it was opened. Allocates nothing
-  /// unless it throws.
+  /// Throws InputChanged when a file that batches are read from is not what it was when it was
+  /// opened. Allocates nothing unless it throws.
   void expectUnchanged() const;
   /// Whether values come from a file.
   bool readFiles() const {
-    return tokens || std::any_of(plans.begin(), plans.end(), [](const Plan &plan) { return plan.file; });
+    return tokens ||
+           std::any_of(plans.begin(), plans.end(), [](const Plan &plan) { return plan.file; });
   }
 
 private:
@@ -91,14 +95,16 @@ private:
     std::vector<std::byte> buffer;
   };
   void planWindows(uint64_t tokenElements);
-  void planRows(const std::vector<fsdprt_input_info> &inputs, const std::vector<const SampleFile *> &files,
-                uint64_t ranks);
+  void planRows(const std::vector<fsdprt_input_info> &inputs,
+                const std::vector<const SampleFile *> &files, uint64_t ranks);
   void splitTokens();
   uint64_t sampleKey(uint64_t step, uint64_t sample) const;
   void fillWindow(Plan &plan, uint64_t i, uint64_t start);
   void fillRandom(Plan &plan, uint64_t i, uint64_t key);
-  uint64_t rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_t i, uint64_t key, bool validating) const;
-  const void *fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index, bool validating);
+  uint64_t rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_t i, uint64_t key,
+                 bool validating) const;
+  const void *fill(uint64_t step, uint64_t rank, uint32_t microBatch, size_t index,
+                   bool validating);
 
   std::vector<Plan> plans;
   std::vector<uint32_t> window; // ids of the sample that is being filled in

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Protobuf by hand: a field is its number and type in one varint, then a varint, 4 or 8 bytes, or a length
-// and that many bytes.
+// Protobuf by hand: a field is its number and type in one varint, then a varint, 4 or 8 bytes, or a
+// length and that many bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,9 @@ void EventFile::open(const std::string &folder, uint64_t firstStep) {
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   double time = now();
-  file.open(format("%s/events.out.tfevents.%010llu.%s.%d.fsdp-run", folder.c_str(), (ull)time, host, (int)getpid()), false);
+  file.open(format("%s/events.out.tfevents.%010llu.%s.%d.fsdp-run", folder.c_str(), (ull)time, host,
+                   (int)getpid()),
+            false);
   static constexpr char version[] = "brain.Event:2";
   eventSize = 0;
   Message first(event, sizeof event, eventSize);

@@ -12,7 +12,8 @@
 // from a save, the second is a session's start at its first step, behind which
 // TensorBoard shows no older event of that step or a later one.
 //
-//     Event   { 1: double wall_time  2: int64 step  3: string file_version  5: Summary  7: SessionLog }
+//     Event   { 1: double wall_time  2: int64 step  3: string file_version
+//               5: Summary  7: SessionLog }
 //     Summary { 1: Value { 1: string tag  2: float simple_value } ... }
 //     SessionLog { 1: enum status (START = 1) }
 //
@@ -33,8 +34,8 @@ class EventFile {
 public:
   /// Throws Error unless open() would do.
   static void expectFolder(const std::string &folder);
-  /// Makes the folder, and a file in it whose name has the time, the host and the process. `firstStep` > 1: a run
-  /// that goes on.
+  /// Makes the folder, and a file in it whose name has the time, the host and the process.
+  /// `firstStep` > 1: a run that goes on.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 

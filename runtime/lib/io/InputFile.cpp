@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sample of a large file is sampleBlocks blocks of sampleBlockBytes bytes at equal distances; the first block
-// begins the file and the last one ends it.
+// The sample of a large file is sampleBlocks blocks of sampleBlockBytes bytes at equal distances;
+// the first block begins the file and the last one ends it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,19 +53,24 @@ InputFile &InputFile::operator=(InputFile &&other) noexcept {
 InputFile::Version InputFile::look() const {
   struct stat status;
   if (fstat(file, &status) != 0)
-    throw InputChanged(format("%s: cannot be looked at any more: %s", path.c_str(), strerror(errno)));
-  return {static_cast<uint64_t>(status.st_size), static_cast<uint64_t>(status.st_nlink), status.st_mtim,
-          status.st_ctim};
+    throw InputChanged(
+        format("%s: cannot be looked at any more: %s", path.c_str(), strerror(errno)));
+  return {static_cast<uint64_t>(status.st_size), static_cast<uint64_t>(status.st_nlink),
+          status.st_mtim, status.st_ctim};
 }
 
 void InputFile::refuseChange(const Version &now) const {
   if (now.size != version.size)
-    throw InputChanged(format("%s: the file changed while it was in use: expected %llu bytes, found %llu", path.c_str(),
-                              (ull)version.size, (ull)now.size));
-  throw InputChanged(format("%s: the file changed while it was in use: it was written to", path.c_str()));
+    throw InputChanged(
+        format("%s: the file changed while it was in use: expected %llu bytes, found %llu",
+               path.c_str(), (ull)version.size, (ull)now.size));
+  throw InputChanged(
+      format("%s: the file changed while it was in use: it was written to", path.c_str()));
 }
 
-static bool isSame(const timespec &a, const timespec &b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+static bool isSame(const timespec &a, const timespec &b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
 
 void InputFile::expectUnchanged(bool strictly) const {
   if (file < 0)
@@ -112,7 +117,8 @@ std::string InputFile::readAll() const {
 
 /// Returns the hash of `count` blocks of `bytes` bytes, the i-th at offsetOf(i).
 template <typename Offset>
-static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes, Offset offsetOf) {
+static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes,
+                              Offset offsetOf) {
   fsdprt_sha256 hash;
   uint8_t digest[32];
   std::vector<std::byte> chunk(std::min<uint64_t>(chunkBytes, std::max<uint64_t>(bytes, 1)));

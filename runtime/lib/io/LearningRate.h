@@ -31,7 +31,8 @@ struct LearningRate {
       return lr;
     if (step >= decaySteps)
       return minimum;
-    double done = static_cast<double>(step - warmupSteps) / static_cast<double>(decaySteps - warmupSteps);
+    double done =
+        static_cast<double>(step - warmupSteps) / static_cast<double>(decaySteps - warmupSteps);
     return minimum + (lr - minimum) * 0.5 * (1 + std::cos(3.141592653589793 * done));
   }
 };

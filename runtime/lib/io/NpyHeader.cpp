@@ -18,7 +18,8 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static constexpr char magic[] = "\x93NUMPY";
-static constexpr uint64_t magicBytes = sizeof magic - 1, maxHeader = mostNpyHeaderBytes - 12, maxRank = 32;
+static constexpr uint64_t magicBytes = sizeof magic - 1, maxHeader = mostNpyHeaderBytes - 12,
+                          maxRank = 32;
 
 bool fsdprt::isNpy(const std::byte *data, uint64_t size) {
   return size >= magicBytes && std::memcmp(data, magic, magicBytes) == 0;
@@ -28,7 +29,8 @@ namespace {
 /// Parses the dictionary.
 class Dictionary {
 public:
-  Dictionary(const std::string &path, const char *text, uint64_t size) : path(path), at(text), end(text + size) {}
+  Dictionary(const std::string &path, const char *text, uint64_t size)
+      : path(path), at(text), end(text + size) {}
 
   std::string descr;
   std::vector<uint64_t> shape;
@@ -67,7 +69,8 @@ private:
   void expect(char c) {
     char found = peek();
     if (found != c || at == end)
-      refuse(format("expected '%c', found %s", c, at == end ? "its end" : ("'" + printable(at, 1) + "'").c_str()));
+      refuse(format("expected '%c', found %s", c,
+                    at == end ? "its end" : ("'" + printable(at, 1) + "'").c_str()));
     ++at;
   }
 
@@ -120,7 +123,8 @@ private:
     peek();
     std::string word(at, std::min<size_t>(end - at, 5));
     if (word.rfind("True", 0) == 0)
-      refuse("expected elements in C order, found Fortran order; save it with numpy.ascontiguousarray");
+      refuse("expected elements in C order, found Fortran order; save it with "
+             "numpy.ascontiguousarray");
     if (word != "False")
       refuse("expected True or False for fortran_order");
     at += 5;
@@ -147,28 +151,32 @@ static std::string dtypeOf(const std::string &descr) {
 StoredArray fsdprt::readNpyHeader(const std::string &path, const std::byte *data, uint64_t size) {
   uint64_t at = magicBytes + 2, length = 0;
   if (size < at + 4)
-    badInput("%s: expected an .npy file, found one that is cut short after %llu bytes", path.c_str(), (ull)size);
+    badInput("%s: expected an .npy file, found one that is cut short after %llu bytes",
+             path.c_str(), (ull)size);
   unsigned major = std::to_integer<unsigned>(data[magicBytes]);
   if (major < 1 || major > 3)
-    badInput("%s: expected an .npy file of version 1, 2 or 3, found version %u", path.c_str(), major);
+    badInput("%s: expected an .npy file of version 1, 2 or 3, found version %u", path.c_str(),
+             major);
   unsigned width = major == 1 ? 2 : 4;
   std::memcpy(&length, data + at, width);
   at += width;
   if (length > maxHeader || length > size - at)
-    badInput("%s: its header says it has %llu bytes: expected at most %llu, within the %llu bytes of the file",
+    badInput("%s: its header says it has %llu bytes: expected at most %llu, within the %llu bytes "
+             "of the file",
              path.c_str(), (ull)length, (ull)maxHeader, (ull)size);
   Dictionary header(path, reinterpret_cast<const char *>(data) + at, length);
   header.parse();
   StoredArray array{dtypeOf(header.descr), header.shape, at + length};
   if (array.dtype.empty())
-    badInput("%s: expected little-endian numbers, such as '<f4', '<i8' or '|b1', found '%s'", path.c_str(),
-             printable(header.descr).c_str());
+    badInput("%s: expected little-endian numbers, such as '<f4', '<i8' or '|b1', found '%s'",
+             path.c_str(), printable(header.descr).c_str());
   uint64_t bytes = safetensorsSize(array.dtype);
   for (uint64_t dim : array.shape)
     if (__builtin_mul_overflow(bytes, dim, &bytes))
       badInput("%s: header of the .npy file: its shape overflows", path.c_str());
   if (bytes != size - array.begin)
-    badInput("%s: its header says %llu bytes of elements, found %llu; the file is cut short or has more than its "
+    badInput("%s: its header says %llu bytes of elements, found %llu; the file is cut short or has "
+             "more than its "
              "header says",
              path.c_str(), (ull)bytes, (ull)(size - array.begin));
   return array;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     | \x93NUMPY | u8 major | u8 minor | u16 or u32 N | N bytes of a Python dictionary | elements |
+//     | \x93NUMPY | u8 major | u8 minor | u16 or u32 N | N bytes: Python dictionary | elements |
 //
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
@@ -37,8 +37,9 @@ bool isNpy(const std::byte *data, uint64_t size);
 /// The most bytes at a file's beginning that readNpyHeader() looks at.
 inline constexpr uint64_t mostNpyHeaderBytes = 12 + (1 << 16);
 
-/// Returns what the header says. `data` is the beginning of a file of `fileBytes` bytes: all of it, or its first
-/// mostNpyHeaderBytes. Throws Error where the header is malformed or does not fit the file; `path` is for messages.
+/// Returns what the header says. `data` is the beginning of a file of `fileBytes` bytes: all of it,
+/// or its first mostNpyHeaderBytes. Throws Error where the header is malformed or does not fit the
+/// file; `path` is for messages.
 StoredArray readNpyHeader(const std::string &path, const std::byte *data, uint64_t fileBytes);
 
 } // namespace fsdprt

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// bind(2) of a name fails when another process has bound it. Who that is, its socket tells to whoever connects.
+// bind(2) of a name fails when another process has bound it. Who that is, its socket tells to
+// whoever connects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,8 @@ static std::string nameOf(const std::string &path) {
   fs::path file = fs::absolute(path, error).lexically_normal();
   if (error || stat(file.parent_path().c_str(), &status) != 0)
     return "";
-  std::string where = format("%llu:%llu/", (ull)status.st_dev, (ull)status.st_ino) + file.filename().string();
+  std::string where =
+      format("%llu:%llu/", (ull)status.st_dev, (ull)status.st_ino) + file.filename().string();
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
@@ -67,7 +69,8 @@ OutputClaim::OutputClaim(const std::string &path, const char *option) {
   bool taken = errno == EADDRINUSE;
   ::close(std::exchange(socket, -1));
   if (taken)
-    badInput("%s: another run%s writes this file; choose another file for %s, or wait until that run has ended",
+    badInput("%s: another run%s writes this file; choose another file for %s, or wait until that "
+             "run has ended",
              path.c_str(), ownerOf(address, bytes).c_str(), option);
 }
 

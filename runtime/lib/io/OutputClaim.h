@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two runs that will write one file, hours later, are told at their start. A claim is a Unix socket with an abstract
-// name, made of the folder's device and inode and the file's name: it leaves nothing in the file system and ends with
-// its process. Only processes of one machine and one network namespace see it. Of two runs that do not see each
-// other's claim, each writes a whole file, and the later one replaces the earlier.
+// Two runs that will write one file, hours later, are told at their start. A claim is a Unix socket
+// with an abstract name, made of the folder's device and inode and the file's name: it leaves
+// nothing in the file system and ends with its process. Only processes of one machine and one
+// network namespace see it. Of two runs that do not see each other's claim, each writes a whole
+// file, and the later one replaces the earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,9 @@ namespace fsdprt {
 
 class OutputClaim {
 public:
-  /// Claims a file, which need not be there. Throws Error when another process has claimed it, and names that process.
-  /// Devices and pipes can be claimed by any number of processes. `option` is for the message ("--export").
+  /// Claims a file, which need not be there. Throws Error when another process has claimed it, and
+  /// names that process. Devices and pipes can be claimed by any number of processes. `option` is
+  /// for the message ("--export").
   OutputClaim(const std::string &path, const char *option);
   ~OutputClaim();
   OutputClaim(OutputClaim &&other) noexcept : socket(std::exchange(other.socket, -1)) {}

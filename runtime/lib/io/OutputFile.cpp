@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The directory is flushed too, so that the new name survives a power cut. A temporary file is locked as long as its
-// process lives. One of this machine that nobody locks was left by a process that died, and is removed by the next one
-// that writes the same FILE.
+// The directory is flushed too, so that the new name survives a power cut. A temporary file is
+// locked as long as its process lives. One of this machine that nobody locks was left by a process
+// that died, and is removed by the next one that writes the same FILE.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,8 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     // A pipe would wait for its reader: it is only asked for its permissions.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
-      badInput("%s: cannot write: %s", path.c_str(), S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
+      badInput("%s: cannot write: %s", path.c_str(),
+               S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
@@ -95,7 +96,8 @@ static void removeAbandoned(const std::string &folder, const std::string &prefix
     if (name.size() != length || name.compare(0, prefix.size(), prefix) != 0 ||
         name.compare(length - (sizeof end - 1), sizeof end - 1, end) != 0)
       continue;
-    int file = ::openat(dirfd(names.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int file =
+        ::openat(dirfd(names.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
       ::unlinkat(dirfd(names.get()), name.c_str(), 0);
     if (file >= 0)

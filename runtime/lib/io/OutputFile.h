@@ -38,7 +38,8 @@ public:
 
   /// Throws Error.
   void open(const std::string &path, bool atomic);
-  /// Makes a file that is not there yet. Throws Error when anything, a symbolic link included, has the name.
+  /// Makes a file that is not there yet. Throws Error when anything, a symbolic link included, has
+  /// the name.
   void openNew(const std::string &path);
   /// The same without 'atomic', keeping the first `bytes` of a file that is there.
   void openBehind(const std::string &path, uint64_t bytes);

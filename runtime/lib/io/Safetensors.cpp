@@ -24,8 +24,9 @@ static constexpr uint64_t maxHeader = 100'000'000;
 
 uint32_t fsdprt::safetensorsSize(const std::string &dtype) {
   static const std::map<std::string, uint32_t> sizes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8}};
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
   auto found = sizes.find(dtype);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -33,7 +34,8 @@ uint32_t fsdprt::safetensorsSize(const std::string &dtype) {
 namespace {
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 public:
-  HeaderHandler(const std::string &path, std::map<std::string, Tensor> &tensors) : path(path), tensors(tensors) {}
+  HeaderHandler(const std::string &path, std::map<std::string, Tensor> &tensors)
+      : path(path), tensors(tensors) {}
 
   bool start_object(size_t) override {
     if (depth == 1 && metadata) {
@@ -102,18 +104,22 @@ public:
   bool null() override { refuseFound("null"); }
   bool boolean(bool value) override { refuseFound(value ? "true" : "false"); }
   bool binary(binary_t &) override { refuse("expected text"); }
-  bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) override {
-    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: syntax error while ..."
+  bool parse_error(size_t position, const std::string &,
+                   const nlohmann::detail::exception &error) override {
+    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: syntax
+                                    // error while ..."
     size_t begin = why.rfind(" - "), colon = why.find(": ");
-    why = begin != std::string::npos ? why.substr(begin + 3) : colon != std::string::npos ? why.substr(colon + 2) : why;
+    why = begin != std::string::npos   ? why.substr(begin + 3)
+          : colon != std::string::npos ? why.substr(colon + 2)
+                                       : why;
     current.clear(); // the place says more than the tensor before it
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
 
 private:
   [[noreturn]] void refuse(const std::string &why) {
-    badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '", printable(current).c_str(),
-             current.empty() ? "" : "'", why.c_str());
+    badInput("%s: header%s%s%s: %s", path.c_str(), current.empty() ? "" : ", '",
+             printable(current).c_str(), current.empty() ? "" : "'", why.c_str());
   }
 
   /// What may stand where the parser is.
@@ -128,7 +134,9 @@ private:
       return "a whole number in " + field;
     return field == "dtype" ? "a text for dtype" : "an array of whole numbers for " + field;
   }
-  [[noreturn]] void refuseFound(const std::string &found) { refuse("expected " + expected() + ", found " + found); }
+  [[noreturn]] void refuseFound(const std::string &found) {
+    refuse("expected " + expected() + ", found " + found);
+  }
 
   static std::string join(const std::vector<uint64_t> &numbers) {
     std::string text;
@@ -166,16 +174,19 @@ private:
 };
 } // namespace
 
-SafetensorsFile::SafetensorsFile(InputFile opened) : path(opened.getPath()), file(std::move(opened)) {
+SafetensorsFile::SafetensorsFile(InputFile opened)
+    : path(opened.getPath()), file(std::move(opened)) {
   uint64_t length;
   if (file.size() < sizeof length)
     badInput("%s: expected a safetensors file, found %llu bytes", path.c_str(), (ull)file.size());
   file.read(0, &length, sizeof length);
   if (length > maxHeader)
-    badInput("%s: expected a safetensors file, which begins with the length of its header, at most %llu; found %llu",
+    badInput("%s: expected a safetensors file, which begins with the length of its header, at most "
+             "%llu; found %llu",
              path.c_str(), (ull)maxHeader, (ull)length);
   if (length > file.size() - sizeof length)
-    badInput("%s: its header says it has %llu bytes, but %llu follow: not a safetensors file, or one that is cut short",
+    badInput("%s: its header says it has %llu bytes, but %llu follow: not a safetensors file, or "
+             "one that is cut short",
              path.c_str(), (ull)length, (ull)(file.size() - sizeof length));
   std::string text(length, '\0');
   file.read(sizeof length, text.data(), length);
@@ -195,12 +206,14 @@ void SafetensorsFile::checkTiling() const {
   uint64_t at = 0;
   for (const auto &[begin, end, name] : ranges) {
     if (begin != at)
-      badInput("%s: expected tensors without holes or overlaps: '%s' begins at %llu, where %llu was due", path.c_str(),
-               printable(name).c_str(), (ull)begin, (ull)at);
+      badInput(
+          "%s: expected tensors without holes or overlaps: '%s' begins at %llu, where %llu was due",
+          path.c_str(), printable(name).c_str(), (ull)begin, (ull)at);
     at = end;
   }
   if (at != file.size() - dataBegin)
-    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more than its header says",
+    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more "
+             "than its header says",
              path.c_str(), (ull)at, (ull)(file.size() - dataBegin));
 }
 
@@ -214,7 +227,8 @@ std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
   for (const auto &entry : index["weight_map"]) {
     std::string name = entry.is_string() ? entry.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos)
-      badInput("%s: expected the name of a file beside it, found '%s'", path.c_str(), printable(name).c_str());
+      badInput("%s: expected the name of a file beside it, found '%s'", path.c_str(),
+               printable(name).c_str());
     names.insert(name);
   }
   size_t slash = path.rfind('/');
@@ -237,7 +251,8 @@ std::string fsdprt::safetensorsHeader(std::vector<TensorEntry> &entries,
     uint64_t bytes = safetensorsSize(entry.dtype);
     for (uint64_t dim : entry.shape)
       bytes *= dim;
-    header[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {at, at + bytes}}};
+    header[entry.name] = {
+        {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -246,7 +261,8 @@ std::string fsdprt::safetensorsHeader(std::vector<TensorEntry> &entries,
   return std::string(reinterpret_cast<const char *>(&length), sizeof length) + text;
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry> &entries) : file(path, true) {
+SafetensorsWriter::SafetensorsWriter(const std::string &path, std::vector<Entry> &entries)
+    : file(path, true) {
   std::string header = safetensorsHeader(entries, {{"format", "pt"}});
   file.write(header.data(), header.size());
 }

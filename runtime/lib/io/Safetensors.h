@@ -36,7 +36,8 @@ uint32_t safetensorsSize(const std::string &dtype);
 
 class SafetensorsFile {
 public:
-  explicit SafetensorsFile(const std::string &path) : SafetensorsFile(InputFile(path, "the weights")) {}
+  explicit SafetensorsFile(const std::string &path)
+      : SafetensorsFile(InputFile(path, "the weights")) {}
   explicit SafetensorsFile(InputFile opened);
 
   const std::string &getPath() const { return path; }
@@ -67,9 +68,10 @@ struct TensorEntry {
   std::vector<uint64_t> shape;
 };
 
-/// What comes before the tensors: the length, and the header, padded to a multiple of 8 bytes. `entries` are
-/// sorted: wider dtypes first, then by name; their data have to follow in that order.
-std::string safetensorsHeader(std::vector<TensorEntry> &entries, const std::map<std::string, std::string> &metadata);
+/// What comes before the tensors: the length, and the header, padded to a multiple of 8 bytes.
+/// `entries` are sorted: wider dtypes first, then by name; their data have to follow in that order.
+std::string safetensorsHeader(std::vector<TensorEntry> &entries,
+                              const std::map<std::string, std::string> &metadata);
 
 /// Writes tensors one after the other, in the order of safetensorsHeader(). The file
 /// appears when commit() returns, whole.

@@ -22,7 +22,8 @@ using ull = unsigned long long;
 using ll = long long;
 
 static const char *fileNameOf(DType type) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "BOOL"};
+  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
+                                      "I32", "I16", "I8",  "BOOL"};
   return names[static_cast<int>(type)];
 }
 
@@ -40,7 +41,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns an integer of `width` bytes. Unsigned ones beyond 2^63 - 1 become negative, which is refused.
+/// Returns an integer of `width` bytes. Unsigned ones beyond 2^63 - 1 become negative, which is
+/// refused.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:
@@ -54,19 +56,22 @@ static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   }
 }
 
-std::string SampleFile::shapeText(const std::string &first, const std::vector<uint64_t> &rest) const {
+std::string SampleFile::shapeText(const std::string &first,
+                                  const std::vector<uint64_t> &rest) const {
   std::string text = first;
   for (uint64_t dim : rest)
     text += (text.empty() ? "" : "x") + std::to_string(dim);
   return text.empty() ? "a scalar" : text;
 }
 
-SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info, std::vector<uint64_t> row)
+SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
+                       std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
     elements *= dim; // within the input's bytes, which the artifact's check has counted
   if (file.size() == 0)
-    badInput("%s: input '%s' expected samples, found an empty file", path.c_str(), printable(info.name).c_str());
+    badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),
+             printable(info.name).c_str());
   content = file.comparison();
   readHeader(info);
   checkShape(info);
@@ -88,14 +93,16 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   } else if (endsWith(path, ".safetensors")) {
     readSafetensors(info.name);
   } else if (endsWith(path, ".npy")) {
-    badInput("%s: expected an .npy file, which begins with the bytes 93 4E 55 4D 50 59", path.c_str());
+    badInput("%s: expected an .npy file, which begins with the bytes 93 4E 55 4D 50 59",
+             path.c_str());
   } else { // raw
     uint64_t each = elements * sizeOf(type);
     if (each == 0 || file.size() % each != 0)
-      badInput("%s: input '%s' expected a raw file of a multiple of %llu bytes, for samples of %s in %s, found %llu "
+      badInput("%s: input '%s' expected a raw file of a multiple of %llu bytes, for samples of %s "
+               "in %s, found %llu "
                "bytes",
-               path.c_str(), printable(info.name).c_str(), (ull)each, shapeText("", row).c_str(), fileNameOf(type),
-               (ull)file.size());
+               path.c_str(), printable(info.name).c_str(), (ull)each, shapeText("", row).c_str(),
+               fileNameOf(type), (ull)file.size());
     array = {fileNameOf(type), {file.size() / each}, 0};
     array.shape.insert(array.shape.end(), row.begin(), row.end());
   }
@@ -111,8 +118,8 @@ void SampleFile::readSafetensors(const std::string &name) {
   if (found == known.end() && known.size() == 1)
     found = known.begin();
   if (found == known.end())
-    badInput("%s: expected a tensor '%s', or one tensor alone, found %llu without that name", path.c_str(),
-             printable(name).c_str(), (ull)known.size());
+    badInput("%s: expected a tensor '%s', or one tensor alone, found %llu without that name",
+             path.c_str(), printable(name).c_str(), (ull)known.size());
   array = {found->second.dtype, found->second.shape, tensors->offsetOf(found->second)};
 }
 
@@ -124,18 +131,20 @@ void SampleFile::checkShape(const fsdprt_input_info &info) {
     found.erase(found.begin());
   }
   if (!hasRows || found != row || rows == 0)
-    badInput("%s: input '%s' expected a file of shape %s, N samples of at least 1, found %s", path.c_str(),
-             printable(info.name).c_str(), shapeText("N", row).c_str(), shapeText("", array.shape).c_str());
+    badInput("%s: input '%s' expected a file of shape %s, N samples of at least 1, found %s",
+             path.c_str(), printable(info.name).c_str(), shapeText("N", row).c_str(),
+             shapeText("", array.shape).c_str());
 }
 
 void SampleFile::checkType(const fsdprt_input_info &info) {
   DType from = DType::f32;
-  bool fits = isFloat(type)       ? floatOf(array.dtype, from)
-              : type == DType::i1 ? array.dtype == "BOOL" || array.dtype == "U8" || array.dtype == "I8"
-                                  : isInteger(array.dtype);
+  bool fits = isFloat(type) ? floatOf(array.dtype, from)
+              : type == DType::i1
+                  ? array.dtype == "BOOL" || array.dtype == "U8" || array.dtype == "I8"
+                  : isInteger(array.dtype);
   if (!fits)
-    badInput("%s: input '%s' is of %s: expected a file of %s, found %s", path.c_str(), printable(info.name).c_str(),
-             nameOf(type),
+    badInput("%s: input '%s' is of %s: expected a file of %s, found %s", path.c_str(),
+             printable(info.name).c_str(), nameOf(type),
              isFloat(type)       ? "F64, F32, F16 or BF16"
              : type == DType::i1 ? "BOOL, or of U8 or I8 that are 0 or 1"
                                  : "integers",
@@ -168,8 +177,8 @@ void SampleFile::checkElements(const fsdprt_input_info &info) const {
     double value = loadElement(from, element);
     storeElement(type, value, narrow);
     if (std::isfinite(value) && !std::isfinite(loadElement(type, narrow)))
-      badInput("%s: element %llu, %g, is too large for input '%s' of %s", path.c_str(), (ull)i, value,
-               printable(info.name).c_str(), nameOf(type));
+      badInput("%s: element %llu, %g, is too large for input '%s' of %s", path.c_str(), (ull)i,
+               value, printable(info.name).c_str(), nameOf(type));
   });
 }
 
@@ -189,9 +198,10 @@ void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
     if (value >= least && value <= most && !(isHuge && value < 0))
       return;
     if (isHuge || std::find(info.extra_ids, extraEnd, value) == extraEnd)
-      badInput("%s: element %llu of sample %llu: input '%s' expected %s in [%lld, %lld], found %lld", path.c_str(),
-               (ull)(i % elements), (ull)(i / elements), printable(info.name).c_str(),
-               info.limit ? "an id" : "an integer", (ll)least, (ll)most, (ll)value);
+      badInput(
+          "%s: element %llu of sample %llu: input '%s' expected %s in [%lld, %lld], found %lld",
+          path.c_str(), (ull)(i % elements), (ull)(i / elements), printable(info.name).c_str(),
+          info.limit ? "an id" : "an integer", (ll)least, (ll)most, (ll)value);
   });
 }
 

@@ -10,9 +10,9 @@
 //     input 'labels': 4 in i64             file: N in any integers
 //
 // Formats, told by content: .npy; safetensors (the tensor of the input's name, or the only one);
-// else raw little-endian elements of the input's type. Floats are converted to the input's
-// type, integers keep their values. All elements are checked when the file is opened: what the input's type
-// does not hold, and ids outside of the input's limit, are refused with their place.
+// else raw little-endian elements of the input's type. Floats are converted to the input's type,
+// integers keep their values. All elements are checked when the file is opened: what the input's
+// type does not hold, and ids outside of the input's limit, are refused with their place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,10 +35,12 @@ public:
 
   const std::string &getPath() const { return path; }
   uint64_t getRows() const { return rows; }
-  /// Writes the elements of a row, in the input's type. Throws InputChanged. Allocates nothing unless it throws.
+  /// Writes the elements of a row, in the input's type. Throws InputChanged. Allocates nothing
+  /// unless it throws.
   void copyRow(uint64_t row, std::byte *to) const;
   const InputFile &getFile() const { return tensors ? tensors->getFile() : file; }
-  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing unless it was touched.
+  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing
+  /// unless it was touched.
   void expectUnchanged() const { getFile().expectContent(content); }
   /// Returns what processes compare to know that they have the same samples: see InputFile.
   const std::string &comparison() const { return content; }

@@ -39,7 +39,8 @@ static bool hasOnly(const std::string &text, const char *characters) {
 }
 
 static bool isSaveName(const std::string &name) {
-  std::string number = name.substr(0, sizeof prefix - 1) == prefix ? name.substr(sizeof prefix - 1) : "";
+  std::string number =
+      name.substr(0, sizeof prefix - 1) == prefix ? name.substr(sizeof prefix - 1) : "";
   return number.size() >= 8 && number.size() <= 20 && hasOnly(number, "0123456789");
 }
 
@@ -71,8 +72,10 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
   std::string advice = "there is no save beside it";
   if (!saves.empty())
     advice = "name a save itself, such as " + path + "/" + saves.back();
-  badInput("%s/latest: expected the name of a save and the SHA-256 of its index, as 64 digits and a newline, found %s; %s", path.c_str(),
-           text.empty() ? "nothing" : ("'" + text.substr(0, 96) + "'").c_str(), advice.c_str());
+  badInput("%s/latest: expected the name of a save and the SHA-256 of its index, as 64 digits and "
+           "a newline, found %s; %s",
+           path.c_str(), text.empty() ? "nothing" : ("'" + text.substr(0, 96) + "'").c_str(),
+           advice.c_str());
 }
 
 /// What 'latest' says. Throws Error when it does not say it as it should.
@@ -83,8 +86,10 @@ static FoundSave readLatest(const std::string &path) {
   stream.read(buffer, sizeof buffer - 1);
   std::string text(buffer, static_cast<size_t>(stream.gcount()));
   size_t space = text.find(' ');
-  std::string name = text.substr(0, space), hash = space == std::string::npos ? "" : text.substr(space + 1);
-  if (!isSaveName(name) || hash.size() != 65 || hash[64] != '\n' || !hasOnly(hash.substr(0, 64), "0123456789abcdef"))
+  std::string name = text.substr(0, space),
+              hash = space == std::string::npos ? "" : text.substr(space + 1);
+  if (!isSaveName(name) || hash.size() != 65 || hash[64] != '\n' ||
+      !hasOnly(hash.substr(0, 64), "0123456789abcdef"))
     failLatest(path, text);
   return {path + "/" + name, hash.substr(0, 64)};
 }
@@ -100,7 +105,9 @@ FoundSave fsdprt::findSave(const std::string &given) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     badInput("%s: expected a folder of saves, or a save: %s", path.c_str(),
-             error ? error.message().c_str() : fs::exists(path, error) ? "not a folder" : strerror(ENOENT));
+             error                     ? error.message().c_str()
+             : fs::exists(path, error) ? "not a folder"
+                                       : strerror(ENOENT));
   if (fs::exists(path + "/index.json", error))
     return {path, ""};
   if (fs::exists(path + "/latest", error))
@@ -134,7 +141,8 @@ SaveChoice fsdprt::findSaves(const std::string &given) {
 
 std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
   fs::path path = fs::path(folder).lexically_normal();
-  std::vector<std::string> names = namesIn(path.has_parent_path() ? path.parent_path() : ".", isSaveName);
+  std::vector<std::string> names =
+      namesIn(path.has_parent_path() ? path.parent_path() : ".", isSaveName);
   names.erase(std::remove(names.begin(), names.end(), path.filename().string()), names.end());
   std::reverse(names.begin(), names.end());
   for (std::string &name : names)
@@ -183,11 +191,12 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   if (fs::exists(path + "/latest", error) || !namesIn(path, isSaveName).empty()) {
     std::string latest = fellBack && isIn(path, resumed) ? resumed : findSave(path).folder;
     if (resumed.empty())
-      badInput("%s: has saves of another run; go on from the last with --resume=%s, or save elsewhere", path.c_str(),
-               path.c_str());
+      badInput(
+          "%s: has saves of another run; go on from the last with --resume=%s, or save elsewhere",
+          path.c_str(), path.c_str());
     if (!fs::equivalent(latest, resumed, error))
-      badInput("%s: its last save is %s, and the run goes on from %s; save elsewhere", path.c_str(), latest.c_str(),
-               resumed.c_str());
+      badInput("%s: its last save is %s, and the run goes on from %s; save elsewhere", path.c_str(),
+               latest.c_str(), resumed.c_str());
   }
   for (const std::string &name : namesIn(path, isTemporaryName))
     fs::remove_all(path + "/" + name, error);

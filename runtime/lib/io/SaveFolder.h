@@ -31,14 +31,16 @@ std::string saveName(uint64_t step);
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// `path` is a save, or a folder of saves, of which the one that 'latest' names is meant; without 'latest' the one
-/// of the highest step. Throws Error when there is none.
+/// `path` is a save, or a folder of saves, of which the one that 'latest' names is meant; without
+/// 'latest' the one of the highest step. Throws Error when there is none.
 FoundSave findSave(const std::string &path);
 /// The saves that a run may go on from, the preferred one first.
 struct SaveChoice {
   std::vector<FoundSave> saves;
-  bool isFolder = false; ///< `path` was a folder of saves, and all of them are here, those behind the first by steps
-  std::string problem;   ///< why 'latest' does not say which is the first; empty: it does, or is not there
+  bool isFolder = false; ///< `path` was a folder of saves, and all of them are here, those behind
+                         ///< the first by steps
+  std::string
+      problem; ///< why 'latest' does not say which is the first; empty: it does, or is not there
 };
 /// Finds the saves that `path` stands for. Throws Error when there is none.
 SaveChoice findSaves(const std::string &path);
@@ -54,9 +56,10 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
-  /// Makes the folder where it is missing, keeps other processes out, and removes what a process that died has left
-  /// over. Saves that are there already have to be those of this run: `resumed` is the save that it goes on from, or
-  /// empty. It has to be the last one, or, where `fellBack`, the last one that is whole.
+  /// Makes the folder where it is missing, keeps other processes out, and removes what a process
+  /// that died has left over. Saves that are there already have to be those of this run: `resumed`
+  /// is the save that it goes on from, or empty. It has to be the last one, or, where `fellBack`,
+  /// the last one that is whole.
   void open(const std::string &path, const std::string &resumed, bool fellBack = false);
   bool isOpen() const { return lock >= 0; }
 

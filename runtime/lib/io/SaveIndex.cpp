@@ -44,7 +44,9 @@ std::string fsdprt::sha256Text(const void *data, size_t size) {
   return hexText(digest);
 }
 
-std::string fsdprt::rankFileName(uint64_t rank) { return format("rank-%05llu.safetensors", (ull)rank); }
+std::string fsdprt::rankFileName(uint64_t rank) {
+  return format("rank-%05llu.safetensors", (ull)rank);
+}
 
 std::string SaveIndex::meshText() const {
   std::string text;
@@ -56,12 +58,14 @@ std::string SaveIndex::meshText() const {
 //===- The layout of an artifact ------------------------------------------===//
 
 static std::string dtypeName(fsdprt_dtype dtype) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "BOOL"};
+  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
+                                      "I32", "I16", "I8",  "BOOL"};
   return names[dtype];
 }
 
 static const char *roleName(fsdprt_state_role role) {
-  static const char *const names[] = {"parameter", "first_moment", "second_moment", "momentum", "master"};
+  static const char *const names[] = {"parameter", "first_moment", "second_moment", "momentum",
+                                      "master"};
   return names[role];
 }
 
@@ -81,27 +85,33 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   index.artifactHash = hexText(about.sha256);
   index.modelSource = about.source;
   index.compiler = about.compiler;
-  forEach<fsdprt_axis_info>(artifact, fsdprt_artifact_get_axis,
-                            [&](const auto &axis, uint64_t) { index.mesh.push_back({axis.name, axis.size}); });
+  forEach<fsdprt_axis_info>(artifact, fsdprt_artifact_get_axis, [&](const auto &axis, uint64_t) {
+    index.mesh.push_back({axis.name, axis.size});
+  });
   forEach<fsdprt_unit_info>(artifact, fsdprt_artifact_get_unit, [&](const auto &unit, uint64_t) {
     index.units.push_back({unit.name, dtypeName(unit.dtype), unit.shards, unit.shard_size, {}});
   });
   forEach<fsdprt_param_info>(artifact, fsdprt_artifact_get_param, [&](const auto &param, uint64_t) {
-    index.units[param.unit_index].params.push_back(
-        {param.name, dtypeName(param.dtype), param.unit_offset, {param.shape, param.shape + param.rank}});
+    index.units[param.unit_index].params.push_back({param.name,
+                                                    dtypeName(param.dtype),
+                                                    param.unit_offset,
+                                                    {param.shape, param.shape + param.rank}});
   });
   std::set<std::string> names;
-  forEach<fsdprt_state_info>(artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
-    std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-    if (!names.insert(name).second) // units of the same name
-      name += "#" + std::to_string(i);
-    index.states.push_back({name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
-    std::vector<uint64_t> &files = index.states.back().files;
-    files.resize(state.pieces);
-    for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;) // the first rank that holds a piece stays
-      if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
-        files[piece] = rank;
-  });
+  forEach<fsdprt_state_info>(
+      artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
+        std::string name = index.units[state.unit].name + "/" + roleName(state.role);
+        if (!names.insert(name).second) // units of the same name
+          name += "#" + std::to_string(i);
+        index.states.push_back(
+            {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
+        std::vector<uint64_t> &files = index.states.back().files;
+        files.resize(state.pieces);
+        for (uint64_t rank = about.ranks, piece = 0;
+             rank-- > 0;) // the first rank that holds a piece stays
+          if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
+            files[piece] = rank;
+      });
   for (uint64_t rank = 0; rank < about.ranks; ++rank)
     index.files.push_back({rankFileName(rank), "", 0});
   return index;
@@ -121,8 +131,10 @@ static json unitsJson(const SaveIndex &index) {
   for (const SaveIndex::Unit &unit : index.units) {
     json params = json::array();
     for (const SaveIndex::Param &param : unit.params)
-      params.push_back(
-          {{"name", param.name}, {"offset", param.offset}, {"shape", param.shape}, {"dtype", param.dtype}});
+      params.push_back({{"name", param.name},
+                        {"offset", param.offset},
+                        {"shape", param.shape},
+                        {"dtype", param.dtype}});
     units.push_back({{"name", unit.name},
                      {"dtype", unit.dtype},
                      {"shards", unit.shards},
@@ -145,7 +157,10 @@ static json statesJson(const SaveIndex &index) {
 }
 
 static json runJson(const RunState &run) {
-  json data = {{"source", run.source}, {"overfit", run.overfit}, {"extra_ids", run.extraIds}, {"val_fraction", run.validationFraction}};
+  json data = {{"source", run.source},
+               {"overfit", run.overfit},
+               {"extra_ids", run.extraIds},
+               {"val_fraction", run.validationFraction}};
   if (!run.dataHash.empty()) {
     data["type"] = run.dataType;
     data["tokens"] = run.tokens;
@@ -153,8 +168,10 @@ static json runJson(const RunState &run) {
     data["sha256"] = run.dataHash;
   }
   for (const RunState::Input &input : run.inputs)
-    data["inputs"].push_back(
-        {{"name", input.name}, {"samples", input.rows}, {"train_samples", input.trainRows}, {"sha256", input.hash}});
+    data["inputs"].push_back({{"name", input.name},
+                              {"samples", input.rows},
+                              {"train_samples", input.trainRows},
+                              {"sha256", input.hash}});
   if (!run.synthetic.empty())
     data["synthetic"] = run.synthetic;
   json rate = {{"lr", run.rate.lr},
@@ -172,7 +189,9 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"version", SaveIndex::version},
                {"step", index.run.step},
                {"artifact",
-                {{"sha256", index.artifactHash}, {"source", index.modelSource}, {"compiler", index.compiler}}},
+                {{"sha256", index.artifactHash},
+                 {"source", index.modelSource},
+                 {"compiler", index.compiler}}},
                {"mesh", meshJson(index)},
                {"run", runJson(index.run)},
                {"step_block", index.block},
@@ -182,7 +201,8 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
   // One line per member, so that people can read and compare it.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
-    text += "  " + json(key).dump() + ": " + value.dump(-1, ' ', false, json::error_handler_t::replace) + ",\n";
+    text += "  " + json(key).dump() + ": " +
+            value.dump(-1, ' ', false, json::error_handler_t::replace) + ",\n";
   text += hashKey;
   size_t at = text.size();
   text += std::string(digits, '0') + behindHash;
@@ -228,8 +248,9 @@ static RunState readRun(const json &root) {
   run.validationFraction = real(data, "val_fraction");
   if (data.contains("inputs"))
     for (const json &input : data.at("inputs"))
-      run.inputs.push_back({input.at("name").get<std::string>(), input.at("sha256").get<std::string>(),
-                            number(input, "samples"), number(input, "train_samples")});
+      run.inputs.push_back({input.at("name").get<std::string>(),
+                            input.at("sha256").get<std::string>(), number(input, "samples"),
+                            number(input, "train_samples")});
   if (data.contains("synthetic"))
     run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
   if (!data.contains("sha256"))
@@ -255,19 +276,24 @@ static void readLayout(const json &root, SaveIndex &index) {
   for (const json &axis : root.at("mesh"))
     index.mesh.push_back({axis.at("name").get<std::string>(), number(axis, "size")});
   for (const json &unit : root.at("units")) {
-    index.units.push_back({unit.at("name").get<std::string>(), unit.at("dtype").get<std::string>(),
-                           number(unit, "shards"), number(unit, "shard_size"), {}});
+    index.units.push_back({unit.at("name").get<std::string>(),
+                           unit.at("dtype").get<std::string>(),
+                           number(unit, "shards"),
+                           number(unit, "shard_size"),
+                           {}});
     for (const json &param : unit.at("params"))
-      index.units.back().params.push_back({param.at("name").get<std::string>(), param.at("dtype").get<std::string>(),
+      index.units.back().params.push_back({param.at("name").get<std::string>(),
+                                           param.at("dtype").get<std::string>(),
                                            number(param, "offset"), numbers(param, "shape")});
   }
   for (const json &state : root.at("states"))
-    index.states.push_back({state.at("tensor").get<std::string>(), state.at("role").get<std::string>(),
-                            state.at("dtype").get<std::string>(), number(state, "unit"), number(state, "elements"),
-                            numbers(state, "files")});
+    index.states.push_back({state.at("tensor").get<std::string>(),
+                            state.at("role").get<std::string>(),
+                            state.at("dtype").get<std::string>(), number(state, "unit"),
+                            number(state, "elements"), numbers(state, "files")});
   for (const json &file : root.at("files"))
-    index.files.push_back(
-        {file.at("name").get<std::string>(), file.at("sha256").get<std::string>(), number(file, "bytes")});
+    index.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
+                           number(file, "bytes")});
 }
 
 /// The hash that the text ends in; throws Error when that is not the text's.

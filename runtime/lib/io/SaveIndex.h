@@ -36,7 +36,8 @@ struct RunState {
   uint64_t strikes = 0; ///< steps in a row that were not finite
   LearningRate rate;
 
-  // Where samples come from. Their position is the step: which ones it sees depends on seed and step alone.
+  // Where samples come from. Their position is the step: which ones it sees depends on seed and
+  // step alone.
   std::string source = "random"; ///< or text, or tokens, or inputs
   std::string dataType;          ///< uint8, ...; empty without a file
   std::string dataHash;

@@ -29,14 +29,14 @@ void TokenFile::readHeader(const std::string &path) {
     return;
   bool narrow = words[0] == 20240520;
   if (words[1] != (narrow ? 1 : 7))
-    badInput("%s: expected version %d of the token file with magic %d, found %d", path.c_str(), narrow ? 1 : 7,
-             words[0], words[1]);
+    badInput("%s: expected version %d of the token file with magic %d, found %d", path.c_str(),
+             narrow ? 1 : 7, words[0], words[1]);
   width = narrow ? 2 : 4;
   begin = headerBytes;
   uint64_t expected = headerBytes + static_cast<uint64_t>(static_cast<uint32_t>(words[2])) * width;
   if (words[2] < 0 || file.size() != expected)
-    badInput("%s: its header says %d tokens of %u bytes, which makes %llu bytes, found %llu", path.c_str(), words[2],
-             width, (ull)expected, (ull)file.size());
+    badInput("%s: its header says %d tokens of %u bytes, which makes %llu bytes, found %llu",
+             path.c_str(), words[2], width, (ull)expected, (ull)file.size());
   count = words[2];
 }
 
@@ -54,23 +54,29 @@ void TokenFile::checkIds(const std::string &path, uint64_t limit) const {
       largest = std::max(largest, ids[i]);
     for (uint64_t i = 0; largest > most && i < part; ++i)
       if (ids[i] > most)
-        badInput("%s: token %llu (byte offset %llu): expected an id in [0, %llu), found %llu", path.c_str(),
-                 (ull)(first + i), (ull)(begin + (first + i) * sizeof(Id)), (ull)limit, (ull)ids[i]);
+        badInput("%s: token %llu (byte offset %llu): expected an id in [0, %llu), found %llu",
+                 path.c_str(), (ull)(first + i), (ull)(begin + (first + i) * sizeof(Id)),
+                 (ull)limit, (ull)ids[i]);
   }
 }
 
-TokenFile::TokenFile(const std::string &path, TokenType type, uint64_t limit) : file(path, "the tokens") {
+TokenFile::TokenFile(const std::string &path, TokenType type, uint64_t limit)
+    : file(path, "the tokens") {
   if (file.size() == 0)
     badInput("%s: expected tokens, found an empty file", path.c_str());
   readHeader(path);
-  uint32_t asked = type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : type == TokenType::u32 ? 4 : 0;
+  uint32_t asked = type == TokenType::u8    ? 1
+                   : type == TokenType::u16 ? 2
+                   : type == TokenType::u32 ? 4
+                                            : 0;
   if (begin != 0 && asked != 0 && asked != width)
-    badInput("%s: its header says %s, --token-dtype says otherwise; leave the option out", path.c_str(), typeName());
+    badInput("%s: its header says %s, --token-dtype says otherwise; leave the option out",
+             path.c_str(), typeName());
   if (begin == 0) {
     width = asked ? asked : limit == 0 || limit > 65536 ? 4 : limit > 256 ? 2 : 1;
     if (file.size() % width != 0)
-      badInput("%s: expected a multiple of %u bytes, for ids of type %s, found %llu", path.c_str(), width, typeName(),
-               (ull)file.size());
+      badInput("%s: expected a multiple of %u bytes, for ids of type %s, found %llu", path.c_str(),
+               width, typeName(), (ull)file.size());
     count = file.size() / width;
   }
   if (width == 1)
@@ -86,8 +92,8 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Narrow ids are read into the end of the memory, and widened from its beginning on: the i-th wide id ends before the
-/// (i + 1)-th narrow one begins.
+/// Narrow ids are read into the end of the memory, and widened from its beginning on: the i-th wide
+/// id ends before the (i + 1)-th narrow one begins.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);

@@ -26,17 +26,20 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// `limit`: ids are in [0, limit). automatic: the header's, else the narrowest type that holds the limit.
+  /// `limit`: ids are in [0, limit). automatic: the header's, else the narrowest type that holds
+  /// the limit.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
-  /// Copies `count` ids from number `first` on to `ids`. Throws InputChanged. Allocates nothing unless it throws.
+  /// Copies `count` ids from number `first` on to `ids`. Throws InputChanged. Allocates nothing
+  /// unless it throws.
   void read(uint64_t first, uint64_t count, uint32_t *ids) const;
   uint32_t operator[](uint64_t index) const;
   const InputFile &getFile() const { return file; }
-  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing unless it was touched.
+  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing
+  /// unless it was touched.
   void expectUnchanged() const { file.expectContent(content); }
   /// Returns what processes compare to know that they have the same tokens: see InputFile.
   const std::string &comparison() const { return content; }

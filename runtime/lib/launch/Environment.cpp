@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One table of names, read strictly: a variable that is no number, or a rank without a number of ranks, is refused.
+// One table of names, read strictly: a variable that is no number, or a rank without a number of
+// ranks, is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ using Variables = std::function<const char *(const char *)>;
 
 static constexpr Launcher launchers[] = {
     {"torchrun", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false},
-    {"Open MPI", nullptr, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", true},
+    {"Open MPI", nullptr, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", true},
     {"PMI", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true},
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, false},
 };
@@ -43,7 +44,8 @@ static std::optional<uint32_t> numberIn(const Variables &variable, const char *n
   uint32_t value = 0;
   auto [end, problem] = std::from_chars(text, text + std::strlen(text), value);
   if (problem != std::errc() || *end)
-    badInput("the environment's %s: expected a whole number, found '%s'", name, printable(text).c_str());
+    badInput("the environment's %s: expected a whole number, found '%s'", name,
+             printable(text).c_str());
   return value;
 }
 
@@ -62,16 +64,19 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     badInput("the environment has MASTER_ADDR and no MASTER_PORT: set both, or unset both");
   bool storeIsThere = textOf(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (!place.address.empty() && storeIsThere)
-    place.meetingName = format("fsdp-run/torchrun/%s:%u/%.32s/%s", place.address.substr(0, 32).c_str(), place.port,
-                               textOf(variable, "TORCHELASTIC_RUN_ID").c_str(),
-                               textOf(variable, "TORCHELASTIC_RESTART_COUNT").c_str());
-  std::string machines = textOf(variable, "SLURM_STEP_NUM_NODES"), job = textOf(variable, "SLURM_JOB_ID");
-  if (place.address.empty() && place.source == "Slurm's environment" && machines == "1" && !job.empty())
+    place.meetingName =
+        format("fsdp-run/torchrun/%s:%u/%.32s/%s", place.address.substr(0, 32).c_str(), place.port,
+               textOf(variable, "TORCHELASTIC_RUN_ID").c_str(),
+               textOf(variable, "TORCHELASTIC_RESTART_COUNT").c_str());
+  std::string machines = textOf(variable, "SLURM_STEP_NUM_NODES"),
+              job = textOf(variable, "SLURM_JOB_ID");
+  if (place.address.empty() && place.source == "Slurm's environment" && machines == "1" &&
+      !job.empty())
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// The folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json; empty where ranks may be of
-/// several torchruns.
+/// The folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json; empty where
+/// ranks may be of several torchruns.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -82,7 +87,9 @@ static std::string attemptFolder(const Variables &variable, const LaunchPlace &p
 /// Cuts the middle out of a long text.
 static std::string shortened(const std::string &text) {
   constexpr size_t most = 100;
-  return text.size() <= most ? text : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
+  return text.size() <= most
+             ? text
+             : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
@@ -91,7 +98,8 @@ static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   };
   if (std::string id = textOf(variable, "FSDP_RUN_JOB_ID"); !id.empty())
     return named(id, "FSDP_RUN_JOB_ID");
-  std::string torchrun = textOf(variable, "TORCHELASTIC_RUN_ID"), folder = attemptFolder(variable, place);
+  std::string torchrun = textOf(variable, "TORCHELASTIC_RUN_ID"),
+              folder = attemptFolder(variable, place);
   std::string attempt = textOf(variable, "TORCHELASTIC_RESTART_COUNT");
   if (!torchrun.empty() && (torchrun != "none" || !folder.empty()))
     return named(torchrun != "none" ? torchrun : folder, "torchrun") +
@@ -116,27 +124,32 @@ static void check(const Launcher &launcher, const LaunchPlace &place) {
   if (place.ranks == 0)
     badInput("%s: expected %s of at least 1, found 0", place.source.c_str(), launcher.ranks);
   if (place.rank >= place.ranks)
-    badInput("%s: expected %s below %s, from 0 to %u, found %s=%u and %s=%u", place.source.c_str(), launcher.rank,
-             launcher.ranks, place.ranks - 1, launcher.rank, place.rank, launcher.ranks, place.ranks);
+    badInput("%s: expected %s below %s, from 0 to %u, found %s=%u and %s=%u", place.source.c_str(),
+             launcher.rank, launcher.ranks, place.ranks - 1, launcher.rank, place.rank,
+             launcher.ranks, place.ranks);
   if (place.localRanks && (*place.localRanks == 0 || *place.localRanks > place.ranks))
-    badInput("%s: expected %s from 1 to the %u of %s, found %u", place.source.c_str(), launcher.localRanks, place.ranks,
-             launcher.ranks, *place.localRanks);
+    badInput("%s: expected %s from 1 to the %u of %s, found %u", place.source.c_str(),
+             launcher.localRanks, place.ranks, launcher.ranks, *place.localRanks);
   uint32_t most = place.localRanks.value_or(place.ranks);
   if (place.localRank && *place.localRank >= most)
-    badInput("%s: expected %s below %u, found %u", place.source.c_str(), launcher.localRank, most, *place.localRank);
+    badInput("%s: expected %s below %u, found %u", place.source.c_str(), launcher.localRank, most,
+             *place.localRank);
 }
 
 std::optional<LaunchPlace> fsdprt::findLaunchPlace(const Variables &given) {
-  Variables variable = given ? given : [](const char *name) -> const char * { return std::getenv(name); };
+  Variables variable =
+      given ? given : [](const char *name) -> const char * { return std::getenv(name); };
   for (const Launcher &launcher : launchers) {
     if (launcher.present && !variable(launcher.present))
       continue;
-    std::optional<uint32_t> rank = numberIn(variable, launcher.rank), ranks = numberIn(variable, launcher.ranks);
+    std::optional<uint32_t> rank = numberIn(variable, launcher.rank),
+                            ranks = numberIn(variable, launcher.ranks);
     if (!rank && !ranks)
       continue;
     if (!rank || !ranks)
-      badInput("the environment has %s and no %s; %s sets both, so set or unset both", rank ? launcher.rank : launcher.ranks,
-               rank ? launcher.ranks : launcher.rank, launcher.name);
+      badInput("the environment has %s and no %s; %s sets both, so set or unset both",
+               rank ? launcher.rank : launcher.ranks, rank ? launcher.ranks : launcher.rank,
+               launcher.name);
     LaunchPlace place;
     place.rank = *rank;
     place.ranks = *ranks;
@@ -154,4 +167,6 @@ std::optional<LaunchPlace> fsdprt::findLaunchPlace(const Variables &given) {
   return std::nullopt;
 }
 
-std::string LaunchPlace::text() const { return format("rank %u of %u from %s", rank, ranks, source.c_str()); }
+std::string LaunchPlace::text() const {
+  return format("rank %u of %u from %s", rank, ranks, source.c_str());
+}

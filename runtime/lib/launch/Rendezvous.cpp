@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What both sides need, and the rank's side. It connects anew until its limit is over, since rank 0 may come late, and
-// keeps the last reason why it could not; but what a host says is final.
+// What both sides need, and the rank's side. It connects anew until its limit is over, since rank 0
+// may come late, and keeps the last reason why it could not; but what a host says is final.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,8 @@ bool Frame::isOurs() const { return std::memcmp(magic, expected, sizeof expected
 
 FrameReader::State FrameReader::read(int file) {
   while (got < sizeof frame) {
-    ssize_t more = recv(file, reinterpret_cast<char *>(&frame) + got, sizeof frame - got, MSG_DONTWAIT);
+    ssize_t more =
+        recv(file, reinterpret_cast<char *>(&frame) + got, sizeof frame - got, MSG_DONTWAIT);
     if (more < 0 && errno == EINTR)
       continue;
     if (more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -68,14 +69,16 @@ FrameReader::State FrameReader::read(int file) {
     return State::foreign;
   if (got < sizeof frame)
     return State::partial;
-  for (char *text : {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host, frame.job + sizeof frame.job,
-                     frame.session + sizeof frame.session, frame.text + sizeof frame.text})
+  for (char *text : {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host,
+                     frame.job + sizeof frame.job, frame.session + sizeof frame.session,
+                     frame.text + sizeof frame.text})
     text[-1] = '\0';
   return State::complete;
 }
 
 bool fsdprt::sendFrame(int file, const Frame &frame) {
-  return send(file, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof frame);
+  return send(file, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof frame);
 }
 
 std::string Frame::words() const {
@@ -103,7 +106,8 @@ std::vector<MeetingAddress> MeetingAddress::of(const LaunchPlace &place, std::st
     return {abstract(place.meetingName)};
   addrinfo wanted = {}, *found = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
-  int status = getaddrinfo(place.address.c_str(), std::to_string(place.port).c_str(), &wanted, &found);
+  int status =
+      getaddrinfo(place.address.c_str(), std::to_string(place.port).c_str(), &wanted, &found);
   if (status == EAI_AGAIN) {
     problem = gai_strerror(status);
     return {};
@@ -177,13 +181,15 @@ private:
 };
 } // namespace
 
-/// Where nobody listens, the system may give a connection the port that it asks for: then it is one to itself.
+/// Where nobody listens, the system may give a connection the port that it asks for: then it is one
+/// to itself.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
   return getsockname(connection, reinterpret_cast<sockaddr *>(&own), &ownBytes) == 0 &&
-         getpeername(connection, reinterpret_cast<sockaddr *>(&peer), &peerBytes) == 0 && own.ss_family != AF_UNIX &&
-         ownBytes == peerBytes && std::memcmp(&own, &peer, ownBytes) == 0;
+         getpeername(connection, reinterpret_cast<sockaddr *>(&peer), &peerBytes) == 0 &&
+         own.ss_family != AF_UNIX && ownBytes == peerBytes &&
+         std::memcmp(&own, &peer, ownBytes) == 0;
 }
 
 /// Closes without the time for which the port would stay taken.
@@ -197,7 +203,8 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
   int error = 0, yes = 1;
-  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); // rank 0 of another run may listen at this end's port
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
+             sizeof yes); // rank 0 of another run may listen at this end's port
   if (connect(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -210,7 +217,8 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
       getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
   if (error == 0 && address.address.ss_family == AF_UNIX && !processBehind(file.get()))
-    badInput("%s, where ranks were to meet: expected a process of this user, found one of another", where.c_str());
+    badInput("%s, where ranks were to meet: expected a process of this user, found one of another",
+             where.c_str());
   if (error == 0 && isToItself(file.get())) {
     drop(std::move(file));
     error = ECONNREFUSED;
@@ -230,7 +238,8 @@ Descriptor Attempt::connectToAny() {
   return Descriptor();
 }
 
-/// Says hello and listens until there is a welcome. Nothing when the other end went before it had said anything.
+/// Says hello and listens until there is a welcome. Nothing when the other end went before it had
+/// said anything.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
@@ -246,11 +255,13 @@ std::optional<Frame> Attempt::askOn(int connection) {
     if (state == FrameReader::State::partial)
       continue;
     if (state == FrameReader::State::foreign)
-      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0, found something else that "
+      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0, found "
+               "something else that "
                "listens there; choose another MASTER_PORT",
                where.c_str());
     if (state == FrameReader::State::end && answered)
-      throw Error(FSDPRT_LOST, "the process that brings the ranks together, which rank 0 starts, is gone");
+      throw Error(FSDPRT_LOST,
+                  "the process that brings the ranks together, which rank 0 starts, is gone");
     if (state == FrameReader::State::end) {
       problem = "something listens there, and closes the connection";
       return std::nullopt;
@@ -261,7 +272,8 @@ std::optional<Frame> Attempt::askOn(int connection) {
     if (frame.kind == Frame::refusal)
       throw Error(failureStatus(frame.status), frame.words());
     if (frame.kind == Frame::welcome && place.job != frame.job)
-      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0 of job %s, found a process of "
+      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0 of job "
+               "%s, found a process of "
                "job %s",
                where.c_str(), printable(place.job).c_str(), printable(frame.job).c_str());
     if (frame.kind == Frame::welcome)
@@ -274,24 +286,28 @@ std::optional<Frame> Attempt::askOn(int connection) {
 int Attempt::join(const Frame &welcome) {
   MeetingAddress address = MeetingAddress::abstract(welcome.text);
   Descriptor channel(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (connect(channel.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0)
+  if (connect(channel.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) !=
+      0)
     failed("cannot connect to %s of the rendezvous: %s", address.text.c_str(), strerror(errno));
   if (!processBehind(channel.get()))
-    badInput("%s of the rendezvous: expected a process of this user, found one of another", address.text.c_str());
+    badInput("%s of the rendezvous: expected a process of this user, found one of another",
+             address.text.c_str());
   Message message;
   message.kind = Message::join;
   message.rank = place.rank;
   Channel end(channel.release());
   if (!end.send(message))
-    throw Error(FSDPRT_LOST, "the process that brings the ranks together, which rank 0 starts, is gone");
+    throw Error(FSDPRT_LOST,
+                "the process that brings the ranks together, which rank 0 starts, is gone");
   return end.release();
 }
 
 void Attempt::giveUp() const {
   if (!missing.empty())
     throw Error(FSDPRT_HUNG, format("%s did not arrive within %g s", missing.c_str(), seconds));
-  throw Error(FSDPRT_HUNG, format("rank 0 was not found at %s (MASTER_ADDR, MASTER_PORT) within %g s: %s",
-                                  where.c_str(), seconds, problem.c_str()));
+  throw Error(FSDPRT_HUNG,
+              format("rank 0 was not found at %s (MASTER_ADDR, MASTER_PORT) within %g s: %s",
+                     where.c_str(), seconds, problem.c_str()));
 }
 
 int Attempt::attend() {
@@ -342,4 +358,6 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
   }
 }
 
-int fsdprt::attendRendezvous(const LaunchPlace &place, double seconds) { return Attempt(place, seconds).attend(); }
+int fsdprt::attendRendezvous(const LaunchPlace &place, double seconds) {
+  return Attempt(place, seconds).attend();
+}

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processes that know their rank and a place to meet, and nothing of each other, get what fsdp-run --processes gives to
-// those that it starts: one end of a Unix socket each, whose other ends one process has, the host.
+// Processes that know their rank and a place to meet, and nothing of each other, get what fsdp-run
+// --processes gives to those that it starts: one end of a Unix socket each, whose other ends one
+// process has, the host.
 //
 //     rank                                        host, of the machine where rank 0 is
 //     connect, until somebody listens
@@ -15,9 +16,10 @@
 //                                          <--    welcome (name of a Unix socket),  or refusal
 //     connect to that, say the rank        -->    the same user? then this is the rank's channel
 //
-// Frames are of a fixed size and begin with a magic number, so that something else at the other end is told from it.
-// Unix sockets have abstract names: nothing is left in the file system. What is refused, all ranks are told. A process
-// of another job is turned away alone, and changes nothing for the ranks of this one.
+// Frames are of a fixed size and begin with a magic number, so that something else at the other end
+// is told from it. Unix sockets have abstract names: nothing is left in the file system. What is
+// refused, all ranks are told. A process of another job is turned away alone, and changes nothing
+// for the ranks of this one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,12 +101,13 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// All that a place's MASTER_ADDR stands for, or its abstract name. Throws Error when it does not resolve; none, and
-  /// `problem`, when that may change.
+  /// All that a place's MASTER_ADDR stands for, or its abstract name. Throws Error when it does not
+  /// resolve; none, and `problem`, when that may change.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Asks whoever listens at an address who that is, as rank 0 of a place would. Empty: no process of fsdp-run answers.
+/// Asks whoever listens at an address who that is, as rank 0 of a place would. Empty: no process of
+/// fsdp-run answers.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
 /// This machine: what may share memory has the same. For people: its name.
@@ -113,8 +116,8 @@ std::string machineName();
 /// The process at the other end of a Unix socket; nothing when it is of another user.
 std::optional<int> processBehind(int file);
 
-/// Meets the other ranks; returns this rank's end of its channel. Throws Error, with the ranks that are missing, when
-/// that takes more than `seconds`.
+/// Meets the other ranks; returns this rank's end of its channel. Throws Error, with the ranks that
+/// are missing, when that takes more than `seconds`.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
 /// Tells the others, if they are met within `seconds`, that this rank does not come, and why.
@@ -123,8 +126,8 @@ void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seco
 /// What the host does.
 class RendezvousHost {
 public:
-  /// Listens. Throws Error when that cannot be. `asks`: when another process listens there, asks it who it is, and
-  /// thereby tells it that there are two ranks 0.
+  /// Listens. Throws Error when that cannot be. `asks`: when another process listens there, asks it
+  /// who it is, and thereby tells it that there are two ranks 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -132,9 +135,11 @@ public:
     Descriptor channel;
     int process = 0;
   };
-  /// Brings all ranks together: one member for each, in order. Throws Error, which those that came have been told.
+  /// Brings all ranks together: one member for each, in order. Throws Error, which those that came
+  /// have been told.
   std::vector<Member> gather();
-  /// Tells those that have come, and those that come soon, that there will be no meeting; the ranks `told` need not be.
+  /// Tells those that have come, and those that come soon, that there will be no meeting; the ranks
+  /// `told` need not be.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Built as fsdprt_mpi.so where there is an MPI, and loaded by the runtime when ranks meet over MPI. Nothing here
-// but calls of MPI 3.1.
+// Built as fsdprt_mpi.so where there is an MPI, and loaded by the runtime when ranks meet over MPI.
+// Nothing here but calls of MPI 3.1.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -77,25 +77,28 @@ static int subgroup(const int *members, int count, int tag, fsdprt_mpi_handle *m
   return MPI_SUCCESS;
 }
 
-static int send(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag, fsdprt_mpi_handle *request) {
+static int send(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag,
+                fsdprt_mpi_handle *request) {
   MPI_Request pending = MPI_REQUEST_NULL;
   int code = MPI_Isend(data, bytes, MPI_BYTE, to, tag, toComm(over), &pending);
   *request = fromRequest(pending);
   return code;
 }
 
-static int receive(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag, fsdprt_mpi_handle *request) {
+static int receive(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag,
+                   fsdprt_mpi_handle *request) {
   MPI_Request pending = MPI_REQUEST_NULL;
   int code = MPI_Irecv(data, bytes, MPI_BYTE, from, tag, toComm(over), &pending);
   *request = fromRequest(pending);
   return code;
 }
 
-static int reduceScatter(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
-                         fsdprt_mpi_handle *request) {
+static int reduceScatter(fsdprt_mpi_handle over, const void *source, void *target, int count,
+                         int wide, fsdprt_mpi_handle *request) {
   MPI_Request pending = MPI_REQUEST_NULL;
-  int code = MPI_Ireduce_scatter_block(source == target ? MPI_IN_PLACE : source, target, count,
-                                       wide ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, toComm(over), &pending);
+  int code =
+      MPI_Ireduce_scatter_block(source == target ? MPI_IN_PLACE : source, target, count,
+                                wide ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, toComm(over), &pending);
   *request = fromRequest(pending);
   return code;
 }
@@ -103,8 +106,8 @@ static int reduceScatter(fsdprt_mpi_handle over, const void *source, void *targe
 static int allReduce(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
                      fsdprt_mpi_handle *request) {
   MPI_Request pending = MPI_REQUEST_NULL;
-  int code = MPI_Iallreduce(source == target ? MPI_IN_PLACE : source, target, count, wide ? MPI_DOUBLE : MPI_FLOAT,
-                            MPI_SUM, toComm(over), &pending);
+  int code = MPI_Iallreduce(source == target ? MPI_IN_PLACE : source, target, count,
+                            wide ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, toComm(over), &pending);
   *request = fromRequest(pending);
   return code;
 }
@@ -114,7 +117,8 @@ static int test(fsdprt_mpi_handle *requests, int count, int *done) {
   for (int i = 0; i < count; ++i) {
     MPI_Request pending = toRequest(requests[i]);
     int flag = 1;
-    int code = pending == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(&pending, &flag, MPI_STATUS_IGNORE);
+    int code =
+        pending == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(&pending, &flag, MPI_STATUS_IGNORE);
     requests[i] = fromRequest(pending);
     if (code != MPI_SUCCESS)
       return code;
@@ -154,8 +158,20 @@ static void describe(char *text, size_t room) {
 __attribute__((visibility("default"))) const fsdprt_mpi_table *fsdprt_mpi_table_get(void);
 
 const fsdprt_mpi_table *fsdprt_mpi_table_get(void) {
-  static fsdprt_mpi_table table = {FSDPRT_MPI_TABLE_VERSION, 0,       init, finalize, world,  subgroup, send, receive,
-                                   reduceScatter,            allReduce, test, cancel,   explain, describe};
+  static fsdprt_mpi_table table = {FSDPRT_MPI_TABLE_VERSION,
+                                   0,
+                                   init,
+                                   finalize,
+                                   world,
+                                   subgroup,
+                                   send,
+                                   receive,
+                                   reduceScatter,
+                                   allReduce,
+                                   test,
+                                   cancel,
+                                   explain,
+                                   describe};
   table.no_request = fromRequest(MPI_REQUEST_NULL);
   return &table;
 }

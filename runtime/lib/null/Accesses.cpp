@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   launch       a binding that the kernel does not write is read; one that it writes is updated, or, where `reads`
-//   says
-//                that it is not read, written whole; scratch is written, and worth nothing behind the launch
+//   launch       a binding that the kernel does not write is read; one that it writes is updated,
+//                or, where `reads` says that it is not read, written whole; scratch is written, and
+//                worth nothing after the launch
 //   collective   the source is read, by peers too, and the target written
 //   copy, fill   likewise
 //   initialise   the part of a parameter that the rank's piece of the state covers is written
@@ -26,9 +26,11 @@ static constexpr uint64_t bindingAlignment = 64;
 
 void Accesses::place(const fb::Slice &slice, uint64_t iteration, uint64_t alignment, Access access,
                      std::vector<Access> &into) const {
-  uint64_t sweep, skip, begin = slice.offset(), number = slice.piece() ? mesh.pieceOf(slice.split(), rank) : 0;
+  uint64_t sweep, skip, begin = slice.offset(),
+                        number = slice.piece() ? mesh.pieceOf(slice.split(), rank) : 0;
   bool fits = !__builtin_mul_overflow(slice.stride(), iteration, &sweep) &&
-              !__builtin_mul_overflow(slice.piece(), number, &skip) && !__builtin_add_overflow(begin, sweep, &begin) &&
+              !__builtin_mul_overflow(slice.piece(), number, &skip) &&
+              !__builtin_add_overflow(begin, sweep, &begin) &&
               !__builtin_add_overflow(begin, skip, &begin);
   access.inArena = fits && liesInArena(layout, slice.offset(), begin, slice.bytes()) &&
                    liesInArena(layout, begin, begin, slice.bytes());
@@ -52,10 +54,12 @@ static Access writing(Access::Role role, uint32_t index = 0) {
   return access;
 }
 
-void Accesses::ofLaunch(const fb::Launch &launch, uint64_t iteration, std::vector<Access> &into) const {
+void Accesses::ofLaunch(const fb::Launch &launch, uint64_t iteration,
+                        std::vector<Access> &into) const {
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
   for (uint32_t i = 0; launch.bindings() && i < launch.bindings()->size(); ++i) {
-    bool known = kernel.writes() && kernel.writes()->size() != 0, writes = !known || kernel.writes()->Get(i) != 0;
+    bool known = kernel.writes() && kernel.writes()->size() != 0,
+         writes = !known || kernel.writes()->Get(i) != 0;
     bool saysReads = kernel.reads() && kernel.reads()->size() != 0;
     Access access = writes ? writing(Access::Role::binding, i) : reading(Access::Role::binding, i);
     access.reads = !writes || !saysReads || kernel.reads()->Get(i) != 0;
@@ -64,13 +68,15 @@ void Accesses::ofLaunch(const fb::Launch &launch, uint64_t iteration, std::vecto
   }
   const fb::Slice *workspace = layout.workspace();
   uint64_t workers = uint64_t(layout.workers()) * layout.worker_bytes();
-  for (auto [offset, bytes] : {std::pair(uint64_t(0), kernel.shared_bytes()),
-                               std::pair(layout.shared_bytes(), kernel.worker_bytes() ? workers : 0)}) {
+  for (auto [offset, bytes] :
+       {std::pair(uint64_t(0), kernel.shared_bytes()),
+        std::pair(layout.shared_bytes(), kernel.worker_bytes() ? workers : 0)}) {
     if (bytes == 0 || !workspace)
       continue;
     Access access = writing(Access::Role::scratch);
     access.leavesValue = false;
-    place(fb::Slice(workspace->offset() + offset, bytes, 0, 0, 0), 0, manifest.gpu() ? gpuScratchAlignment : bindingAlignment, access, into);
+    place(fb::Slice(workspace->offset() + offset, bytes, 0, 0, 0), 0,
+          manifest.gpu() ? gpuScratchAlignment : bindingAlignment, access, into);
   }
 }
 
@@ -81,7 +87,8 @@ void Accesses::ofInitialise(const fb::Initialise &initialise, std::vector<Access
   for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
     elements *= param.shape()->Get(i);
   uint64_t held = mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
-  uint64_t begin = std::max(param.offset(), held), end = std::min(param.offset() + elements, held + state.elements());
+  uint64_t begin = std::max(param.offset(), held),
+           end = std::min(param.offset() + elements, held + state.elements());
   if (begin < end)
     place(fb::Slice(state.offset() + (begin - held) * size, (end - begin) * size, 0, 0, 0), 0, 1,
           writing(Access::Role::state), into);
@@ -107,8 +114,8 @@ void Accesses::of(const fb::Command &command, uint64_t iteration, std::vector<Ac
   }
 }
 
-std::optional<std::pair<size_t, size_t>> Accesses::findClash(const fb::Command &command,
-                                                             const std::vector<Access> &accesses) const {
+std::optional<std::pair<size_t, size_t>>
+Accesses::findClash(const fb::Command &command, const std::vector<Access> &accesses) const {
   bool isLaunch = command.body_as_Launch() != nullptr;
   for (size_t i = 0; i < accesses.size(); ++i)
     for (size_t j = 0; j < accesses.size(); ++j) {
@@ -120,7 +127,8 @@ std::optional<std::pair<size_t, size_t>> Accesses::findClash(const fb::Command &
   return std::nullopt;
 }
 
-bool Accesses::isInPlace(const fb::Command &command, const Access &source, const Access &target) const {
+bool Accesses::isInPlace(const fb::Command &command, const Access &source,
+                         const Access &target) const {
   if (source.begin == target.begin && source.end == target.end)
     return true;
   const fb::Collective *collective = command.body_as_Collective();
@@ -130,12 +138,15 @@ bool Accesses::isInPlace(const fb::Command &command, const Access &source, const
   if (collective->axes())
     axes.assign(collective->axes()->begin(), collective->axes()->end());
   std::vector<uint32_t> members = mesh.group(rank, axes);
-  auto place = static_cast<uint64_t>(std::find(members.begin(), members.end(), rank) - members.begin());
+  auto place =
+      static_cast<uint64_t>(std::find(members.begin(), members.end(), rank) - members.begin());
   return source.begin == target.begin + place * (source.end - source.begin);
 }
 
 Accesses::Memory Accesses::memoryOf(const Access &access) const {
-  return isInFile(layout, access.begin) ? Memory::file : isOnHost(layout, access.begin) ? Memory::host : Memory::device;
+  return isInFile(layout, access.begin)   ? Memory::file
+         : isOnHost(layout, access.begin) ? Memory::host
+                                          : Memory::device;
 }
 
 std::string Accesses::nameOf(const Access &access) {
@@ -158,16 +169,24 @@ std::string Accesses::nameOf(const Access &access) {
 
 std::string fsdprt::describe(const fb::Manifest &manifest, const fb::Command &command) {
   std::string label = command.label() ? " '" + printable(command.label()->str()) + "'" : "";
-  auto onChannel = [](uint32_t channel) { return channel ? format(" on channel %u", channel) : std::string(); };
+  auto onChannel = [](uint32_t channel) {
+    return channel ? format(" on channel %u", channel) : std::string();
+  };
   if (const fb::Launch *launch = command.body_as_Launch())
     return "launch" +
-           (label.empty() ? " '" + printable(manifest.kernels()->Get(launch->kernel())->name()->str()) + "'" : label);
+           (label.empty()
+                ? " '" + printable(manifest.kernels()->Get(launch->kernel())->name()->str()) + "'"
+                : label);
   if (const fb::Collective *body = command.body_as_Collective())
-    return std::string(fb::EnumNameCollectiveKind(body->kind())) + label + format(", collective %u", body->id()) +
-           onChannel(body->channel());
+    return std::string(fb::EnumNameCollectiveKind(body->kind())) + label +
+           format(", collective %u", body->id()) + onChannel(body->channel());
   if (const fb::Copy *body = command.body_as_Copy())
-    return "copy" + label + (body->channel() ? format(", copy %u", body->id()) : "") + onChannel(body->channel());
+    return "copy" + label + (body->channel() ? format(", copy %u", body->id()) : "") +
+           onChannel(body->channel());
   if (const fb::Wait *body = command.body_as_Wait())
     return format("wait for %u", body->id());
-  return (command.body_as_Fill() ? "fill" : command.body_as_Initialise() ? "initialise" : "loop") + label;
+  return (command.body_as_Fill()         ? "fill"
+          : command.body_as_Initialise() ? "initialise"
+                                         : "loop") +
+         label;
 }

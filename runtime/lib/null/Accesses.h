@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As the artifact states it: a kernel's bindings with what it reads and writes, its scratch, the two sides of
-// collectives and copies. Ranges are those of one rank in one iteration.
+// As the artifact states it: a kernel's bindings with what it reads and writes, its scratch, the
+// two sides of collectives and copies. Ranges are those of one rank in one iteration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ public:
 
   /// Replaces `into`. Waits and loops touch nothing.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Which two accesses of the command share bytes and may not: the first one writes. What is sent may be in the place
-  /// that it is received in: all of it, or in a gather the rank's own piece.
+  /// Which two accesses of the command share bytes and may not: the first one writes. What is sent
+  /// may be in the place that it is received in: all of it, or in a gather the rank's own piece.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fault is reported once, where it is met first; that it was met again, in another iteration, step or rank, is
-// counted.
+// A fault is reported once, where it is met first; that it was met again, in another iteration,
+// step or rank, is counted.
 //
 //===----------------------------------------------------------------------===//
 

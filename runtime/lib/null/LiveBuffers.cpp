@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buffers that live at once are apart, so that the live ones are a map by their begin, in which a range has one place.
+// Buffers that live at once are apart, so that the live ones are a map by their begin, in which a
+// range has one place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,13 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-LiveBuffers::LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout) : manifest(manifest), layout(layout) {
+LiveBuffers::LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout)
+    : manifest(manifest), layout(layout) {
   if (areKnown())
     for (const fb::Buffer *buffer : *layout.buffers())
       buffers.push_back({buffer->name() ? printable(buffer->name()->str()) : "", buffer->offset(),
-                         buffer->offset() + buffer->bytes(), buffer->program(), buffer->first(), buffer->last()});
+                         buffer->offset() + buffer->bytes(), buffer->program(), buffer->first(),
+                         buffer->last()});
   addResidents();
 }
 
@@ -37,7 +40,8 @@ void LiveBuffers::addResidents() {
   for (uint32_t i = 0; layout.states() && i < layout.states()->size(); ++i) {
     const fb::State &state = *layout.states()->Get(i);
     std::string unit = printable(manifest.units()->Get(state.unit())->name()->str());
-    add(unit + " " + fb::EnumNameStateRole(state.role()), state.offset(), state.elements() * sizeOf(state.dtype()));
+    add(unit + " " + fb::EnumNameStateRole(state.role()), state.offset(),
+        state.elements() * sizeOf(state.dtype()));
   }
   for (uint32_t i = 0; layout.inputs() && i < layout.inputs()->size(); ++i)
     add(printable(layout.inputs()->Get(i)->name()->str()), layout.inputs()->Get(i)->offset(),
@@ -70,17 +74,20 @@ void LiveBuffers::check(Findings &findings, uint32_t layoutNumber) const {
   std::vector<const Buffer *> sorted;
   for (const Buffer &buffer : buffers)
     sorted.push_back(&buffer);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Buffer *a, const Buffer *b) { return a->begin != b->begin ? a->begin < b->begin : a < b; });
+  std::sort(sorted.begin(), sorted.end(), [](const Buffer *a, const Buffer *b) {
+    return a->begin != b->begin ? a->begin < b->begin : a < b;
+  });
   std::string where = format("layout %u: ", layoutNumber);
   for (size_t i = 0; i < sorted.size(); ++i) {
     const Buffer &buffer = *sorted[i];
     if (!liesInArena(layout, buffer.begin, buffer.begin, buffer.end - buffer.begin))
       findings.add(Fault::bounds, where + buffer.name + format(" %llu", (ull)buffer.begin),
                    where + describe(buffer) +
-                       format(", is not within one of the arenas: of %llu bytes on the device, %llu on the host and "
+                       format(", is not within one of the arenas: of %llu bytes on the device, "
+                              "%llu on the host and "
                               "%llu in the file",
-                              (ull)layout.arena_bytes(), (ull)layout.host_bytes(), (ull)layout.file_bytes()));
+                              (ull)layout.arena_bytes(), (ull)layout.host_bytes(),
+                              (ull)layout.file_bytes()));
     if (buffer.begin % 64 != 0)
       findings.add(Fault::alignment, where + buffer.name + format(" %llu", (ull)buffer.begin),
                    where + describe(buffer) + ": expected a multiple of 64");
@@ -88,7 +95,8 @@ void LiveBuffers::check(Findings &findings, uint32_t layoutNumber) const {
       if (sorted[j]->begin < sorted[j]->end && meet(buffer, *sorted[j]))
         findings.add(Fault::overlap, where + buffer.name + format(" %zu %zu", i, j),
                      where + describe(buffer) + ", and " + describe(*sorted[j]) +
-                         format(", share %llu bytes", (ull)(std::min(buffer.end, sorted[j]->end) - sorted[j]->begin)));
+                         format(", share %llu bytes",
+                                (ull)(std::min(buffer.end, sorted[j]->end) - sorted[j]->begin)));
   }
 }
 
@@ -121,7 +129,8 @@ void LiveBuffers::begin(uint32_t command, const std::function<void(uint64_t, uin
   }
 }
 
-void LiveBuffers::end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit) {
+void LiveBuffers::end(uint32_t command, uint32_t since,
+                      const std::function<void(uint64_t, uint64_t)> &visit) {
   auto at = ends.find(command);
   if (at == ends.end())
     return;
@@ -152,12 +161,14 @@ void LiveBuffers::visitShortLived(const std::function<void(uint64_t, uint64_t)> 
 
 bool LiveBuffers::contain(uint64_t begin, uint64_t end) const {
   auto behind = live.upper_bound(begin);
-  return behind != live.begin() && std::prev(behind)->second->end >= end && lives(*std::prev(behind)->second);
+  return behind != live.begin() && std::prev(behind)->second->end >= end &&
+         lives(*std::prev(behind)->second);
 }
 
 std::string LiveBuffers::nameAt(uint64_t begin, uint64_t end) const {
   auto behind = live.upper_bound(begin);
-  if (behind != live.begin() && std::prev(behind)->second->end > begin && lives(*std::prev(behind)->second))
+  if (behind != live.begin() && std::prev(behind)->second->end > begin &&
+      lives(*std::prev(behind)->second))
     return "'" + std::prev(behind)->second->name + "'";
   if (behind != live.end() && behind->first < end)
     return "'" + behind->second->name + "'";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The buffers of a layout, as a program is walked: those that live always, and those that begin and end at its
-// commands.
+// The buffers of a layout, as a program is walked: those that live always, and those that begin and
+// end at its commands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,17 @@ class LiveBuffers {
 public:
   LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout);
 
-  /// Of all programs of the layout: buffers that share bytes while both live, states and the like out of place.
+  /// Of all programs of the layout: buffers that share bytes while both live, states and the like
+  /// out of place.
   void check(Findings &findings, uint32_t layoutNumber) const;
   /// Whether the layout says anything of lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
   /// From here on numbers are those of commands of this program.
   void enter(uint32_t program);
-  /// Calls visit(begin, end) for each that begins at this command, before it, and for each that has ended, behind it.
-  /// What has begun before command `since` goes on: it is needed in the next iteration of the loop there.
+  /// Calls visit(begin, end) for each that begins at this command, before it, and for each that has
+  /// ended, behind it. What has begun before command `since` goes on: it is needed in the next
+  /// iteration of the loop there.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
   /// Calls visit(begin, end) for what does not live always.

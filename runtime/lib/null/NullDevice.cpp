@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which rank it is enters a range through the number of its piece alone, so ranks with the same numbers for all splits
-// that a program uses have the same ranges, and their walks are the same.
+// Which rank it is enters a range through the number of its piece alone, so ranks with the same
+// numbers for all splits that a program uses have the same ranges, and their walks are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ struct Ranks {
 
 class NullDevice {
 public:
-  NullDevice(const Artifact &artifact, const NullOptions &options) : artifact(artifact), options(options) {}
+  NullDevice(const Artifact &artifact, const NullOptions &options)
+      : artifact(artifact), options(options) {}
   NullResult run();
 
 private:
@@ -45,7 +46,8 @@ private:
   void checkAllOrders();
   void walkRanks(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks);
   void walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks, bool reference);
-  void walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks, const std::set<uint64_t> &walked);
+  void walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks,
+                 const std::set<uint64_t> &walked);
   void add(const WalkCounts &counts);
 
   const Artifact &artifact;
@@ -82,8 +84,8 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
 }
 
 /// With `inits`, also what parts of parameters a rank has.
-static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh, const std::vector<uint64_t> &ranks,
-                                    bool inits) {
+static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
+                                    const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;
   for (const fb::Program *program : *manifest.programs()) {
     if (isReferenceProgram(program->name()->str()))
@@ -122,7 +124,8 @@ static std::string nameOf(const Ranks &ranks) {
   if (count == 1)
     return format("rank %llu", (unsigned long long)ranks.first);
   bool isRow = ranks.all.back() - ranks.first + 1 == count;
-  return isRow ? format("ranks %llu to %llu", (unsigned long long)ranks.first, (unsigned long long)ranks.all.back())
+  return isRow ? format("ranks %llu to %llu", (unsigned long long)ranks.first,
+                        (unsigned long long)ranks.all.back())
                : format("%zu ranks, such as %llu,", count, (unsigned long long)ranks.first);
 }
 
@@ -142,12 +145,14 @@ static const fb::Program *find(const fb::Manifest &manifest, const std::string &
 }
 
 /// A session from its beginning, and one that goes on from a save.
-void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks, bool reference) {
+void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks,
+                        bool reference) {
   const fb::Program *init = find(manifest, reference ? "reference_init" : "init");
   const fb::Program *step = find(manifest, reference ? "reference" : "step");
   std::vector<const fb::Program *> others;
   for (const fb::Program *program : *manifest.programs())
-    if (isReferenceProgram(program->name()->str()) == reference && program != init && program != step)
+    if (isReferenceProgram(program->name()->str()) == reference && program != init &&
+        program != step)
       others.push_back(program);
   const fb::Program *some = step ? step : init ? init : others.empty() ? nullptr : others[0];
   if (!some)
@@ -155,7 +160,8 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
   const fb::Layout &layout = *manifest.layouts()->Get(some->layout());
   std::string stepName = reference ? "reference step" : "step";
   for (bool resumed : {false, true}) {
-    RankWalk walk(manifest, layout, mesh, ranks.first, reference ? "the unsharded rank" : nameOf(ranks), findings);
+    RankWalk walk(manifest, layout, mesh, ranks.first,
+                  reference ? "the unsharded rank" : nameOf(ranks), findings);
     walk.begin();
     if (init && !resumed)
       walk.run(*init, init->name()->str());
@@ -209,22 +215,26 @@ void NullDevice::walkRanks(const fb::Manifest &manifest, const std::vector<uint6
 void NullDevice::checkPeers() const {
   for (const auto &[rank, peer] : options.peers) {
     if (rank >= artifact.getMesh().ranks())
-      badInput("expected a rank below %llu, found %llu", (unsigned long long)artifact.getMesh().ranks(),
-               (unsigned long long)rank);
+      badInput("expected a rank below %llu, found %llu",
+               (unsigned long long)artifact.getMesh().ranks(), (unsigned long long)rank);
     if (peer->getMesh().text() != artifact.getMesh().text())
       badInput("%s: expected an artifact for mesh %s, as %s, found %s", peer->getFile().c_str(),
-               artifact.getMesh().text().c_str(), artifact.getFile().c_str(), peer->getMesh().text().c_str());
+               artifact.getMesh().text().c_str(), artifact.getFile().c_str(),
+               peer->getMesh().text().c_str());
   }
 }
 
-/// What a launch on a GPU touches by tensor maps, or as a library's matrices, lies in its bindings, wherever these are.
+/// What a launch on a GPU touches by tensor maps, or as a library's matrices, lies in its bindings,
+/// wherever these are.
 void NullDevice::checkPlaces(const fb::Manifest &manifest) {
-  for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size(); ++i) {
+  for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size();
+       ++i) {
     const fb::Kernel &kernel = *manifest.kernels()->Get(i);
     for (uint32_t p = 0; p < kernel.phases()->size(); ++p)
       if (std::string problem = problemOfPlaces(kernel, *kernel.phases()->Get(p)); !problem.empty())
         findings.add(Fault::bounds, format("kernel %u phase %u", i, p),
-                     format("kernel '%s', phase %u: ", printable(kernel.name()->str()).c_str(), p) + problem);
+                     format("kernel '%s', phase %u: ", printable(kernel.name()->str()).c_str(), p) +
+                         problem);
   }
 }
 

@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks what a run would do, on all ranks, and executes no kernel: initial values, steps, an evaluation between them,
-// and steps behind a save that was loaded; then the unsharded reference. It takes an artifact's word for nothing but
-// what its kernels read and write.
+// Walks what a run would do, on all ranks, and executes no kernel: initial values, steps, an
+// evaluation between them, and steps behind a save that was loaded; then the unsharded reference.
+// It takes an artifact's word for nothing but what its kernels read and write.
 //
 //  1. The collectives of all ranks are let meet (Order.h).
-//  2. Ranks for which no range of their commands differs are alike: one of each kind is walked (RankWalk.h).
-//  3. What sets the first values differs by rank more than that: it is walked for every rank that has other parts of
-//     parameters, and has to write the whole of every state.
+//  2. Ranks for which no range of their commands differs are alike: one of each kind is walked
+//     (RankWalk.h).
+//  3. What sets the first values differs by rank more than that: it is walked for every rank that
+//     has other parts of parameters, and has to write the whole of every state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,8 @@ struct NullResult {
   std::vector<Finding> findings;
 };
 
-/// Artifacts that were opened with Rules::form suffice. Throws Error where ranks do not fit together.
+/// Artifacts that were opened with Rules::form suffice. Throws Error where ranks do not fit
+/// together.
 NullResult walkPrograms(const Artifact &artifact, const NullOptions &options);
 
 } // namespace fsdprt

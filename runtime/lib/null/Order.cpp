@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks with one manifest have one list of collectives. Behind the first fault of a program nothing more can meet.
+// Ranks with one manifest have one list of collectives. Behind the first fault of a program nothing
+// more can meet.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,9 @@ struct Meeting {
   }
   bool isSame(const Meeting &other) const {
     const fb::Collective &a = body(), &b = other.body();
-    return isSameCommunicator(other) && a.kind() == b.kind() && a.dtype() == b.dtype() && a.count() == b.count() &&
-           a.reduction() == b.reduction() && a.root() == b.root() && a.id() == b.id() && a.unit() == b.unit();
+    return isSameCommunicator(other) && a.kind() == b.kind() && a.dtype() == b.dtype() &&
+           a.count() == b.count() && a.reduction() == b.reduction() && a.root() == b.root() &&
+           a.id() == b.id() && a.unit() == b.unit();
   }
 };
 using Meetings = std::vector<Meeting>;
@@ -40,8 +42,8 @@ using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
 
 class OrderChecker {
 public:
-  OrderChecker(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh, const std::string &name,
-               Findings &findings);
+  OrderChecker(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
+               const std::string &name, Findings &findings);
   OrderCounts run();
 
 private:
@@ -71,7 +73,8 @@ private:
 
 OrderChecker::OrderChecker(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
                            const std::string &name, Findings &findings)
-    : manifests(manifests), mesh(mesh), name(name), findings(findings), places(manifests.size(), 0) {
+    : manifests(manifests), mesh(mesh), name(name), findings(findings),
+      places(manifests.size(), 0) {
   for (const fb::Manifest *manifest : manifests) {
     auto [entry, isNew] = meetings.emplace(manifest, Meetings());
     if (isNew)
@@ -103,7 +106,8 @@ void OrderChecker::collect(const Commands *commands, uint32_t &number, Meetings 
   }
 }
 
-const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank, const std::vector<uint32_t> &axes) {
+const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank,
+                                                     const std::vector<uint32_t> &axes) {
   auto [entry, isNew] = members.emplace(std::pair(rank, axes), std::vector<uint32_t>());
   if (isNew)
     entry->second = mesh.group(rank, axes);
@@ -134,15 +138,18 @@ std::string OrderChecker::describe(uint32_t rank) const {
     return format("rank %u is at its end", rank);
   const fb::Collective &body = meeting->body();
   uint64_t bytes = std::max(body.source()->bytes(), body.target()->bytes());
-  return format("rank %u is at command %u (%s, %llu elements of %s, [%llu, +%llu) -> [%llu, +%llu), %llu bytes)", rank,
-                meeting->number, fsdprt::describe(*manifests[rank], *meeting->command).c_str(),
-                (unsigned long long)body.count(), fb::EnumNameDType(body.dtype()),
-                (unsigned long long)body.source()->offset(), (unsigned long long)body.source()->bytes(),
-                (unsigned long long)body.target()->offset(), (unsigned long long)body.target()->bytes(),
-                (unsigned long long)bytes);
+  return format(
+      "rank %u is at command %u (%s, %llu elements of %s, [%llu, +%llu) -> [%llu, +%llu), %llu "
+      "bytes)",
+      rank, meeting->number, fsdprt::describe(*manifests[rank], *meeting->command).c_str(),
+      (unsigned long long)body.count(), fb::EnumNameDType(body.dtype()),
+      (unsigned long long)body.source()->offset(), (unsigned long long)body.source()->bytes(),
+      (unsigned long long)body.target()->offset(), (unsigned long long)body.target()->bytes(),
+      (unsigned long long)bytes);
 }
 
-/// Of ranks that stand: the first one, and what another member of its group does in place of what it waits for.
+/// Of ranks that stand: the first one, and what another member of its group does in place of what
+/// it waits for.
 void OrderChecker::reportStuck() {
   for (uint32_t rank = 0; rank < lists.size(); ++rank) {
     const Meeting *mine = at(rank);
@@ -153,12 +160,13 @@ void OrderChecker::reportStuck() {
       if (other && mine->isSame(*other))
         continue;
       bool isSameLine = other && mine->isSameCommunicator(*other);
-      return findings.add(Fault::order, name,
-                          format("program '%s': %s, while %s; %s", printable(name).c_str(), describe(rank).c_str(),
-                                 describe(member).c_str(),
-                                 isSameLine
-                                     ? "expected the same collective, as of members of one group"
-                                     : "each would wait for ever: expected one order of collectives on all ranks"));
+      return findings.add(
+          Fault::order, name,
+          format("program '%s': %s, while %s; %s", printable(name).c_str(), describe(rank).c_str(),
+                 describe(member).c_str(),
+                 isSameLine
+                     ? "expected the same collective, as of members of one group"
+                     : "each would wait for ever: expected one order of collectives on all ranks"));
     }
   }
 }

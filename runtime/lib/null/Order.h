@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A communicator is a group of ranks and a channel. Its members have to start the same collectives in the same order,
-// and what a rank starts on all of its communicators must not be in a circle with what others do. So ranks are let go
-// on together: a rank stands at its first collective that has not met; one meets when all members stand at it, which is
-// what a rank's courier does, and stricter than any backend.
+// A communicator is a group of ranks and a channel. Its members have to start the same collectives
+// in the same order, and what a rank starts on all of its communicators must not be in a circle
+// with what others do. So ranks are let go on together: a rank stands at its first collective that
+// has not met; one meets when all members stand at it, which is what a rank's courier does, and
+// stricter than any backend.
 //
 // O(ranks x collectives).
 //
@@ -27,8 +28,8 @@ struct OrderCounts {
 };
 
 /// A program with the name `name` on all ranks: `manifests` has that of each rank.
-OrderCounts checkOrder(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh, const std::string &name,
-                       Findings &findings);
+OrderCounts checkOrder(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
+                       const std::string &name, Findings &findings);
 
 } // namespace fsdprt
 

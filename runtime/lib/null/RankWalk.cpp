@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each command: buffers begin; each access is compared and put down; buffers end. A transfer touches its source and
-// its target at its start, as a stream that nobody knows until its wait: what the rank does in between races with it,
-// whenever that happens.
+// For each command: buffers begin; each access is compared and put down; buffers end. A transfer
+// touches its source and its target at its start, as a stream that nobody knows until its wait:
+// what the rank does in between races with it, whenever that happens.
 //
 // O(accesses x (log ranges + ranges met)).
 //
@@ -21,10 +21,11 @@ using ull = unsigned long long;
 
 static uint64_t endOf(const fb::Layout &layout) { return fileBegin(layout) + layout.file_bytes(); }
 
-RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
-                   std::string who, Findings &findings)
+RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh,
+                   uint64_t rank, std::string who, Findings &findings)
     : manifest(manifest), layout(layout), who(std::move(who)), findings(findings),
-      accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1), times(1, 0) {}
+      accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1),
+      times(1, 0) {}
 
 //===- The host -----------------------------------------------------------===//
 
@@ -142,11 +143,12 @@ void RankWalk::checkClash(const fb::Command &command) {
   const Access &a = current[clash->first], &b = current[clash->second];
   report(Fault::overlap, format("%u", now.number),
          format("%s writes %s as %s, which is %s, too", describe(now).c_str(),
-                rangeText(std::max(a.begin, b.begin), std::min(a.end, b.end)).c_str(), Accesses::nameOf(a).c_str(),
-                Accesses::nameOf(b).c_str()));
+                rangeText(std::max(a.begin, b.begin), std::min(a.end, b.end)).c_str(),
+                Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// A kernel runs on the device or the host (one for a GPU: on the device), collectives are on the device, and a file is no end of its own copies.
+/// A kernel runs on the device or the host (one for a GPU: on the device), collectives are on the
+/// device, and a file is no end of its own copies.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -170,7 +172,8 @@ void RankWalk::checkMemories(const fb::Command &command) {
       wrong(access, name, ": expected it on the device");
   }
   bool isCopy = command.body_as_Copy() && current.size() == 2;
-  if (isCopy && accesses.memoryOf(current[0]) == Memory::file && accesses.memoryOf(current[1]) == Memory::file)
+  if (isCopy && accesses.memoryOf(current[0]) == Memory::file &&
+      accesses.memoryOf(current[1]) == Memory::file)
     report(Fault::bounds, format("%u in", now.number),
            format("%s has the source and the target in the file: expected one of them in an arena",
                   describe(now).c_str()));
@@ -180,8 +183,8 @@ Epoch RankWalk::startTransfer(uint32_t id) {
   ++counts.events;
   if (auto other = flying.find(id); other != flying.end())
     report(Fault::wait, format("again %u", now.number),
-           format("%s starts %u again, which %s started and nothing has waited for", describe(now).c_str(), id,
-                  describe(other->second.start).c_str()));
+           format("%s starts %u again, which %s started and nothing has waited for",
+                  describe(now).c_str(), id, describe(other->second.start).c_str()));
   uint32_t stream = 0;
   if (freeStreams.empty()) {
     stream = static_cast<uint32_t>(times.size());
@@ -206,7 +209,8 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Of a program, or an iteration: what it has started, it has waited for. `before`: what was in flight at its begin.
+/// Of a program, or an iteration: what it has started, it has waited for. `before`: what was in
+/// flight at its begin.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
@@ -220,7 +224,8 @@ bool RankWalk::checkPlace(const Access &access) {
   std::string key = format("%u %s", now.number, Accesses::nameOf(access).c_str());
   if (!access.inArena) {
     report(Fault::bounds, key,
-           format("%s has %s at %s, which is not within one of the arenas: of %llu bytes on the device, %llu on the "
+           format("%s has %s at %s, which is not within one of the arenas: of %llu bytes on the "
+                  "device, %llu on the "
                   "host and %llu in "
                   "the file",
                   describe(now).c_str(), Accesses::nameOf(access).c_str(), access.asked.c_str(),
@@ -234,8 +239,9 @@ bool RankWalk::checkPlace(const Access &access) {
                   (ull)access.alignment));
   if (access.begin < access.end && buffers.areKnown() && !buffers.contain(access.begin, access.end))
     report(Fault::lifetime, key,
-           format("%s has %s at %s: no buffer that lives here has all of that", describe(now).c_str(),
-                  Accesses::nameOf(access).c_str(), rangeText(access.begin, access.end).c_str()));
+           format("%s has %s at %s: no buffer that lives here has all of that",
+                  describe(now).c_str(), Accesses::nameOf(access).c_str(),
+                  rangeText(access.begin, access.end).c_str()));
   return true;
 }
 
@@ -243,15 +249,17 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   if (!checkPlace(access))
     return;
   counts.bytes += access.end - access.begin;
-  shadow.visit(access.begin, access.end,
-               [&](uint64_t begin, uint64_t end, const Cell &cell) { checkCell(access, epoch, begin, end, cell); });
+  shadow.visit(access.begin, access.end, [&](uint64_t begin, uint64_t end, const Cell &cell) {
+    checkCell(access, epoch, begin, end, cell);
+  });
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
   else if (epoch.stream != 0) // what computes reads before all that it starts later
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
-      cell.reads.erase(std::remove_if(cell.reads.begin(), cell.reads.end(), isOver), cell.reads.end());
+      cell.reads.erase(std::remove_if(cell.reads.begin(), cell.reads.end(), isOver),
+                       cell.reads.end());
       cell.reads.push_back(mark);
     });
   if (access.writes && !access.leavesValue)
@@ -259,7 +267,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
 }
 
 /// A stream knows itself, and what computes knew at its start: what that knows now.
-void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end, const Cell &cell) {
+void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
+                         const Cell &cell) {
   auto isOver = [&](const Touch &other) {
     return clock.knows(other.epoch) || other.epoch.stream == 0 ||
            (other.epoch.stream == epoch.stream && other.epoch.time == epoch.time);
@@ -273,8 +282,9 @@ void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint
     return;
   std::string left = ", which nothing has written";
   if (cell.state == Cell::ended && cell.write.moment.command)
-    left = format(", which nothing has written since its buffer's life began; it has what %s left there",
-                  describe(cell.write.moment).c_str());
+    left = format(
+        ", which nothing has written since its buffer's life began; it has what %s left there",
+        describe(cell.write.moment).c_str());
   report(Fault::uninitialised, format("%u %s", now.number, Accesses::nameOf(access).c_str()),
          format("%s reads %s as %s%s", describe(now).c_str(), rangeText(begin, end).c_str(),
                 Accesses::nameOf(access).c_str(), left.c_str()));
@@ -287,28 +297,33 @@ void RankWalk::report(Fault fault, const std::string &key, const std::string &te
                format("%s, %s: %s", titles[now.run].c_str(), who.c_str(), text.c_str()));
 }
 
-void RankWalk::reportRace(const Access &access, uint64_t begin, uint64_t end, const Touch &other, bool otherWrites) {
+void RankWalk::reportRace(const Access &access, uint64_t begin, uint64_t end, const Touch &other,
+                          bool otherWrites) {
   const fb::Command &started = *other.moment.command;
   const fb::Collective *collective = started.body_as_Collective();
-  const char *does = !otherWrites ? (collective ? "still sends, peers read it in place" : "still reads")
+  const char *does = !otherWrites
+                         ? (collective ? "still sends, peers read it in place" : "still reads")
                      : collective ? "still receives"
                                   : "still writes";
   uint32_t id = collective ? collective->id() : started.body_as_Copy()->id();
   report(Fault::race, format("%u %u", now.number, other.moment.number),
          format("%s %s %s as %s, which %s %s; expected a wait for %u before", describe(now).c_str(),
-                access.writes ? "writes" : "reads", rangeText(begin, end).c_str(), Accesses::nameOf(access).c_str(),
-                describe(other.moment).c_str(), does, id));
+                access.writes ? "writes" : "reads", rangeText(begin, end).c_str(),
+                Accesses::nameOf(access).c_str(), describe(other.moment).c_str(), does, id));
 }
 
 std::string RankWalk::rangeText(uint64_t begin, uint64_t end) const {
-  return format("[%llu, +%llu) of %s", (ull)begin, (ull)(end - begin), buffers.nameAt(begin, end).c_str());
+  return format("[%llu, +%llu) of %s", (ull)begin, (ull)(end - begin),
+                buffers.nameAt(begin, end).c_str());
 }
 
 std::string RankWalk::describe(const Moment &moment) const {
   if (!moment.command)
     return "the host";
-  std::string text = format("command %u (%s)", moment.number, fsdprt::describe(manifest, *moment.command).c_str());
+  std::string text =
+      format("command %u (%s)", moment.number, fsdprt::describe(manifest, *moment.command).c_str());
   if (moment.run != now.run)
     return text + " of " + titles[moment.run];
-  return moment.iteration == now.iteration ? text : text + format(" of iteration %u", moment.iteration);
+  return moment.iteration == now.iteration ? text
+                                           : text + format(" of iteration %u", moment.iteration);
 }

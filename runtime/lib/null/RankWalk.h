@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What touches a rank's bytes: its commands, in their order, and the transfers that it has in flight, in which peers
-// read its sources (Communicator.h, (R1) and (R2)). So a start forks a stream off that which computes, and the wait of
-// its id joins it again:
+// What touches a rank's bytes: its commands, in their order, and the transfers that it has in
+// flight, in which peers read its sources (Communicator.h, (R1) and (R2)). So a start forks a
+// stream off that which computes, and the wait of its id joins it again:
 //
 //     compute    a | start 1 | b | c | wait 1 | d          1 knows a; d knows 1; b and c do not
 //     transfer 1           \............/
 //
-// Everything that a command touches is compared with what the shadow has of it. A walk takes from the artifact, and
-// from the rank what its pieces are.
+// Everything that a command touches is compared with what the shadow has of it. A walk takes from
+// the artifact, and from the rank what its pieces are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,15 @@ struct WalkCounts {
 class RankWalk {
 public:
   /// `who`: the ranks that this one stands for, for messages.
-  RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank, std::string who,
-           Findings &findings);
+  RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
+           std::string who, Findings &findings);
 
   /// The host writes what a session does before its first program.
   void begin();
   /// The host writes all states and blocks, as behind a save.
   void restore();
-  /// The host writes inputs, the program runs, and the host reads the step block. `title` is for messages: "step 2".
+  /// The host writes inputs, the program runs, and the host reads the step block. `title` is for
+  /// messages: "step 2".
   void run(const fb::Program &program, const std::string &title);
   /// The host reads all states, as for a save or an export.
   void save();
@@ -69,7 +70,8 @@ private:
   void hostTouches(uint64_t begin, uint64_t bytes, bool writes);
   void onStates(bool writes);
   void report(Fault fault, const std::string &key, const std::string &text);
-  void reportRace(const Access &access, uint64_t begin, uint64_t end, const Touch &other, bool otherWrites);
+  void reportRace(const Access &access, uint64_t begin, uint64_t end, const Touch &other,
+                  bool otherWrites);
   std::string describe(const Moment &moment) const;
   std::string rangeText(uint64_t begin, uint64_t end) const;
   void endRange(uint64_t begin, uint64_t end);

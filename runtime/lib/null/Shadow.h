@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An interval map over the offsets of a layout: of each range, whether something has written it since its buffer's life
-// began, who did so last, and which transfers have read it since. A range is cut where accesses begin and end, and is
-// one again when something writes all of it, so that its size follows the commands, not the bytes.
+// An interval map over the offsets of a layout: of each range, whether something has written it
+// since its buffer's life began, who did so last, and which transfers have read it since. A range
+// is cut where accesses begin and end, and is one again when something writes all of it, so that
+// its size follows the commands, not the bytes.
 //
-// When something happened is an epoch: the count of a stream. A clock has a component per stream, the last of its
-// epochs that is known to be over. An access races with another that its clock does not know, if one of the two writes.
+// When something happened is an epoch: the count of a stream. A clock has a component per stream,
+// the last of its epochs that is known to be over. An access races with another that its clock does
+// not know, if one of the two writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +31,9 @@ struct Epoch {
 
 class Clock {
 public:
-  bool knows(Epoch epoch) const { return epoch.time <= (epoch.stream < times.size() ? times[epoch.stream] : 0); }
+  bool knows(Epoch epoch) const {
+    return epoch.time <= (epoch.stream < times.size() ? times[epoch.stream] : 0);
+  }
   void learn(Epoch epoch) {
     if (epoch.stream >= times.size())
       times.resize(epoch.stream + 1, 0);
@@ -40,7 +44,8 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// A command at work: which, and in which run of which program. Without a command: the host, before or behind that run.
+/// A command at work: which, and in which run of which program. Without a command: the host, before
+/// or behind that run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;

@@ -22,15 +22,16 @@
 using namespace fsdprt;
 using nlohmann::json;
 
-double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
-                              uint64_t bytes) const {
+double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds,
+                              uint64_t bf16MultiplyAdds, uint64_t bytes) const {
   double wide = wideMultiplyAdds, narrow = narrowMultiplyAdds, memory = memoryBytesPerSecond;
   auto known = kinds.find(kind);
   if (known != kinds.end() && known->second.multiplyAdds > 0)
     wide = narrow = known->second.multiplyAdds;
   if (known != kinds.end() && known->second.bytesPerSecond > 0)
     memory = known->second.bytesPerSecond;
-  double products = static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
+  double products =
+      static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
   return launchSeconds + std::max(products, static_cast<double>(bytes) / memory);
 }
 
@@ -45,11 +46,14 @@ private:
   [[noreturn]] void refuse(const std::string &what) const {
     badInput("%s: %s", cluster.file.c_str(), what.c_str());
   }
-  static std::string show(const json &value) { return printable(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
+  static std::string show(const json &value) {
+    return printable(value.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
 
-  void expectMembers(const json &value, const std::string &what, const std::vector<std::string> &known) const;
-  double number(const json &object, const std::string &what, const char *name, double least, double most,
-                const char *range) const;
+  void expectMembers(const json &value, const std::string &what,
+                     const std::vector<std::string> &known) const;
+  double number(const json &object, const std::string &what, const char *name, double least,
+                double most, const char *range) const;
   /// Of something per second. The least keeps times finite.
   double rate(const json &object, const std::string &what, const char *name) const {
     return number(object, what, name, 1, 1e24, "1 to 1e24");
@@ -57,8 +61,8 @@ private:
   double seconds(const json &object, const std::string &what, const char *name) const {
     return number(object, what, name, 0, 1e6, "0 to 1e6");
   }
-  uint64_t wholeNumber(const json &value, const std::string &what, const std::string &expected, uint64_t multipleOf,
-                       uint64_t above) const;
+  uint64_t wholeNumber(const json &value, const std::string &what, const std::string &expected,
+                       uint64_t multipleOf, uint64_t above) const;
   std::string text(const json &object, const std::string &what) const;
   const json &list(const json &object, const std::string &what, const char *name) const;
 
@@ -73,14 +77,17 @@ private:
 } // namespace
 
 /// `known`: those that end in '?' may be absent.
-void ClusterReader::expectMembers(const json &value, const std::string &what, const std::vector<std::string> &known) const {
+void ClusterReader::expectMembers(const json &value, const std::string &what,
+                                  const std::vector<std::string> &known) const {
   if (!value.is_object())
     refuse(what + ": expected an object, found " + show(value));
   std::string names;
   for (const std::string &name : known)
     names += (names.empty() ? "\"" : ", \"") + name.substr(0, name.find('?')) + "\"";
   for (const auto &member : value.items())
-    if (std::none_of(known.begin(), known.end(), [&](const std::string &name) { return name.substr(0, name.find('?')) == member.key(); }))
+    if (std::none_of(known.begin(), known.end(), [&](const std::string &name) {
+          return name.substr(0, name.find('?')) == member.key();
+        }))
       refuse(what + ": unknown member \"" + printable(member.key()) + "\"; expected " + names);
   for (const std::string &name : known)
     if (name.back() != '?' && !value.contains(name))
@@ -88,8 +95,8 @@ void ClusterReader::expectMembers(const json &value, const std::string &what, co
 }
 
 /// `range`: in words what `least` and `most` are.
-double ClusterReader::number(const json &object, const std::string &what, const char *name, double least, double most,
-                             const char *range) const {
+double ClusterReader::number(const json &object, const std::string &what, const char *name,
+                             double least, double most, const char *range) const {
   const json &value = object.at(name);
   double found = value.is_number() ? value.get<double>() : NAN;
   if (!(found >= least && found <= most))
@@ -97,8 +104,9 @@ double ClusterReader::number(const json &object, const std::string &what, const 
   return found;
 }
 
-uint64_t ClusterReader::wholeNumber(const json &value, const std::string &what, const std::string &expected,
-                                    uint64_t multipleOf, uint64_t above) const {
+uint64_t ClusterReader::wholeNumber(const json &value, const std::string &what,
+                                    const std::string &expected, uint64_t multipleOf,
+                                    uint64_t above) const {
   bool fits = value.is_number_unsigned();
   uint64_t found = fits ? value.get<uint64_t>() : 0;
   if (!fits || found <= above || found % multipleOf != 0 || found > (uint64_t(1) << 32))
@@ -113,7 +121,8 @@ std::string ClusterReader::text(const json &object, const std::string &what) con
   return printable(value.get<std::string>());
 }
 
-const json &ClusterReader::list(const json &object, const std::string &what, const char *name) const {
+const json &ClusterReader::list(const json &object, const std::string &what,
+                                const char *name) const {
   const json &value = object.at(name);
   if (!value.is_array() || value.empty())
     refuse(what + ": \"" + name + "\": expected a list that is not empty, found " + show(value));
@@ -123,8 +132,9 @@ const json &ClusterReader::list(const json &object, const std::string &what, con
 void ClusterReader::readDevice(const json &device) {
   const std::string what = "\"device\"";
   expectMembers(device, what,
-                {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second", "bytes_per_second", "launch_seconds",
-                 "collective_seconds?", "kinds?", "host_bytes_per_second?", "file_bytes_per_second?"});
+                {"f32_multiply_adds_per_second", "bf16_multiply_adds_per_second",
+                 "bytes_per_second", "launch_seconds", "collective_seconds?", "kinds?",
+                 "host_bytes_per_second?", "file_bytes_per_second?"});
   cluster.wideMultiplyAdds = rate(device, what, "f32_multiply_adds_per_second");
   cluster.narrowMultiplyAdds = rate(device, what, "bf16_multiply_adds_per_second");
   cluster.memoryBytesPerSecond = rate(device, what, "bytes_per_second");
@@ -144,7 +154,8 @@ void ClusterReader::readDevice(const json &device) {
     expectMembers(rates, name, {"multiply_adds_per_second?", "bytes_per_second?"});
     for (const char *member : {"multiply_adds_per_second", "bytes_per_second"})
       if (rates.contains(member))
-        (*member == 'm' ? cluster.kinds[kind].multiplyAdds : cluster.kinds[kind].bytesPerSecond) = rate(rates, name, member);
+        (*member == 'm' ? cluster.kinds[kind].multiplyAdds : cluster.kinds[kind].bytesPerSecond) =
+            rate(rates, name, member);
   }
 }
 
@@ -154,30 +165,38 @@ void ClusterReader::readProtocols(const json &root) {
   for (const json &protocol : list(root, "a cluster", "protocols")) {
     expectMembers(protocol, "a protocol", {"name", "seconds"});
     std::string name = text(protocol, "a protocol");
-    if (!cluster.protocols.emplace(name, seconds(protocol, "protocol \"" + name + "\"", "seconds")).second)
+    if (!cluster.protocols.emplace(name, seconds(protocol, "protocol \"" + name + "\"", "seconds"))
+             .second)
       refuse("protocol \"" + name + "\" is there twice");
   }
 }
 
 SwitchReduce ClusterReader::readSwitch(const json &value, const std::string &what) const {
-  expectMembers(value, what, {"least_ranks", "seconds", "bytes_per_second", "round_seconds", "rounds"});
+  expectMembers(value, what,
+                {"least_ranks", "seconds", "bytes_per_second", "round_seconds", "rounds"});
   SwitchReduce result;
-  result.leastRanks = wholeNumber(value.at("least_ranks"), what + ": \"least_ranks\"", "a whole number of at least 2", 1, 1);
+  result.leastRanks = wholeNumber(value.at("least_ranks"), what + ": \"least_ranks\"",
+                                  "a whole number of at least 2", 1, 1);
   result.seconds = seconds(value, what, "seconds");
   result.bytesPerSecond = rate(value, what, "bytes_per_second");
   result.roundSeconds = seconds(value, what, "round_seconds");
   for (const json &round : list(value, what, "rounds")) {
     expectMembers(round, what + ": a round", {"from_bytes", "bytes"});
-    RoundSize size{number(round, what, "from_bytes", 0, 1e24, "0 to 1e24"), number(round, what, "bytes", 1024, 1e24, "1024 to 1e24")};
-    if (result.rounds.empty() ? size.fromBytes != 0 : size.fromBytes <= result.rounds.back().fromBytes)
-      refuse(what + ": \"from_bytes\": expected 0 in the first round and more in each, found " + show(round.at("from_bytes")));
+    RoundSize size{number(round, what, "from_bytes", 0, 1e24, "0 to 1e24"),
+                   number(round, what, "bytes", 1024, 1e24, "1024 to 1e24")};
+    if (result.rounds.empty() ? size.fromBytes != 0
+                              : size.fromBytes <= result.rounds.back().fromBytes)
+      refuse(what + ": \"from_bytes\": expected 0 in the first round and more in each, found " +
+             show(round.at("from_bytes")));
     result.rounds.push_back(size);
   }
   return result;
 }
 
 void ClusterReader::readLink(const json &value, bool isLast) {
-  expectMembers(value, "a link", {"name", "ranks?", "bytes_per_second", "seconds", "protocols?", "switch_all_reduce?"});
+  expectMembers(
+      value, "a link",
+      {"name", "ranks?", "bytes_per_second", "seconds", "protocols?", "switch_all_reduce?"});
   ClusterLink link;
   link.name = text(value, "a link");
   std::string what = "link \"" + link.name + "\"";
@@ -187,7 +206,9 @@ void ClusterReader::readLink(const json &value, bool isLast) {
     refuse(what + ": only the last link may be without \"ranks\"");
   if (value.contains("ranks"))
     link.ranks = wholeNumber(value.at("ranks"), what + ": \"ranks\"",
-                             inner == 1 ? "a whole number of at least 2" : "a multiple of the " + std::to_string(inner) + " ranks of the link before it, and more",
+                             inner == 1 ? "a whole number of at least 2"
+                                        : "a multiple of the " + std::to_string(inner) +
+                                              " ranks of the link before it, and more",
                              inner, inner);
   if (value.contains("protocols"))
     for (const json &protocol : list(value, what, "protocols")) {
@@ -195,7 +216,8 @@ void ClusterReader::readLink(const json &value, bool isLast) {
       std::string name = text(protocol, what), where = what + ": protocol \"" + name + "\"";
       if (!cluster.protocols.count(name))
         refuse(where + ": expected one of the cluster's \"protocols\"");
-      LinkRate found{seconds(protocol, where, "seconds"), rate(protocol, where, "bytes_per_second")};
+      LinkRate found{seconds(protocol, where, "seconds"),
+                     rate(protocol, where, "bytes_per_second")};
       if (!link.protocols.emplace(name, found).second)
         refuse(where + " is there twice");
     }
@@ -218,19 +240,23 @@ Cluster ClusterReader::read(const json &root) {
 Cluster fsdprt::readCluster(const std::string &path) {
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-    badInput("%s: expected a cluster, found something that is not a file", path.c_str()); // a named pipe would wait
+    badInput("%s: expected a cluster, found something that is not a file",
+             path.c_str()); // a named pipe would wait
   std::ifstream file(path);
   std::stringstream content;
   if (!file || !(content << file.rdbuf()))
-    badInput("%s: cannot read the cluster: expected a file such as examples/clusters/8xH200.json", path.c_str());
+    badInput("%s: cannot read the cluster: expected a file such as examples/clusters/8xH200.json",
+             path.c_str());
   std::vector<std::set<std::string>> members; // of the objects that are open
   auto check = [&](int, json::parse_event_t event, json &parsed) {
     if (event == json::parse_event_t::object_start)
       members.emplace_back();
     else if (event == json::parse_event_t::object_end)
       members.pop_back();
-    else if (event == json::parse_event_t::key && !members.back().insert(parsed.get<std::string>()).second)
-      badInput("%s: member \"%s\" is there twice in one object", path.c_str(), printable(parsed.get<std::string>()).c_str());
+    else if (event == json::parse_event_t::key &&
+             !members.back().insert(parsed.get<std::string>()).second)
+      badInput("%s: member \"%s\" is there twice in one object", path.c_str(),
+               printable(parsed.get<std::string>()).c_str());
     return true;
   };
   json root;
@@ -238,7 +264,8 @@ Cluster fsdprt::readCluster(const std::string &path) {
   try {
     root = json::parse(content.str(), check);
   } catch (const json::exception &error) {
-    badInput("%s: expected a cluster in JSON: %s", path.c_str(), whyNotJson(content.str(), error).c_str());
+    badInput("%s: expected a cluster in JSON: %s", path.c_str(),
+             whyNotJson(content.str(), error).c_str());
   }
   return ClusterReader(path).read(root);
 }

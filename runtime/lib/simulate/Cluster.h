@@ -22,7 +22,8 @@
 
 namespace fsdprt {
 
-/// How a ring sends on one level of links: seconds of a step, and bytes of a rank in one direction in a second.
+/// How a ring sends on one level of links: seconds of a step, and bytes of a rank in one direction
+/// in a second.
 struct LinkRate {
   double stepSeconds = 0, bytesPerSecond = 0;
 };
@@ -32,7 +33,8 @@ struct RoundSize {
   double fromBytes = 0, bytes = 0;
 };
 
-/// A switch that adds up what it receives and sends the sum to all. Its bandwidth is counted as a ring's would be.
+/// A switch that adds up what it receives and sends the sum to all. Its bandwidth is counted as a
+/// ring's would be.
 struct SwitchReduce {
   uint64_t leastRanks = 0; // 0: there is none
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
@@ -59,9 +61,11 @@ struct Cluster {
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
   /// The beginning of a kernel, and of a collective whose channel is idle.
   double launchSeconds = 0, collectiveSeconds = 0;
-  /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory as any copy does.
+  /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory
+  /// as any copy does.
   double hostBytesPerSecond = 0;
-  /// What a rank reads from its file or writes to it in a second: of one NVMe drive, unless it is said.
+  /// What a rank reads from its file or writes to it in a second: of one NVMe drive, unless it is
+  /// said.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   std::map<std::string, double> protocols; // seconds of a collective before its first step
@@ -69,8 +73,10 @@ struct Cluster {
 
   /// How many ranks its links join.
   uint64_t ranks() const { return links.back().ranks; }
-  /// Seconds of a kernel of `kind`: the longer one of its multiply-adds and its bytes, and its launch.
-  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds, uint64_t bytes) const;
+  /// Seconds of a kernel of `kind`: the longer one of its multiply-adds and its bytes, and its
+  /// launch.
+  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
+                       uint64_t bytes) const;
 };
 
 /// Throws an Error that says where the file is not what it has to be.

@@ -31,7 +31,8 @@ public:
 
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
-  /// At `time`, which never goes back; on its channel no sooner than `delay` later. The number of the flight.
+  /// At `time`, which never goes back; on its channel no sooner than `delay` later. The number of
+  /// the flight.
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Until it is done; when that is.
   double finish(size_t flight);
@@ -52,7 +53,9 @@ private:
   struct Ready {
     double time;
     size_t flight;
-    bool operator>(const Ready &other) const { return time != other.time ? time > other.time : flight > other.flight; }
+    bool operator>(const Ready &other) const {
+      return time != other.time ? time > other.time : flight > other.flight;
+    }
   };
   void begin(size_t number, double time);
   void moveChunk(Ready ready);

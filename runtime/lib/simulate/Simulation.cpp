@@ -4,11 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Every group of ranks that a collective of the program has must lie on the levels of links as all others of its
-//     kind do: whole groups in a level, or whole levels in a group.
-//  2. Launches, copies and fills take the rank's time, one after the other (Cluster::kernelSeconds).
-//  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it has ended.
-//  4. Copies between the arenas of device and host that are on a channel go one behind the other beside all this.
+//  1. Every group of ranks that a collective of the program has must lie on the levels of links as
+//     all others of its kind do: whole groups in a level, or whole levels in a group.
+//  2. Launches, copies and fills take the rank's time, one after the other
+//     (Cluster::kernelSeconds).
+//  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it
+//     has ended.
+//  4. Copies between the arenas of device and host that are on a channel go one behind the other
+//     beside all this.
 //  5. What a wait took is exposed, and added up by kind and unit.
 //
 // O(commands + chunks): the number of ranks only changes numbers.
@@ -31,14 +34,17 @@ using ull = unsigned long long;
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
 /// Up to 292 years.
-static uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(std::llround(std::min(seconds * 1e9, 9e18))); }
+static uint64_t nanoseconds(double seconds) {
+  return static_cast<uint64_t>(std::llround(std::min(seconds * 1e9, 9e18)));
+}
 
 namespace {
 
 class Simulator {
 public:
   Simulator(const Artifact &artifact, const Cluster &cluster)
-      : artifact(artifact), manifest(artifact.manifest()), cluster(cluster), links(cluster.links.size()) {}
+      : artifact(artifact), manifest(artifact.manifest()), cluster(cluster),
+        links(cluster.links.size()) {}
 
   Simulation run();
 
@@ -63,7 +69,8 @@ private:
   void walk(const Commands &commands);
   void runLaunch(const fb::Launch &launch, const char *label);
   void runMemory(const char *name, uint64_t bytes, const char *label);
-  void compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes);
+  void compute(double seconds, const char *name, const char *kind, const char *label,
+               uint64_t bytes);
   void start(const fb::Collective &collective, const char *label, bool joins);
   void finish(const Started &started);
   void runCopy(const fb::Copy &copy, const char *label);
@@ -80,7 +87,8 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // by the collective's id
   std::map<uint32_t, Copied> copied;   // by the copy's id
-  double copierFree[2] = {0, 0};       // when the last copy on a channel is done: between arenas; of the file
+  double copierFree[2] = {
+      0, 0}; // when the last copy on a channel is done: between arenas; of the file
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, RankGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -91,13 +99,15 @@ private:
 void Simulator::checkRanks() const {
   uint64_t ranks = artifact.getMesh().ranks();
   if (ranks > cluster.ranks())
-    badInput("%s: expected links that join the %llu ranks that %s was compiled for (mesh %s), found links of %llu; take "
+    badInput("%s: expected links that join the %llu ranks that %s was compiled for (mesh %s), "
+             "found links of %llu; take "
              "a larger cluster, or leave out \"ranks\" of the last link",
-             cluster.file.c_str(), (ull)ranks, artifact.getFile().c_str(), artifact.getMesh().text().c_str(),
-             (ull)cluster.ranks());
+             cluster.file.c_str(), (ull)ranks, artifact.getFile().c_str(),
+             artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Ranks are alike when what a group spans, and the distance of its members, divide each level or are divided by it.
+/// Ranks are alike when what a group spans, and the distance of its members, divide each level or
+/// are divided by it.
 RankGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -110,14 +120,19 @@ RankGroup Simulator::groupOf(const fb::Collective &collective) {
   uint64_t span = members.back() - members.front() + group.stride;
   for (const ClusterLink &link : cluster.links)
     for (uint64_t size : {span, group.stride})
-      if (group.ranks > 1 && link.ranks < artifact.getMesh().ranks() && link.ranks % size != 0 && size % link.ranks != 0)
-        badInput("%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: they lie differently on it, "
-                 "and ranks are not alike, as a simulation expects; take a mesh or a cluster where one divides the other",
-                 cluster.file.c_str(), link.name.c_str(), (ull)link.ranks, artifact.getMesh().text().c_str(), (ull)size);
+      if (group.ranks > 1 && link.ranks < artifact.getMesh().ranks() && link.ranks % size != 0 &&
+          size % link.ranks != 0)
+        badInput("%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: they "
+                 "lie differently on it, "
+                 "and ranks are not alike, as a simulation expects; take a mesh or a cluster where "
+                 "one divides the other",
+                 cluster.file.c_str(), link.name.c_str(), (ull)link.ranks,
+                 artifact.getMesh().text().c_str(), (ull)size);
   return entry->second = group;
 }
 
-void Simulator::compute(double seconds, const char *name, const char *kind, const char *label, uint64_t bytes) {
+void Simulator::compute(double seconds, const char *name, const char *kind, const char *label,
+                        uint64_t bytes) {
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
   event.lane = FSDPRT_LANE_COMPUTE;
@@ -138,7 +153,8 @@ void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
   uint64_t bytes = bytesOf(manifest, launch);
   ++launches;
-  compute(cluster.kernelSeconds(orEmpty(kernel.kind()), kernel.multiply_adds(), kernel.bf16_multiply_adds(), bytes),
+  compute(cluster.kernelSeconds(orEmpty(kernel.kind()), kernel.multiply_adds(),
+                                kernel.bf16_multiply_adds(), bytes),
           orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
 }
 
@@ -147,11 +163,15 @@ void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {
 }
 
 SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
-  auto [entry, isNew] = rows.emplace(std::pair(collective.kind(), collective.unit()), result.collectives.size());
+  auto [entry, isNew] =
+      rows.emplace(std::pair(collective.kind(), collective.unit()), result.collectives.size());
   if (isNew) {
     SimulatedCollective row;
     row.kind = fb::EnumNameCollectiveKind(collective.kind());
-    row.unit = collective.unit() >= 0 ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name()) : "";
+    row.unit =
+        collective.unit() >= 0
+            ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name())
+            : "";
     result.collectives.push_back(row);
   }
   return result.collectives[entry->second];
@@ -160,7 +180,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
 /// `joins`: it is one launch with that before it, which has paid for both.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
-  Transfer transfer = planTransfer(cluster, collective.kind(), static_cast<double>(bytes), groupOf(collective));
+  Transfer transfer =
+      planTransfer(cluster, collective.kind(), static_cast<double>(bytes), groupOf(collective));
   if (joins)
     transfer.headSeconds = 0;
   SimulatedCollective &row = rowOf(collective);
@@ -169,7 +190,8 @@ void Simulator::start(const fb::Collective &collective, const char *label, bool 
   row.alone += transfer.aloneSeconds();
   row.protocol = transfer.protocol;
   Started one{&collective, label, 0, launches};
-  one.flight = links.start(transfer, collective.channel(), now, transfer.chunks && !joins ? cluster.collectiveSeconds : 0);
+  one.flight = links.start(transfer, collective.channel(), now,
+                           transfer.chunks && !joins ? cluster.collectiveSeconds : 0);
   if (collective.channel() == 0)
     finish(one);
   else
@@ -185,7 +207,8 @@ void Simulator::finish(const Started &one) {
   row.inFlight += flight.end - flight.begin;
   row.exposed += now - before;
   result.exposed += now - before;
-  bool gathers = collective.kind() == fb::CollectiveKind::all_gather || collective.kind() == fb::CollectiveKind::broadcast;
+  bool gathers = collective.kind() == fb::CollectiveKind::all_gather ||
+                 collective.kind() == fb::CollectiveKind::broadcast;
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
   event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
@@ -193,14 +216,18 @@ void Simulator::finish(const Started &one) {
   event.name = fb::EnumNameCollectiveKind(collective.kind());
   event.kind = "collective";
   event.label = one.label;
-  event.unit = collective.unit() >= 0 ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name()) : "";
+  event.unit =
+      collective.unit() >= 0
+          ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name())
+          : "";
   event.bytes = collective.source()->bytes() + collective.target()->bytes();
   event.begin = nanoseconds(flight.begin);
   event.end = nanoseconds(flight.end);
   addWait(event, before, one.launches);
 }
 
-/// What was in flight, begun behind `launchesBefore` launches; and in the lane of compute the wait for it, from `before` to now.
+/// What was in flight, begun behind `launchesBefore` launches; and in the lane of compute the wait
+/// for it, from `before` to now.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -217,7 +244,8 @@ void Simulator::runCopy(const fb::Copy &copy, const char *label) {
   const fb::Layout &layout = *manifest.layouts()->Get(artifact.program("step")->layout());
   uint64_t bytes = copy.source()->bytes();
   uint64_t from = copy.source()->offset(), to = copy.target()->offset();
-  bool isFile = isInFile(layout, from) || isInFile(layout, to), crosses = isOnHost(layout, from) != isOnHost(layout, to);
+  bool isFile = isInFile(layout, from) || isInFile(layout, to),
+       crosses = isOnHost(layout, from) != isOnHost(layout, to);
   double bandwidth = isFile ? cluster.fileBytesPerSecond : crosses ? cluster.hostBytesPerSecond : 0;
   double seconds = bandwidth > 0 ? cluster.launchSeconds + static_cast<double>(bytes) / bandwidth
                                  : cluster.kernelSeconds("memory", 0, 0, 2 * bytes);
@@ -316,4 +344,6 @@ Simulation Simulator::run() {
   return std::move(result);
 }
 
-Simulation fsdprt::simulate(const Artifact &artifact, const Cluster &cluster) { return Simulator(artifact, cluster).run(); }
+Simulation fsdprt::simulate(const Artifact &artifact, const Cluster &cluster) {
+  return Simulator(artifact, cluster).run();
+}

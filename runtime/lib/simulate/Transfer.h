@@ -25,19 +25,21 @@ struct RankGroup {
 };
 
 struct Transfer {
-  std::string protocol;             // how, for reports; empty: as a plain ring
-  double headSeconds = 0;           // before the first chunk
-  uint64_t chunks = 0;              // all of one size
-  std::vector<double> chunkSeconds; // by level: how long a chunk occupies the links of a rank; 0: not at all
-  double gapSeconds = 0;            // behind each chunk
+  std::string protocol;   // how, for reports; empty: as a plain ring
+  double headSeconds = 0; // before the first chunk
+  uint64_t chunks = 0;    // all of one size
+  std::vector<double>
+      chunkSeconds;      // by level: how long a chunk occupies the links of a rank; 0: not at all
+  double gapSeconds = 0; // behind each chunk
 
   /// With the links for itself.
   double aloneSeconds() const;
 };
 
-/// The fastest way for a collective in which `bytes` are at a rank in the end (of a reduce-scatter: in the beginning),
-/// among a ring of each protocol, and a reduction in a switch.
-Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes, RankGroup group);
+/// The fastest way for a collective in which `bytes` are at a rank in the end (of a reduce-scatter:
+/// in the beginning), among a ring of each protocol, and a reduction in a switch.
+Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
+                      RankGroup group);
 
 } // namespace fsdprt
 

@@ -13,7 +13,8 @@ TEST(EmulateBarrier, WarpsExchangeThroughSharedMemory) {
     st.shared.b32 [%r2], %r0;
     bar.sync 0;
     sub.u32 %r3, 127, %r0; mad.lo.u32 %r4, %r3, 4, %r1;
-    ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;)", 128, 128, tile);
+    ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;)",
+                                                   128, 128, tile);
   for (uint32_t tid = 0; tid < 128; ++tid)
     EXPECT_EQ(found[tid], 127 - tid);
 }
@@ -55,24 +56,34 @@ TEST(EmulateBarrier, ReductionsOverABlock) {
 }
 
 TEST(EmulateBarrier, ThreadsThatLeftAreNotWaitedFor) {
-  EXPECT_EQ(errorOfBlock("mov.u32 %r0, %tid.x; setp.ge.u32 %p1, %r0, 32; @%p1 exit; bar.sync 0;", 96), "");
+  EXPECT_EQ(
+      errorOfBlock("mov.u32 %r0, %tid.x; setp.ge.u32 %p1, %r0, 32; @%p1 exit; bar.sync 0;", 96),
+      "");
 }
 
 TEST(EmulateBarrier, MisuseIsReported) {
-  EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 3; @%p1 bra out; bar.sync 0; out:"),
-                   "bar.sync: all lanes of a warp have to come together, but lanes 0-2 are elsewhere"));
+  EXPECT_TRUE(says(
+      errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 3; @%p1 bra out; bar.sync 0; out:"),
+      "bar.sync: all lanes of a warp have to come together, but lanes 0-2 are elsewhere"));
   EXPECT_TRUE(says(errorOfBlock("bar.sync 16;"), "barrier 16, but there are 0 to 15"));
-  EXPECT_TRUE(says(errorOfBlock("bar.sync 1, 40;"), "a barrier for 40 threads, expected a multiple of 32"));
+  EXPECT_TRUE(
+      says(errorOfBlock("bar.sync 1, 40;"), "a barrier for 40 threads, expected a multiple of 32"));
   EXPECT_TRUE(says(errorOfBlock("bar.sync 1, 64;"), "a barrier for 64 threads in a block of 32"));
-  EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32; @%p1 bra a; bar.sync 1, 96; a: bar.sync 1, 64;", 96),
+  EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32; @%p1 bra a; "
+                                "bar.sync 1, 96; a: bar.sync 1, 64;",
+                                96),
                    "barrier 1 is for 96 threads here, but for 64 threads where others wait"));
 }
 
 TEST(EmulateBarrier, DeadlocksNameWhoWaits) {
-  std::string message = errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32;\n@%p1 bar.sync 1, 64;\n@!%p1 bar.sync 2, 64;", 64);
+  std::string message = errorOfBlock(
+      "mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32;\n@%p1 bar.sync 1, 64;\n@!%p1 bar.sync 2, 64;",
+      64);
   EXPECT_TRUE(says(message, "test.ptx:13:6: error: deadlock: nobody can go on: "));
-  EXPECT_TRUE(says(message, "warp 0 of block (0,0,0), all lanes at line 13: barrier 1, to which 32 of 64 threads have come"));
-  EXPECT_TRUE(says(message, "warp 1 of block (0,0,0), all lanes at line 14: barrier 2, to which 32 of 64 threads have come"));
+  EXPECT_TRUE(says(message, "warp 0 of block (0,0,0), all lanes at line 13: barrier 1, to which 32 "
+                            "of 64 threads have come"));
+  EXPECT_TRUE(says(message, "warp 1 of block (0,0,0), all lanes at line 14: barrier 2, to which 32 "
+                            "of 64 threads have come"));
 }
 
 TEST(EmulateBarrier, LanesOfAWarpWaitForOneAnother) {
@@ -89,7 +100,8 @@ TEST(EmulateBarrier, LanesOfAWarpWaitForOneAnother) {
   std::vector<uint32_t> found = runBlock<uint32_t>(body, 32, 32, tile);
   for (uint32_t tid = 16; tid < 32; ++tid)
     EXPECT_EQ(found[tid], tid - 16);
-  EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 16; @%p1 bra other; bar.warp.sync -1; bra done; other: bar.sync 0; done:"),
+  EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 16; @%p1 bra other; "
+                                "bar.warp.sync -1; bra done; other: bar.sync 0; done:"),
                    "bar.sync: all lanes of a warp have to come together"));
 }
 
@@ -101,7 +113,8 @@ TEST(EmulateBarrier, ClustersMeet) {
     barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
     xor.b32 %r5, %r1, 1; mapa.shared::cluster.u32 %r6, %r3, %r5; ld.shared::cluster.b32 %r7, [%r6];
     mov.u32 %r8, %ctaid.x; mad.lo.u32 %r9, %r8, 32, %r0; mul.wide.u32 %rd1, %r9, 4; add.s64 %rd2, %rd0, %rd1; st.global.b32 [%rd2], %r7;
-    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)", 1, tile));
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)",
+                                       1, tile));
   Launch launch;
   launch.entry = "k";
   launch.grid[0] = 4, launch.cluster[0] = 2, launch.block[0] = 32;

@@ -29,7 +29,8 @@ inline std::vector<uint16_t> randomBrains(size_t count, unsigned seed) {
 }
 
 /// `text` with `to` in place of the n-th `part`; "" if there is none.
-inline std::string replaced(const std::string &text, const std::string &part, unsigned n, const std::string &to) {
+inline std::string replaced(const std::string &text, const std::string &part, unsigned n,
+                            const std::string &to) {
   size_t at = text.find(part);
   for (; n && at != std::string::npos; --n)
     at = text.find(part, at + 1);

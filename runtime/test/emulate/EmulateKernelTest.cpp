@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Matrix product and attention as a compiler makes them, against f64; then each barrier and wait is taken out in turn.
+// Matrix product and attention as a compiler makes them, against f64; then each barrier and wait is
+// taken out in turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ TEST(EmulateKernel, ProductOfMatrices) {
   Emulator emulator("gemm.ptx", readInput("gemm-sm80.ptx"));
   Launch launch;
   launch.entry = "gemm_sm80";
-  launch.grid[0] = n / 128, launch.grid[1] = m / 128, launch.block[0] = 256, launch.dynamicSharedBytes = 65536;
+  launch.grid[0] = n / 128, launch.grid[1] = m / 128, launch.block[0] = 256,
+  launch.dynamicSharedBytes = 65536;
   launch.argument(emulator.memory().attach("A", a.data(), a.size() * 2).base);
   launch.argument(emulator.memory().attach("B", b.data(), b.size() * 2).base);
   launch.argument(emulator.memory().attach("C", c.data(), c.size() * 4).base);
@@ -47,8 +49,10 @@ namespace {
 class Attention {
 public:
   static constexpr unsigned size = 64, length = 128, heads = 2;
-  std::vector<uint16_t> q = randomBrains(heads * length * size, 3), k = randomBrains(heads * length * size, 4),
-                        v = randomBrains(heads * length * size, 5), o = std::vector<uint16_t>(heads * length * size, 0x7fff);
+  std::vector<uint16_t> q = randomBrains(heads * length * size, 3),
+                        k = randomBrains(heads * length * size, 4),
+                        v = randomBrains(heads * length * size, 5),
+                        o = std::vector<uint16_t>(heads * length * size, 0x7fff);
 
   Counters run(const std::string &text) {
     Emulator emulator("attention.ptx", text);
@@ -58,8 +62,13 @@ public:
     launch.dynamicSharedBytes = 64 * 128 + 4 * 32 * 128;
     launch.stepLimit = 1 << 24;
     for (auto *values : {&q, &k, &v, &o})
-      launch.argument(emulator.memory().attach(values == &q ? "Q" : values == &k ? "K" : values == &v ? "V" : "O", values->data(),
-                                               values->size() * 2).base);
+      launch.argument(emulator.memory()
+                          .attach(values == &q   ? "Q"
+                                  : values == &k ? "K"
+                                  : values == &v ? "V"
+                                                 : "O",
+                                  values->data(), values->size() * 2)
+                          .base);
     launch.argument(length);
     launch.argument(float(1.4426950408889634 / std::sqrt(double(size))));
     return emulator.launch(launch);
@@ -92,7 +101,8 @@ TEST(EmulateKernel, CausalAttention) {
   for (unsigned head = 0; head < Attention::heads; ++head)
     for (unsigned row = 0; row < Attention::length; ++row)
       for (unsigned column = 0; column < Attention::size; ++column) {
-        double found = Brain::widen(attention.o[(head * Attention::length + row) * Attention::size + column]);
+        double found =
+            Brain::widen(attention.o[(head * Attention::length + row) * Attention::size + column]);
         worst = std::max(worst, std::fabs(found - attention.expected(head, row, column)));
       }
   EXPECT_LT(worst, 6e-3); // weights and results are rounded to bf16: 2^-9 of numbers up to 1, each
@@ -108,7 +118,8 @@ TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
       if (changed.empty())
         break;
       std::string message = messageOf([&] { Attention().run(changed); });
-      EXPECT_NE(message.find("data race"), std::string::npos) << part << " " << n << ": " << message;
+      EXPECT_NE(message.find("data race"), std::string::npos)
+          << part << " " << n << ": " << message;
       ++planted;
     }
   EXPECT_GE(planted, 4u);

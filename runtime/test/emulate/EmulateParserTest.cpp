@@ -23,30 +23,45 @@ static std::string errorOf(const std::string &text) {
 static std::string errorOfBody(const std::string &body) { return errorOf(kernel(body)); }
 
 TEST(EmulateParser, HeaderIsNeeded) {
-  EXPECT_EQ(errorOf(""), "test.ptx:1:1: error: expected .version at the start of a PTX file, found the end of the file");
-  EXPECT_EQ(errorOf(".version x"), "test.ptx:1:10: error: expected a version such as 8.6, found 'x'");
-  EXPECT_EQ(errorOf(".version 8.6\n.target sm_90a\n.address_size 32\n"), "test.ptx:4:1: error: expected an address size of 64");
-  EXPECT_EQ(errorOf(".version 8.6\n.target sm_90a\n.entre k"),
-            "test.ptx:3:1: error: expected .entry, .func, .global, .shared or .const, found '.entre'");
+  EXPECT_EQ(errorOf(""), "test.ptx:1:1: error: expected .version at the start of a PTX file, found "
+                         "the end of the file");
+  EXPECT_EQ(errorOf(".version x"),
+            "test.ptx:1:10: error: expected a version such as 8.6, found 'x'");
+  EXPECT_EQ(errorOf(".version 8.6\n.target sm_90a\n.address_size 32\n"),
+            "test.ptx:4:1: error: expected an address size of 64");
+  EXPECT_EQ(
+      errorOf(".version 8.6\n.target sm_90a\n.entre k"),
+      "test.ptx:3:1: error: expected .entry, .func, .global, .shared or .const, found '.entre'");
 }
 
 TEST(EmulateParser, ErrorsSayWhere) {
   // The body begins in line 12.
-  EXPECT_EQ(errorOfBody("ad.s32 %r1, %r2, %r3;"), "test.ptx:12:1: error: unknown instruction 'ad.s32'");
-  EXPECT_EQ(errorOfBody("add.s32 %r1, %r2;"), "test.ptx:12:1: error: expected 3 operands of 'add.s32', found 2");
-  EXPECT_EQ(errorOfBody("add.s32.x %r1, %r2, %r3;"), "test.ptx:12:1: error: unknown modifier '.x' in 'add.s32.x'");
-  EXPECT_EQ(errorOfBody("add.s32 %r1, %rd2, %r3;"),
-            "test.ptx:12:14: error: expected an operand of 32 bits for type s32, found a register of 64");
+  EXPECT_EQ(errorOfBody("ad.s32 %r1, %r2, %r3;"),
+            "test.ptx:12:1: error: unknown instruction 'ad.s32'");
+  EXPECT_EQ(errorOfBody("add.s32 %r1, %r2;"),
+            "test.ptx:12:1: error: expected 3 operands of 'add.s32', found 2");
+  EXPECT_EQ(errorOfBody("add.s32.x %r1, %r2, %r3;"),
+            "test.ptx:12:1: error: unknown modifier '.x' in 'add.s32.x'");
+  EXPECT_EQ(
+      errorOfBody("add.s32 %r1, %rd2, %r3;"),
+      "test.ptx:12:14: error: expected an operand of 32 bits for type s32, found a register of 64");
   EXPECT_EQ(errorOfBody("add.s32 %r1, %foo, %r3;"),
-            "test.ptx:12:14: error: '%foo' is no register that is declared, nor a special one that is known");
-  EXPECT_EQ(errorOfBody("bra nowhere;"), "test.ptx:12:5: error: expected a label of this function, found 'nowhere'");
-  EXPECT_EQ(errorOfBody("ld.global.b32 %r1, [foo];"), "test.ptx:12:21: error: 'foo' is neither a register nor a variable");
-  EXPECT_EQ(errorOfBody("@%r1 bra x;"), "test.ptx:12:2: error: expected a predicate behind '@', found '%r1'");
-  EXPECT_EQ(errorOfBody("call f;"), "test.ptx:12:6: error: function 'f' has no body in this module");
+            "test.ptx:12:14: error: '%foo' is no register that is declared, nor a special one that "
+            "is known");
+  EXPECT_EQ(errorOfBody("bra nowhere;"),
+            "test.ptx:12:5: error: expected a label of this function, found 'nowhere'");
+  EXPECT_EQ(errorOfBody("ld.global.b32 %r1, [foo];"),
+            "test.ptx:12:21: error: 'foo' is neither a register nor a variable");
+  EXPECT_EQ(errorOfBody("@%r1 bra x;"),
+            "test.ptx:12:2: error: expected a predicate behind '@', found '%r1'");
+  EXPECT_EQ(errorOfBody("call f;"),
+            "test.ptx:12:6: error: function 'f' has no body in this module");
   EXPECT_EQ(errorOfBody("mov.u32 %r1, 99999999999999999999999;"),
             "test.ptx:12:14: error: '99999999999999999999999' does not fit into 64 bits");
-  EXPECT_EQ(errorOfBody("mul.s32 %r1, %r2, %r3;"), "test.ptx:12:1: error: expected .lo, .hi or .wide in 'mul.s32'");
-  EXPECT_EQ(errorOfBody("add.s32 %r1, %r2, %r3"), "test.ptx:13:1: error: expected ';', found 'ret'");
+  EXPECT_EQ(errorOfBody("mul.s32 %r1, %r2, %r3;"),
+            "test.ptx:12:1: error: expected .lo, .hi or .wide in 'mul.s32'");
+  EXPECT_EQ(errorOfBody("add.s32 %r1, %r2, %r3"),
+            "test.ptx:13:1: error: expected ';', found 'ret'");
   EXPECT_EQ(errorOfBody("/* "), "test.ptx:12:1: error: this comment has no end: expected */");
   EXPECT_EQ(errorOfBody("x: x: "), "test.ptx:12:4: error: a second label 'x' in one scope");
 }
@@ -75,7 +90,8 @@ TEST(EmulateParser, VariablesHaveInitialValues) {
     ld.global.u64 %rd5, [generic_pointer+8]; ld.u8 %r1, [%rd5];     st.global.b32 [%rd0+12], %r1;
     ld.global.u32 %r1, [table+4];         st.global.b32 [%rd0+16], %r1;
     ld.global.u32 %r1, [bytes+4];         st.global.b32 [%rd0+20], %r1;)";
-  EXPECT_EQ(runBlock<uint32_t>(body, 6, 1, globals), (std::vector<uint32_t>{0x04030201, 0x3f000000, 3, 5, 0x00040003, 5}));
+  EXPECT_EQ(runBlock<uint32_t>(body, 6, 1, globals),
+            (std::vector<uint32_t>{0x04030201, 0x3f000000, 3, 5, 0x00040003, 5}));
 }
 
 TEST(EmulateParser, FunctionsReturnValues) {
@@ -112,11 +128,14 @@ TEST(EmulateParser, FunctionsReturnValues) {
 
 TEST(EmulateParser, RecursionIsRefused) {
   std::string text = kernel("call f;", 1, ".func f { call f; ret; }");
-  EXPECT_NE(errorOf(text).find("function 'f' calls itself, which is not supported"), std::string::npos) << errorOf(text);
+  EXPECT_NE(errorOf(text).find("function 'f' calls itself, which is not supported"),
+            std::string::npos)
+      << errorOf(text);
 }
 
 TEST(EmulateParser, DebuggingIsSkipped) {
-  std::string text = kernel(".loc 1 2 3\nmov.u32 %r1, 1; .pragma \"nounroll\";\n.loc 1 5 1, function_name $L__info, inlined_at 1 2 3\n") +
+  std::string text = kernel(".loc 1 2 3\nmov.u32 %r1, 1; .pragma \"nounroll\";\n.loc 1 5 1, "
+                            "function_name $L__info, inlined_at 1 2 3\n") +
                      ".file 1 \"a.cu\"\n.section .debug_str\n{\n$L__info: .b8 102\n.b8 111\n}\n";
   EXPECT_EQ(errorOf(text), "");
 }

@@ -11,18 +11,26 @@ using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
 /// Each block adds 1024 bytes of `tile`, which hold `value` in each word, to what is at %rd0.
-static std::string reduceAll(const std::string &reduction, const std::string &value, const std::string &fence = "fence.proxy.async.shared::cta;") {
+static std::string reduceAll(const std::string &reduction, const std::string &value,
+                             const std::string &fence = "fence.proxy.async.shared::cta;") {
   return R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; mov.u32 %r3, 0;
-  fill: st.shared.b32 [%r2], )" + value + "; add.u32 %r2, %r2, 128; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra fill;" + fence + R"(
+  fill: st.shared.b32 [%r2], )" +
+         value +
+         "; add.u32 %r2, %r2, 128; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra fill;" +
+         fence + R"(
     bar.warp.sync -1; setp.ne.u32 %p1, %r0, 0; @%p1 bra done;
-    )" + reduction + R"( cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    )" + reduction +
+         R"( cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
   done:)";
 }
 
-static std::vector<uint32_t> reduceBulk(const std::string &suffix, const std::string &value, uint32_t before) {
+static std::vector<uint32_t> reduceBulk(const std::string &suffix, const std::string &value,
+                                        uint32_t before) {
   TensorKernel kernel;
-  kernel.body = reduceAll("cp.reduce.async.bulk.global.shared::cta.bulk_group." + suffix + " [%rd0], [tile], 1024;", value);
+  kernel.body = reduceAll("cp.reduce.async.bulk.global.shared::cta.bulk_group." + suffix +
+                              " [%rd0], [tile], 1024;",
+                          value);
   kernel.blocks = 2;
   kernel.out.assign(300, before);
   kernel.run();
@@ -54,21 +62,29 @@ TEST(EmulateReduction, FaultsAreFound) {
     kernel.body = reduceAll(reduction, "1", fence);
     return kernel.error();
   };
-  const std::string add = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 1024;";
+  const std::string add =
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 1024;";
   EXPECT_EQ(run(add), "");
   EXPECT_TRUE(says(run(add, ""), "the async proxy reads shared memory"));
   EXPECT_TRUE(says(run(add + "st.global.b32 [%rd0], 1;"), "asynchronously writes"));
   EXPECT_TRUE(says(run(add + "st.shared.b32 [tile], 1;"), "asynchronously reads"));
-  EXPECT_TRUE(says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.and.f32 [%rd0], [tile], 1024;"), "type f32 does not go with this operation"));
-  EXPECT_TRUE(says(run("cp.reduce.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.add.u32 [tile], [%rd0], 16, [full];"),
+  EXPECT_TRUE(
+      says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.and.f32 [%rd0], [tile], 1024;"),
+           "type f32 does not go with this operation"));
+  EXPECT_TRUE(says(run("cp.reduce.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.add."
+                       "u32 [tile], [%rd0], 16, [full];"),
                    "cp.reduce is for what comes from shared memory"));
-  EXPECT_TRUE(says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 20;"), "expected a multiple of 16"));
+  EXPECT_TRUE(
+      says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 20;"),
+           "expected a multiple of 16"));
 }
 
 TEST(EmulateReduction, CombinesBoxes) {
   auto run = [](TensorType type, const std::string &op, std::vector<uint32_t> &values) {
     TensorKernel kernel;
-    kernel.body = reduceAll("cp.reduce.async.bulk.tensor.2d.global.shared::cta." + op + ".tile.bulk_group [%m0, {4, -2}], [tile];", "3");
+    kernel.body = reduceAll("cp.reduce.async.bulk.tensor.2d.global.shared::cta." + op +
+                                ".tile.bulk_group [%m0, {4, -2}], [tile];",
+                            "3");
     kernel.blocks = 2;
     kernel.add(denseMap(type, {16, 16}, {8, 8}, TensorSwizzle::Bytes32), values);
     return kernel.error();
@@ -77,9 +93,11 @@ TEST(EmulateReduction, CombinesBoxes) {
   EXPECT_EQ(run(TensorType::U32, "add", values), "");
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 16; ++column)
-      ASSERT_EQ(values[row * 16 + column], row < 6 && column >= 4 && column < 12 ? 16u : 10u) << row << " " << column;
+      ASSERT_EQ(values[row * 16 + column], row < 6 && column >= 4 && column < 12 ? 16u : 10u)
+          << row << " " << column;
   EXPECT_EQ(run(TensorType::S32, "xor", values), "");
   EXPECT_EQ(values[4], 16u);
-  EXPECT_TRUE(says(run(TensorType::F32, "xor", values), "type f32 of the tensor map does not go with this operation"));
+  EXPECT_TRUE(says(run(TensorType::F32, "xor", values),
+                   "type f32 of the tensor map does not go with this operation"));
   EXPECT_TRUE(says(run(TensorType::F32, "exch", values), "cp.reduce does not exchange"));
 }

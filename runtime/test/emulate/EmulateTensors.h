@@ -17,7 +17,8 @@ using emulate::TensorSwizzle;
 using emulate::TensorType;
 
 /// A dense tensor, dimension 0 innermost; of the address the launch takes care.
-inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes, const std::vector<uint32_t> &box,
+inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
+                          const std::vector<uint32_t> &box,
                           TensorSwizzle swizzle = TensorSwizzle::None) {
   TensorMap map;
   map.type = type, map.rank = sizes.size(), map.swizzle = swizzle;
@@ -31,7 +32,8 @@ inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes, c
   return map;
 }
 
-/// A function `k` with `out` in %rd0 and tensors, whose maps' generic addresses are in %m0, %m1, ...
+/// A function `k` with `out` in %rd0 and tensors, whose maps' generic addresses are in %m0, %m1,
+/// ...
 class TensorKernel {
 public:
   std::string body;
@@ -39,16 +41,21 @@ public:
   std::vector<uint32_t> out = std::vector<uint32_t>(4096);
   unsigned threads = 32, blocks = 1;
 
-  template <typename T> void add(const TensorMap &map, std::vector<T> &values) {
+  template <typename T>
+  void add(const TensorMap &map, std::vector<T> &values) {
     maps.push_back({map, values.data(), values.size() * sizeof(T)});
   }
   std::string text() const {
-    std::string text = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p0";
+    std::string text =
+        ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p0";
     for (size_t k = 0; k < maps.size(); ++k)
       text += ", .param .align 64 .b8 map" + std::to_string(k) + "[128]";
-    text += ")\n{\n" + shared + ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<100>; .reg .b64 %rd<40>, %m<4>;\nld.param.b64 %rd0, [p0];\n";
+    text += ")\n{\n" + shared +
+            ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<100>; .reg .b64 %rd<40>, "
+            "%m<4>;\nld.param.b64 %rd0, [p0];\n";
     for (size_t k = 0; k < maps.size(); ++k)
-      text += "mov.b64 %m" + std::to_string(k) + ", map" + std::to_string(k) + "; cvta.param.u64 %m" + std::to_string(k) + ", %m" + std::to_string(k) + ";\n";
+      text += "mov.b64 %m" + std::to_string(k) + ", map" + std::to_string(k) +
+              "; cvta.param.u64 %m" + std::to_string(k) + ", %m" + std::to_string(k) + ";\n";
     return text + body + "\nret;\n}\n";
   }
   emulate::Counters run() {

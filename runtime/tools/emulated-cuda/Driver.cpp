@@ -32,7 +32,8 @@ static uint64_t numberIn(const char *variable, uint64_t otherwise) {
 static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
+  return error == std::errc() && end == text.data() + text.size() && number >= least &&
+         number <= most;
 }
 
 static bool isFault(const std::string &text) {
@@ -40,7 +41,8 @@ static bool isFault(const std::string &text) {
   std::string kind = text.substr(0, colon);
   if (colon == std::string::npos)
     return kind == "unordered";
-  return (kind == "hang" || kind == "fail" || kind == "slow") && isNumber(text.substr(colon + 1), 1, UINT64_MAX);
+  return (kind == "hang" || kind == "fail" || kind == "slow") &&
+         isNumber(text.substr(colon + 1), 1, UINT64_MAX);
 }
 
 std::string emulated::wrongVariable() {
@@ -48,28 +50,37 @@ std::string emulated::wrongVariable() {
     const char *name;
     uint64_t least, most;
   };
-  static constexpr Variable numbers[] = {{"DEVICES", 0, mostDevices}, {"CAPABILITY", leastCapability, mostCapability}, {"BYTES", 0, INT64_MAX},
-                                         {"ORDER", 0, UINT32_MAX},    {"NO_PEERS", 1, 1}};
+  static constexpr Variable numbers[] = {{"DEVICES", 0, mostDevices},
+                                         {"CAPABILITY", leastCapability, mostCapability},
+                                         {"BYTES", 0, INT64_MAX},
+                                         {"ORDER", 0, UINT32_MAX},
+                                         {"NO_PEERS", 1, 1}};
   auto valueOf = [](const char *name) {
     const char *given = std::getenv((std::string("FSDPRT_EMULATED_CUDA_") + name).c_str());
     return std::string(given ? given : "");
   };
   for (const Variable &each : numbers)
-    if (std::string value = valueOf(each.name); !value.empty() && !isNumber(value, each.least, each.most))
-      return format("FSDPRT_EMULATED_CUDA_%s: expected a number from %llu to %llu, found '%s'", each.name, static_cast<unsigned long long>(each.least),
+    if (std::string value = valueOf(each.name);
+        !value.empty() && !isNumber(value, each.least, each.most))
+      return format("FSDPRT_EMULATED_CUDA_%s: expected a number from %llu to %llu, found '%s'",
+                    each.name, static_cast<unsigned long long>(each.least),
                     static_cast<unsigned long long>(each.most), printable(value).c_str());
   if (std::string value = valueOf("FAULT"); !value.empty() && !isFault(value))
-    return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N with N of at least 1, found '%s'", printable(value).c_str());
+    return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N "
+                  "with N of at least 1, found '%s'",
+                  printable(value).c_str());
   return {};
 }
 
 Driver &Driver::only() {
-  static Driver *driver = new Driver; // lives on while the process ends: a thread may still wait for a kernel then
+  static Driver *driver =
+      new Driver; // lives on while the process ends: a thread may still wait for a kernel then
   return *driver;
 }
 
 Driver::Driver() {
-  contexts.resize(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, mostDevices));
+  contexts.resize(
+      std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, mostDevices));
   for (size_t i = 0; i < contexts.size(); ++i)
     contexts[i].device = static_cast<int>(i);
   isBlocking = numberIn("CUDA_LAUNCH_BLOCKING", 0) == 1;
@@ -98,7 +109,8 @@ Context &Driver::current() const {
 
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
   static uint64_t next = uint64_t(0x58) << 40; // no shadow of a sanitizer
-  memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == MAP_FAILED)
     throw std::bad_alloc();
   next += (bytes + (2 << 20)) >> 20 << 20;
@@ -106,23 +118,31 @@ HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
 
 HostMapping::~HostMapping() { munmap(memory, bytes); }
 
-static uint64_t rounded(uint64_t bytes) { return (bytes + granularity - 1) / granularity * granularity; }
+static uint64_t rounded(uint64_t bytes) {
+  return (bytes + granularity - 1) / granularity * granularity;
+}
 
 /// What a context, code and allocations take of a device.
 uint64_t Driver::usedBytes(int device) const {
   uint64_t used = contexts[static_cast<size_t>(device)].users ? contextBytes : 0;
   for (const auto &[address, each] : allocations)
-    used += each.device == device && each.kind != MemoryKind::pinned ? rounded(each.storage->size) : 0;
+    used +=
+        each.device == device && each.kind != MemoryKind::pinned ? rounded(each.storage->size) : 0;
   for (const auto &[handle, module] : modules)
     used += module->context->device == device && module->isLoaded ? rounded(module->bytes) : 0;
   return used;
 }
 
 /// Ten times, with one decimal place: 9.0, or FSDPRT_EMULATED_CUDA_CAPABILITY.
-int emulated::capability() { return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90), leastCapability, mostCapability)); }
+int emulated::capability() {
+  return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
+                                               leastCapability, mostCapability));
+}
 
 /// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
-uint64_t emulated::memoryBytes() { return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30); }
+uint64_t emulated::memoryBytes() {
+  return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
+}
 
 void Driver::expectRoom(int device, uint64_t bytes) const {
   if (usedBytes(device) + rounded(bytes) > memoryBytes())
@@ -140,7 +160,8 @@ uint64_t Driver::add(Allocation allocation) {
 void Driver::free(uint64_t address, bool isPinned) {
   auto found = allocations.find(address);
   if (found == allocations.end() || (found->second.kind == MemoryKind::pinned) != isPinned)
-    throw Misuse(invalidValue, format("frees 0x%llx, which is no such allocation", static_cast<unsigned long long>(address)));
+    throw Misuse(invalidValue, format("frees 0x%llx, which is no such allocation",
+                                      static_cast<unsigned long long>(address)));
   awaitAll();
   footprints.forget(address, address + found->second.storage->size);
   memory->release(*found->second.storage);
@@ -149,8 +170,10 @@ void Driver::free(uint64_t address, bool isPinned) {
 
 Storage &Driver::range(uint64_t address, uint64_t count, const char *what) {
   Storage *storage = memory->find(address);
-  if (!storage || !allocations.count(storage->base) || count > storage->base + storage->size - address)
-    throw Misuse(invalidValue, format("%s %llu bytes at 0x%llx, which are not in one allocation", what, static_cast<unsigned long long>(count),
+  if (!storage || !allocations.count(storage->base) ||
+      count > storage->base + storage->size - address)
+    throw Misuse(invalidValue, format("%s %llu bytes at 0x%llx, which are not in one allocation",
+                                      what, static_cast<unsigned long long>(count),
                                       static_cast<unsigned long long>(address)));
   return *storage;
 }
@@ -178,8 +201,9 @@ Stream &Driver::streamOf(void *handle) {
   if (found == streams.end())
     throw Misuse(invalidHandle, "uses a stream that there is not");
   if (found->second->context != &context)
-    throw Misuse(invalidHandle, format("uses stream %u of device %d while the current context is of device %d", found->second->number,
-                                       found->second->context->device, context.device));
+    throw Misuse(invalidHandle,
+                 format("uses stream %u of device %d while the current context is of device %d",
+                        found->second->number, found->second->context->device, context.device));
   return *found->second;
 }
 
@@ -193,7 +217,8 @@ Event &Driver::eventOf(void *handle) {
 
 //===- Work ---------------------------------------------------------------===//
 
-OperationRef Driver::enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter,
+OperationRef Driver::enqueue(Stream &stream, std::string name,
+                             std::function<std::vector<Touched>()> body, OperationRef alsoAfter,
                              std::function<std::function<bool()>()> begin) {
   auto made = std::make_shared<Operation>();
   made->name = std::make_shared<const std::string>(std::move(name));
@@ -227,7 +252,8 @@ bool Driver::execute(Operation &operation) {
     return false;
   try {
     if (operation.body)
-      footprints.add({operation.stream, operation.time, operation.name}, operation.clock, operation.body());
+      footprints.add({operation.stream, operation.time, operation.name}, operation.clock,
+                     operation.body());
   } catch (...) {
     hasFailed = true;
     throw;
@@ -264,7 +290,9 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
 
 /// What may be done now.
 static bool mayBegin(const Operation &operation) {
-  return !operation.isDone && std::all_of(operation.after.begin(), operation.after.end(), [](const OperationRef &before) { return before->isDone; });
+  return !operation.isDone &&
+         std::all_of(operation.after.begin(), operation.after.end(),
+                     [](const OperationRef &before) { return before->isDone; });
 }
 
 /// Any work that waits for others, and has not to.
@@ -301,7 +329,9 @@ void Driver::await(const OperationRef &operation, std::chrono::milliseconds most
       executeAny(operation, limit);
     else
       executeBefore(operation, limit);
-    pending.erase(std::remove_if(pending.begin(), pending.end(), [](const OperationRef &each) { return each->isDone; }), pending.end());
+    pending.erase(std::remove_if(pending.begin(), pending.end(),
+                                 [](const OperationRef &each) { return each->isDone; }),
+                  pending.end());
   }
   if (operation->isDone)
     host.learn(operation->clock);

@@ -6,14 +6,18 @@
 //
 // Devices, contexts, allocations, and streams whose work is done as late as it may be:
 //
-//   a call      puts an operation into the graph of what is to be done: behind those of its stream, and behind events
-//   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing else
+//   a call      puts an operation into the graph of what is to be done: behind those of its stream,
+//               and behind events
+//   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing
+//               else
 //   a query     does so too, but for half a second at most
 //
-// so that a missing event is a wrong number at least; Footprints says which two operations nothing orders. With
-// FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn by N, until it is over. For tests of who uses it,
-// FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms
-// longer; unordered, no stream waits for an event. A variable with another value ends cuInit, so that no test passes by a slip of the pen.
+// so that a missing event is a wrong number at least; Footprints says which two operations nothing
+// orders. With FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn
+// by N, until it is over. For tests of who uses it, FSDPRT_EMULATED_CUDA_FAULT plants a fault:
+// hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms longer; unordered,
+// no stream waits for an event. A variable with another value ends cuInit, so that no test passes
+// by a slip of the pen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +41,25 @@ using namespace fsdprt::emulate;
 using Address = unsigned long long;
 
 enum Result : int {
-  success = 0, invalidValue = 1, outOfMemory = 2, notInitialised = 3, invalidContext = 201, noBinary = 209, invalidPtx = 218,
-  invalidHandle = 400, notFound = 500, notReady = 600, peerAlreadyEnabled = 704, launchFailed = 719,
-  captureUnsupported = 900, captureInvalidated = 901, captureMerge = 902, captureUnmatched = 903, captureUnjoined = 904,
-  captureIsolation = 905, capturedEvent = 907
+  success = 0,
+  invalidValue = 1,
+  outOfMemory = 2,
+  notInitialised = 3,
+  invalidContext = 201,
+  noBinary = 209,
+  invalidPtx = 218,
+  invalidHandle = 400,
+  notFound = 500,
+  notReady = 600,
+  peerAlreadyEnabled = 704,
+  launchFailed = 719,
+  captureUnsupported = 900,
+  captureInvalidated = 901,
+  captureMerge = 902,
+  captureUnmatched = 903,
+  captureUnjoined = 904,
+  captureIsolation = 905,
+  capturedEvent = 907
 };
 
 /// A call that is wrong: what it returns, and what is said.
@@ -57,7 +76,8 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< none: only something to be behind
-  /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has ended.
+  /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has
+  /// ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
   std::vector<OperationRef> after;
@@ -107,10 +127,12 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// Its code takes memory as soon as one of its entries is asked for, or launched: as with CUDA_MODULE_LOADING=LAZY, which is usual.
+/// Its code takes memory as soon as one of its entries is asked for, or launched: as with
+/// CUDA_MODULE_LOADING=LAZY, which is usual.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
-      : context(context), bytes(text.size()), emulator("module.ptx", std::move(text), std::move(memory)) {}
+      : context(context), bytes(text.size()),
+        emulator("module.ptx", std::move(text), std::move(memory)) {}
   Context *context;
   uint64_t bytes;
   bool isLoaded = false;
@@ -170,12 +192,15 @@ public:
 
   //===- Work -----------------------------------------------------------------===//
 
-  OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body, OperationRef alsoAfter = nullptr,
+  OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
+                       OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
   /// Behind the last operation on a stream; null where it has none.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
-  /// Does what is before it; the host knows of all that then. In part where there is more than `limit` for.
-  void await(const OperationRef &operation, std::chrono::milliseconds limit = std::chrono::hours(1000));
+  /// Does what is before it; the host knows of all that then. In part where there is more than
+  /// `limit` for.
+  void await(const OperationRef &operation,
+             std::chrono::milliseconds limit = std::chrono::hours(1000));
   /// Whether it was done already; does it, within the limit of a query.
   bool query(const OperationRef &operation);
   void awaitAll();
@@ -188,7 +213,9 @@ public:
   bool ignoresEvents() const { return fault == "unordered"; }
   /// Counts kernels: whether this one has it.
   bool isFaulty(const char *kind);
-  std::chrono::milliseconds delay() const { return std::chrono::milliseconds(fault == "slow" ? faultAt : 0); }
+  std::chrono::milliseconds delay() const {
+    return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
+  }
 
 private:
   Driver();
@@ -221,7 +248,8 @@ uint64_t memoryBytes();
 std::string wrongVariable();
 
 /// Runs a call; what it throws is said and becomes a result, `onError` unless it says which.
-template <typename Body> Result call(Result onError, Body body) {
+template <typename Body>
+Result call(Result onError, Body body) {
   Driver &driver = Driver::only();
   std::lock_guard lock(driver.mutex);
   if (!driver.isReady)

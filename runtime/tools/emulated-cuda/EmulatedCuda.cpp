@@ -4,13 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of CUDA's driver interface that runs programs, so that what loads libcuda by name runs without a GPU: devices of
-// sm_90a's sizes, modules of PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and the order of arguments
-// are those of CUDA 13's cuda.h. A kernel in which the emulator finds a fault is a launch that failed, for good as on a GPU; what it
-// found goes to standard error. So does what a call does that CUDA would let pass: waiting for an event that was never recorded, two
-// streams that touch the same bytes with nothing to order them.
+// The part of CUDA's driver interface that runs programs, so that what loads libcuda by name runs
+// without a GPU: devices of sm_90a's sizes, modules of PTX, memory of device and host, streams,
+// events and graphs (Queues.cpp). Names, numbers and the order of arguments are those of CUDA 13's
+// cuda.h. A kernel in which the emulator finds a fault is a launch that failed, for good as on a
+// GPU; what it found goes to standard error. So does what a call does that CUDA would let pass:
+// waiting for an event that was never recorded, two streams that touch the same bytes with nothing
+// to order them.
 //
-// Not done: machine code, textures, peers that may not reach each other, streams that wait for the context's own.
+// Not done: machine code, textures, peers that may not reach each other, streams that wait for the
+// context's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +34,7 @@ struct Attribute {
 constexpr Attribute attributes[] = {{1, 1024},  {8, 49152},   {10, 32}, {12, 65536}, {16, 132},
                                     {39, 2048}, {81, 233472}, {89, 1},  {97, 232448}};
 constexpr int capabilityMajor = 75, capabilityMinor = 76;
-constexpr int maxDynamicShared = 8; // of CUfunction_attribute
+constexpr int maxDynamicShared = 8;                  // of CUfunction_attribute
 constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // of CUjit_option
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
@@ -57,7 +60,9 @@ std::vector<Touched> takeTouched(Driver &driver) {
       continue;
     auto first = storage.touched.begin() + static_cast<std::ptrdiff_t>(storage.touchedBegin);
     auto last = storage.touched.begin() + static_cast<std::ptrdiff_t>(storage.touchedEnd);
-    auto addressOf = [&](auto at) { return storage.base + static_cast<uint64_t>(at - storage.touched.begin()); };
+    auto addressOf = [&](auto at) {
+      return storage.base + static_cast<uint64_t>(at - storage.touched.begin());
+    };
     for (uint8_t bit : {Storage::wasRead, Storage::wasWritten})
       for (auto at = first; at != last;) {
         auto begin = std::find_if(at, last, [&](uint8_t each) { return each & bit; });
@@ -101,7 +106,8 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   load(driver, *entry.module);
   launch.entry = entry.name;
   const uint32_t (&required)[3] = emulator.module().find(entry.name)->requiredCluster;
-  if (required[0] && std::all_of(launch.cluster, launch.cluster + 3, [](uint32_t size) { return size == 1; }))
+  if (required[0] &&
+      std::all_of(launch.cluster, launch.cluster + 3, [](uint32_t size) { return size == 1; }))
     std::copy_n(required, 3, launch.cluster);
   const auto &declared = emulator.module().find(entry.name)->parameters;
   for (size_t i = 0; i < declared.size(); ++i) {
@@ -109,13 +115,15 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     launch.arguments.emplace_back(bytes, bytes + declared[i]->bytes);
   }
   bool fails = driver.isFaulty("fail"), hangs = driver.isFaulty("hang");
-  OperationRef enqueued = driver.enqueue(stream, "kernel '" + entry.name + "'", [&driver, &emulator, fails, launch = std::move(launch)] {
-    if (fails)
-      failed("kernel '%s': a planted fault", launch.entry.c_str());
-    std::this_thread::sleep_for(driver.delay());
-    emulator.launch(launch);
-    return takeTouched(driver);
-  });
+  OperationRef enqueued =
+      driver.enqueue(stream, "kernel '" + entry.name + "'",
+                     [&driver, &emulator, fails, launch = std::move(launch)] {
+                       if (fails)
+                         failed("kernel '%s': a planted fault", launch.entry.c_str());
+                       std::this_thread::sleep_for(driver.delay());
+                       emulator.launch(launch);
+                       return takeTouched(driver);
+                     });
   enqueued->hangs = hangs;
   if (driver.blocksLaunches() && !stream.capture)
     driver.await(enqueued);
@@ -135,41 +143,57 @@ Side sideOf(Driver &driver, uint64_t address, uint64_t bytes, bool mayBeHost) {
   return {nullptr, address};
 }
 
-uint8_t *bytesOf(const Side &side) { return side.storage ? side.storage->bytes + (side.address - side.storage->base) : reinterpret_cast<uint8_t *>(side.address); }
+uint8_t *bytesOf(const Side &side) {
+  return side.storage ? side.storage->bytes + (side.address - side.storage->base)
+                      : reinterpret_cast<uint8_t *>(side.address);
+}
 
 /// The target knows of each byte whether it was written, as the source does.
 void copyNow(const Side &to, const Side &from, uint64_t bytes) {
   std::memmove(bytesOf(to), bytesOf(from), bytes);
   if (!to.storage)
     return;
-  auto target = to.storage->written.begin() + static_cast<std::ptrdiff_t>(to.address - to.storage->base);
+  auto target =
+      to.storage->written.begin() + static_cast<std::ptrdiff_t>(to.address - to.storage->base);
   if (from.storage)
-    std::copy_n(from.storage->written.begin() + static_cast<std::ptrdiff_t>(from.address - from.storage->base), bytes, target);
+    std::copy_n(from.storage->written.begin() +
+                    static_cast<std::ptrdiff_t>(from.address - from.storage->base),
+                bytes, target);
   else
     std::fill_n(target, bytes, uint8_t(1));
 }
 
-OperationRef copy(Driver &driver, uint64_t to, uint64_t from, uint64_t bytes, void *stream, bool isHostTo, bool isHostFrom) {
-  Side target = sideOf(driver, to, bytes, isHostTo), source = sideOf(driver, from, bytes, isHostFrom);
-  return driver.enqueue(driver.streamOf(stream), format("a copy of %llu bytes", static_cast<unsigned long long>(bytes)), [&driver, to, from, bytes, target, source] {
-    std::vector<Touched> touched;
-    if (source.storage)
-      driver.range(from, bytes, "copies"), touched.push_back({from, from + bytes, false});
-    if (target.storage)
-      driver.range(to, bytes, "copies"), touched.push_back({to, to + bytes, true});
-    copyNow(target, source, bytes);
-    return touched;
-  });
+OperationRef copy(Driver &driver, uint64_t to, uint64_t from, uint64_t bytes, void *stream,
+                  bool isHostTo, bool isHostFrom) {
+  Side target = sideOf(driver, to, bytes, isHostTo),
+       source = sideOf(driver, from, bytes, isHostFrom);
+  return driver.enqueue(driver.streamOf(stream),
+                        format("a copy of %llu bytes", static_cast<unsigned long long>(bytes)),
+                        [&driver, to, from, bytes, target, source] {
+                          std::vector<Touched> touched;
+                          if (source.storage)
+                            driver.range(from, bytes, "copies"),
+                                touched.push_back({from, from + bytes, false});
+                          if (target.storage)
+                            driver.range(to, bytes, "copies"),
+                                touched.push_back({to, to + bytes, true});
+                          copyNow(target, source, bytes);
+                          return touched;
+                        });
 }
 
 OperationRef fill(Driver &driver, uint64_t to, unsigned char value, uint64_t bytes, void *stream) {
   driver.range(to, bytes, "fills");
-  return driver.enqueue(driver.streamOf(stream), format("a fill of %llu bytes", static_cast<unsigned long long>(bytes)), [&driver, to, value, bytes] {
-    Storage &storage = driver.range(to, bytes, "fills");
-    std::memset(storage.bytes + (to - storage.base), value, bytes);
-    std::fill_n(storage.written.begin() + static_cast<std::ptrdiff_t>(to - storage.base), bytes, uint8_t(1));
-    return std::vector<Touched>{{to, to + bytes, true}};
-  });
+  return driver.enqueue(driver.streamOf(stream),
+                        format("a fill of %llu bytes", static_cast<unsigned long long>(bytes)),
+                        [&driver, to, value, bytes] {
+                          Storage &storage = driver.range(to, bytes, "fills");
+                          std::memset(storage.bytes + (to - storage.base), value, bytes);
+                          std::fill_n(storage.written.begin() +
+                                          static_cast<std::ptrdiff_t>(to - storage.base),
+                                      bytes, uint8_t(1));
+                          return std::vector<Touched>{{to, to + bytes, true}};
+                        });
 }
 } // namespace
 
@@ -195,7 +219,9 @@ Result cuDeviceGetCount(int *count) {
 }
 Result cuDeviceGet(int *found, int ordinal) {
   *found = ordinal;
-  return ordinal >= 0 && static_cast<size_t>(ordinal) < Driver::only().contexts.size() ? success : invalidValue;
+  return ordinal >= 0 && static_cast<size_t>(ordinal) < Driver::only().contexts.size()
+             ? success
+             : invalidValue;
 }
 Result cuDeviceGetName(char *name, int bytes, int) {
   std::snprintf(name, static_cast<size_t>(bytes), "emulated");
@@ -223,7 +249,8 @@ Result cuDeviceCanAccessPeer(int *can, int device, int peer) {
   return success;
 }
 Result cuCtxEnablePeerAccess(void *peer, unsigned) {
-  return call(invalidContext, [&](Driver &driver) { return peer == &driver.current() ? invalidValue : success; });
+  return call(invalidContext,
+              [&](Driver &driver) { return peer == &driver.current() ? invalidValue : success; });
 }
 Result cuDevicePrimaryCtxRetain(void **context, int device) {
   return call(outOfMemory, [&](Driver &driver) {
@@ -272,14 +299,17 @@ int fsdp_emulated_cuda_enqueue(void *onStream, const fsdp_emulated_cuda_work *gi
         touched.push_back({work.source, work.source + work.sourceBytes, false});
       if (work.targetBytes) {
         Storage &storage = driver.range(work.target, work.targetBytes, "moves");
-        std::fill_n(storage.written.begin() + static_cast<std::ptrdiff_t>(work.target - storage.base), work.targetBytes, uint8_t(1));
+        std::fill_n(storage.written.begin() +
+                        static_cast<std::ptrdiff_t>(work.target - storage.base),
+                    work.targetBytes, uint8_t(1));
         touched.push_back({work.target, work.target + work.targetBytes, true});
       }
       return touched;
     };
     driver.enqueue(stream, work.name, body, nullptr, [work, bytesAt]() -> std::function<bool()> {
       return [work, bytesAt, begun = work.begin(work.user)] {
-        return work.attempt(begun, bytesAt(work.source, work.sourceBytes), bytesAt(work.target, work.targetBytes)) != 0;
+        return work.attempt(begun, bytesAt(work.source, work.sourceBytes),
+                            bytesAt(work.target, work.targetBytes)) != 0;
       };
     });
     return success;
@@ -295,9 +325,16 @@ void fsdp_emulated_cuda_reset(void) {
 
 Result cuGetErrorString(int error, const char **text) {
   static const std::map<int, const char *> words = {
-      {success, "no error"}, {invalidValue, "invalid argument"}, {outOfMemory, "out of memory"}, {notInitialised, "initialization error"},
-      {invalidContext, "invalid device context"}, {noBinary, "no kernel image is available for execution on the device: the emulator takes PTX"},
-      {invalidPtx, "a PTX JIT compilation failed"}, {invalidHandle, "invalid resource handle"}, {notFound, "named symbol not found"},
+      {success, "no error"},
+      {invalidValue, "invalid argument"},
+      {outOfMemory, "out of memory"},
+      {notInitialised, "initialization error"},
+      {invalidContext, "invalid device context"},
+      {noBinary,
+       "no kernel image is available for execution on the device: the emulator takes PTX"},
+      {invalidPtx, "a PTX JIT compilation failed"},
+      {invalidHandle, "invalid resource handle"},
+      {notFound, "named symbol not found"},
       {captureUnsupported, "operation not permitted when stream is capturing"},
       {captureInvalidated, "operation failed due to a previous error during capture"},
       {captureMerge, "operation would result in a merge of separate capture sequences"},
@@ -318,7 +355,8 @@ Result cuMemAlloc_v2(Address *address, size_t bytes) {
       return invalidValue;
     driver.expectRoom(device, bytes);
     std::string name = "allocation " + std::to_string(driver.allocations.size() + 1);
-    *address = driver.add({&driver.memory->allocate(std::move(name), bytes), MemoryKind::device, device, nullptr});
+    *address = driver.add(
+        {&driver.memory->allocate(std::move(name), bytes), MemoryKind::device, device, nullptr});
     return success;
   });
 }
@@ -331,12 +369,15 @@ static Result allocateMapped(Address *address, size_t bytes, MemoryKind kind) {
       driver.expectRoom(device, bytes);
     auto mapping = std::make_unique<HostMapping>(bytes);
     const char *name = kind == MemoryKind::managed ? "managed" : "pinned";
-    Storage &storage = driver.memory->attachInPlace(format("%s allocation %zu", name, driver.allocations.size() + 1), mapping->memory, bytes);
+    Storage &storage = driver.memory->attachInPlace(
+        format("%s allocation %zu", name, driver.allocations.size() + 1), mapping->memory, bytes);
     *address = driver.add({&storage, kind, device, std::move(mapping)});
     return success;
   });
 }
-Result cuMemAllocManaged(Address *address, size_t bytes, unsigned) { return allocateMapped(address, bytes, MemoryKind::managed); }
+Result cuMemAllocManaged(Address *address, size_t bytes, unsigned) {
+  return allocateMapped(address, bytes, MemoryKind::managed);
+}
 Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   Address address = 0;
   Result result = allocateMapped(&address, bytes, MemoryKind::pinned);
@@ -408,7 +449,9 @@ Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
     return success;
   });
 }
-Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { return cuMemcpyAsync(to, from, bytes, stream); }
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
 Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     fill(driver, to, value, bytes, stream);
@@ -425,10 +468,14 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
 //===--- Modules and launches --------------------------------------------===//
 
 /// Of options, the log of errors and its size are known.
-Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
+Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
+                          void **values) {
   return call(invalidPtx, [&](Driver &driver) {
     auto text = static_cast<const char *>(image);
-    if (std::strncmp(text, "\x7f" "ELF", 4) == 0)
+    if (std::strncmp(text,
+                     "\x7f"
+                     "ELF",
+                     4) == 0)
       return noBinary;
     Context &context = driver.current();
     try {
@@ -442,7 +489,9 @@ Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int 
     return success;
   });
 }
-Result cuModuleLoadData(void **module, const void *image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+Result cuModuleLoadData(void **module, const void *image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
 Result cuModuleUnload(void *module) {
   return call(invalidValue, [&](Driver &driver) {
     driver.awaitAll();
@@ -455,7 +504,8 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
     const Function *found = loaded->emulator.module().find(name);
     if (!found || !found->isEntry)
       return notFound;
-    *function = &loaded->entries.try_emplace(name, Entry{loaded, name, sharedWithoutAsking}).first->second;
+    *function =
+        &loaded->entries.try_emplace(name, Entry{loaded, name, sharedWithoutAsking}).first->second;
     return success;
   });
 }
@@ -471,8 +521,9 @@ Result cuFuncSetAttribute(void *function, int attribute, int value) {
   static_cast<Entry *>(function)->dynamicShared = static_cast<uint64_t>(value);
   return success;
 }
-Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                      unsigned sharedBytes, void *stream, void **parameters, void **) {
+Result cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ,
+                      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
+                      void *stream, void **parameters, void **) {
   return call(launchFailed, [&](Driver &driver) {
     Launch launch;
     uint32_t grid[] = {gridX, gridY, gridZ}, block[] = {blockX, blockY, blockZ};
@@ -496,9 +547,10 @@ Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **param
     return launchOn(driver, function, config->stream, std::move(launch), parameters);
   });
 }
-Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides,
-                              const uint32_t *box, const uint32_t *steps, unsigned interleave, unsigned swizzle, unsigned promotion,
-                              unsigned fill) {
+Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *address,
+                              const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+                              const uint32_t *steps, unsigned interleave, unsigned swizzle,
+                              unsigned promotion, unsigned fill) {
   return call(invalidValue, [&](Driver &) {
     TensorMap map;
     if (rank == 0 || rank > maxTensorRank)
@@ -519,5 +571,4 @@ Result cuTensorMapEncodeTiled(void *to, unsigned type, unsigned rank, void *addr
     return success;
   });
 }
-
 }

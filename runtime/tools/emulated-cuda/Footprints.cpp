@@ -39,10 +39,13 @@ void Footprints::split(uint64_t at) {
   spans.emplace_hint(above, at, std::move(upper));
 }
 
-static void expectBefore(const Stamp &before, const Stamp &now, const Clock &clock, const char *did, const Touched &touched, uint64_t at) {
+static void expectBefore(const Stamp &before, const Stamp &now, const Clock &clock, const char *did,
+                         const Touched &touched, uint64_t at) {
   if (before.time != 0 && clock.at(before.stream) < before.time)
-    failed("%s (stream %u) %s the bytes from 0x%llx on, which %s (stream %u) %s, and nothing orders the two", now.name->c_str(), now.stream,
-           touched.isWrite ? "writes" : "reads", static_cast<unsigned long long>(at), before.name->c_str(), before.stream, did);
+    failed("%s (stream %u) %s the bytes from 0x%llx on, which %s (stream %u) %s, and nothing "
+           "orders the two",
+           now.name->c_str(), now.stream, touched.isWrite ? "writes" : "reads",
+           static_cast<unsigned long long>(at), before.name->c_str(), before.stream, did);
 }
 
 void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touched) {
@@ -62,7 +65,10 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
       span->second.reads.clear();
     } else {
       auto &reads = span->second.reads;
-      reads.erase(std::remove_if(reads.begin(), reads.end(), [&](const Stamp &read) { return clock.at(read.stream) >= read.time; }), reads.end());
+      reads.erase(
+          std::remove_if(reads.begin(), reads.end(),
+                         [&](const Stamp &read) { return clock.at(read.stream) >= read.time; }),
+          reads.end());
       reads.push_back(stamp);
     }
     at = span->second.end;

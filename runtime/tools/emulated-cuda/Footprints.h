@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Work on different streams that touches the same bytes, of which some of it writes, has to be ordered: by an event, by a
-// stream, or by the host, which has waited. Each operation knows by a vector of times what is before it; each byte who wrote
-// it last, and who has read it since.
+// Work on different streams that touches the same bytes, of which some of it writes, has to be
+// ordered: by an event, by a stream, or by the host, which has waited. Each operation knows by a
+// vector of times what is before it; each byte who wrote it last, and who has read it since.
 //
 //===----------------------------------------------------------------------===//
 

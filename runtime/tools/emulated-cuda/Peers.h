@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What libfsdp-emulated-cuda.so has beside CUDA's driver, for libraries whose operations on a stream end when other processes have come: they are tried, again and
-// again, by whoever waits for the stream, and replayed with a graph that they were captured into.
+// What libfsdp-emulated-cuda.so has beside CUDA's driver, for libraries whose operations on a
+// stream end when other processes have come: they are tried, again and again, by whoever waits for
+// the stream, and replayed with a graph that they were captured into.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +16,9 @@
 #include <cstdint>
 
 extern "C" {
-/// On a stream of the current context: reads `sourceBytes` at `source`, writes `targetBytes` at `target`. Its functions are called with the driver's lock held, and
-/// call nothing of the driver's.
+/// On a stream of the current context: reads `sourceBytes` at `source`, writes `targetBytes` at
+/// `target`. Its functions are called with the driver's lock held, and call nothing of the
+/// driver's.
 struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;

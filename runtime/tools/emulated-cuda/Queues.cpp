@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture is what streams keep, from the one that it began on and those that wait for an event of it; when it ends, all of
-// them have to be behind each other again. A stream that captures has no other work meanwhile.
+// A capture is what streams keep, from the one that it began on and those that wait for an event of
+// it; when it ends, all of them have to be behind each other again. A stream that captures has no
+// other work meanwhile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,8 @@ static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;
   stream.capture->isInvalid = true;
-  throw Misuse(captureUnsupported, format("%s stream %u while it is captured", what, stream.number));
+  throw Misuse(captureUnsupported,
+               format("%s stream %u while it is captured", what, stream.number));
 }
 
 /// What `end` is behind, itself included.
@@ -60,7 +62,9 @@ static Result expectJoined(const Capture &capture) {
   std::set<const Operation *> joined = before(capture.origin->last);
   for (const OperationRef &each : capture.operations)
     if (each->body && !joined.count(each.get())) {
-      std::fprintf(stderr, "emulated CUDA: a capture ends, and %s (stream %u) is not joined to the stream that it began on\n",
+      std::fprintf(stderr,
+                   "emulated CUDA: a capture ends, and %s (stream %u) is not joined to the stream "
+                   "that it began on\n",
                    each->name->c_str(), each->stream);
       return captureUnjoined;
     }
@@ -69,15 +73,21 @@ static Result expectJoined(const Capture &capture) {
 
 static void waitFor(Driver &driver, Stream &stream, Event &event) {
   if (!event.recorded)
-    throw Misuse(invalidValue, format("stream %u waits for an event that was never recorded", stream.number));
+    throw Misuse(invalidValue,
+                 format("stream %u waits for an event that was never recorded", stream.number));
   std::shared_ptr<Capture> capture = event.capture.lock();
   if (event.isCaptured && !capture)
-    throw Misuse(capturedEvent, format("stream %u waits for an event of a capture that has ended", stream.number));
+    throw Misuse(capturedEvent,
+                 format("stream %u waits for an event of a capture that has ended", stream.number));
   if (capture && stream.capture && stream.capture != capture)
-    throw Misuse(captureMerge, format("stream %u, which is captured, waits for an event of another capture", stream.number));
+    throw Misuse(captureMerge,
+                 format("stream %u, which is captured, waits for an event of another capture",
+                        stream.number));
   if (!capture && stream.capture) {
     stream.capture->isInvalid = true;
-    throw Misuse(captureIsolation, format("stream %u, which is captured, waits for an event from before", stream.number));
+    throw Misuse(
+        captureIsolation,
+        format("stream %u, which is captured, waits for an event from before", stream.number));
   }
   if (capture && !stream.capture)
     join(stream, capture);
@@ -93,12 +103,15 @@ extern "C" {
 Result cuStreamCreate(void **stream, unsigned flags) {
   return call(invalidValue, [&](Driver &driver) {
     if (flags != nonBlocking)
-      throw Misuse(invalidValue, "makes a stream that waits for the context's own, which is not emulated");
+      throw Misuse(invalidValue,
+                   "makes a stream that waits for the context's own, which is not emulated");
     *stream = &driver.makeStream(driver.current());
     return success;
   });
 }
-Result cuStreamCreateWithPriority(void **stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
+Result cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
 Result cuStreamDestroy_v2(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
@@ -165,7 +178,8 @@ Result cuEventRecord(void *event, void *stream) {
     Stream &on = driver.streamOf(stream);
     std::shared_ptr<Event> found = driver.eventOf(event).shared_from_this();
     if (found->context != on.context)
-      throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d", found->context->device, on.number, on.context->device));
+      throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
+                                         found->context->device, on.number, on.context->device));
     // Not for itself alive: a capture that is given up never runs what the event points to.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
@@ -199,14 +213,17 @@ Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
   return call(invalidValue, [&](Driver &driver) {
     Event &first = driver.eventOf(from), &second = driver.eventOf(to);
     if (!first.recorded || !second.recorded)
-      throw Misuse(invalidHandle, "asks for the time between events of which one was never recorded");
+      throw Misuse(invalidHandle,
+                   "asks for the time between events of which one was never recorded");
     if (!first.recorded->isDone || !second.recorded->isDone)
       return notReady;
     *milliseconds = std::chrono::duration<float, std::milli>(second.time - first.time).count();
     return success;
   });
 }
-Result cuEventElapsedTime(float *milliseconds, void *from, void *to) { return cuEventElapsedTime_v2(milliseconds, from, to); }
+Result cuEventElapsedTime(float *milliseconds, void *from, void *to) {
+  return cuEventElapsedTime_v2(milliseconds, from, to);
+}
 
 //===--- Graphs ----------------------------------------------------------===//
 
@@ -214,7 +231,8 @@ Result cuStreamBeginCapture_v2(void *stream, int) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
     if (!stream || found.capture)
-      throw Misuse(captureUnsupported, "begins to capture the context's own stream, or one that is captured");
+      throw Misuse(captureUnsupported,
+                   "begins to capture the context's own stream, or one that is captured");
     auto capture = std::make_shared<Capture>();
     capture->origin = &found;
     join(found, capture);
@@ -227,7 +245,8 @@ Result cuStreamEndCapture(void *stream, void **graph) {
     std::shared_ptr<Capture> capture = found.capture;
     *graph = nullptr;
     if (!capture || capture->origin != &found)
-      throw Misuse(captureUnmatched, format("ends a capture that did not begin on stream %u", found.number));
+      throw Misuse(captureUnmatched,
+                   format("ends a capture that did not begin on stream %u", found.number));
     Result result = capture->isInvalid ? captureInvalidated : expectJoined(*capture);
     leaveAll(capture);
     if (result != success)
@@ -280,6 +299,8 @@ Result cuGraphExecDestroy(void *executable) {
   });
 }
 Result cuGraphDestroy(void *graph) {
-  return call(invalidValue, [&](Driver &driver) { return driver.graphs.erase(static_cast<Graph *>(graph)) ? success : invalidHandle; });
+  return call(invalidValue, [&](Driver &driver) {
+    return driver.graphs.erase(static_cast<Graph *>(graph)) ? success : invalidHandle;
+  });
 }
 }

@@ -26,11 +26,16 @@ static constexpr uint64_t maxBytes = uint64_t(1) << 33;
 
 static uint64_t bitsOf(double value, Type type) {
   switch (type) {
-  case Type::F16: return encode(value, formatF16, Rounding::NearestEven, false);
-  case Type::BF16: return encode(value, formatBF16, Rounding::NearestEven, false);
-  case Type::F32: return encode(value, formatF32, Rounding::NearestEven, false);
-  case Type::F64: return bitsAs<uint64_t>(value);
-  default: return static_cast<uint64_t>(static_cast<int64_t>(value));
+  case Type::F16:
+    return encode(value, formatF16, Rounding::NearestEven, false);
+  case Type::BF16:
+    return encode(value, formatBF16, Rounding::NearestEven, false);
+  case Type::F32:
+    return encode(value, formatF32, Rounding::NearestEven, false);
+  case Type::F64:
+    return bitsAs<uint64_t>(value);
+  default:
+    return static_cast<uint64_t>(static_cast<int64_t>(value));
   }
 }
 
@@ -41,11 +46,16 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   uint64_t bits = 0;
   std::memcpy(&bits, argument.storage->bytes + index * size, size);
   switch (argument.type) {
-  case Type::F16: return format("%g", decode(bits, formatF16));
-  case Type::BF16: return format("%g", decode(bits, formatBF16));
-  case Type::F32: return format("%.9g", double(bitsAs<float>(uint32_t(bits))));
-  case Type::F64: return format("%.17g", bitsAs<double>(bits));
-  default: break;
+  case Type::F16:
+    return format("%g", decode(bits, formatF16));
+  case Type::BF16:
+    return format("%g", decode(bits, formatBF16));
+  case Type::F32:
+    return format("%.9g", double(bitsAs<float>(uint32_t(bits))));
+  case Type::F64:
+    return format("%.17g", bitsAs<double>(bits));
+  default:
+    break;
   }
   unsigned unused = 64 - 8 * size;
   if (isSigned(argument.type))
@@ -53,7 +63,8 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Whether `value`, which is -`value` when `isNegative`, is of a type of so many bits; bits without a sign are of either.
+/// Whether `value`, which is -`value` when `isNegative`, is of a type of so many bits; bits without
+/// a sign are of either.
 static bool fits(uint64_t value, bool isNegative, Type type) {
   unsigned bits = 8 * sizeOf(type);
   uint64_t half = uint64_t(1) << (bits - 1), largest = half - 1 + half;
@@ -65,8 +76,11 @@ static bool fits(uint64_t value, bool isNegative, Type type) {
 
 /// Whether a finite number is finite in the type as well.
 static bool fits(double value, Type type) {
-  const Format &format = type == Type::F16 ? formatF16 : type == Type::BF16 ? formatBF16 : formatF32;
-  return !std::isfinite(value) || type == Type::F64 || std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
+  const Format &format = type == Type::F16    ? formatF16
+                         : type == Type::BF16 ? formatBF16
+                                              : formatF32;
+  return !std::isfinite(value) || type == Type::F64 ||
+         std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
 /// A number as --arg has it.
@@ -81,20 +95,23 @@ static uint64_t parseNumber(const std::string &text, Type type, const std::strin
   } else {
     bool isNegative = !text.empty() && text[0] == '-';
     const char *digits = text.c_str() + isNegative;
-    uint64_t value = std::isdigit(static_cast<unsigned char>(*digits)) ? std::strtoull(digits, &end, 0) : 0;
+    uint64_t value =
+        std::isdigit(static_cast<unsigned char>(*digits)) ? std::strtoull(digits, &end, 0) : 0;
     if (end && !*end && !errno && fits(value, isNegative, type))
       return isNegative ? -value : value;
   }
-  badInput("--arg=%s: expected a number of type %s, found %s", printable(whole).c_str(), nameOf(type), quoted(text).c_str());
+  badInput("--arg=%s: expected a number of type %s, found %s", printable(whole).c_str(),
+           nameOf(type), quoted(text).c_str());
 }
 
 //===- Memory -------------------------------------------------------------===//
 
 static void fillFromFile(Storage &storage, const std::string &path, const std::string &whole) {
-  std::string where = "--arg=" + printable(whole) + ": ", bytes = readFile(path, storage.size, where);
+  std::string where = "--arg=" + printable(whole) + ": ",
+              bytes = readFile(path, storage.size, where);
   if (bytes.size() != storage.size)
-    badInput("%sexpected %llu bytes in %s, found %zu", where.c_str(), static_cast<unsigned long long>(storage.size), quoted(path).c_str(),
-             bytes.size());
+    badInput("%sexpected %llu bytes in %s, found %zu", where.c_str(),
+             static_cast<unsigned long long>(storage.size), quoted(path).c_str(), bytes.size());
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
@@ -115,33 +132,39 @@ static void fill(Storage &storage, Type type, const std::string &how, const std:
     return fillFromFile(storage, how.substr(1), whole);
   bool isRandom = how == "random" || how.substr(0, 7) == "random=";
   if (!isRandom && how != "ones" && how != "iota")
-    badInput("--arg=%s: expected zeros, ones, iota, random, random=SEED, unwritten or @FILE, found %s", printable(whole).c_str(),
-             quoted(how).c_str());
+    badInput(
+        "--arg=%s: expected zeros, ones, iota, random, random=SEED, unwritten or @FILE, found %s",
+        printable(whole).c_str(), quoted(how).c_str());
   uint64_t state = how.size() > 7 ? parseNumber(how.substr(7), Type::U64, whole) : 0;
   unsigned size = sizeOf(type);
   for (uint64_t k = 0; k < storage.size / size; ++k) {
-    uint64_t bits = bitsOf(isRandom ? nextRandom(state, type) : how == "ones" ? 1 : double(k), type);
+    uint64_t bits = bitsOf(isRandom        ? nextRandom(state, type)
+                           : how == "ones" ? 1
+                                           : double(k),
+                           type);
     std::memcpy(storage.bytes + k * size, &bits, size);
   }
 }
 
 static Type parseType(const std::string &name, const std::string &whole) {
   auto type = typeNamed(name);
-  bool isPacked = type && (*type == Type::F16x2 || *type == Type::BF16x2 || *type == Type::TF32 || *type == Type::F32x2 ||
-                           *type == Type::E4M3x2 || *type == Type::E5M2x2);
+  bool isPacked = type && (*type == Type::F16x2 || *type == Type::BF16x2 || *type == Type::TF32 ||
+                           *type == Type::F32x2 || *type == Type::E4M3x2 || *type == Type::E5M2x2);
   if (!type || isPacked || !sizeOf(*type) || sizeOf(*type) > 8)
-    badInput("--arg=%s: expected a type such as u32 or f32, found %s", printable(whole).c_str(), quoted(name).c_str());
+    badInput("--arg=%s: expected a type such as u32 or f32, found %s", printable(whole).c_str(),
+             quoted(name).c_str());
   return *type;
 }
 
-Storage &fsdprt::emulate::addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole, unsigned index,
-                                    Emulator &emulator) {
+Storage &fsdprt::emulate::addMemory(Type type, uint64_t count, const std::string &how,
+                                    const std::string &whole, unsigned index, Emulator &emulator) {
   Storage &storage = emulator.memory().allocate(format("argument %u", index), count * sizeOf(type));
   fill(storage, type, how, whole);
   return storage;
 }
 
-Argument fsdprt::emulate::addArgument(const std::string &text, const std::vector<Argument> &before, Emulator &emulator, Launch &launch) {
+Argument fsdprt::emulate::addArgument(const std::string &text, const std::vector<Argument> &before,
+                                      Emulator &emulator, Launch &launch) {
   if (text.substr(0, 4) == "map:")
     return addTensorMap(text.substr(4), before, emulator, launch);
   size_t bracket = text.find('['), colon = text.find(':');
@@ -149,7 +172,8 @@ Argument fsdprt::emulate::addArgument(const std::string &text, const std::vector
   argument.type = parseType(text.substr(0, std::min(bracket, colon)), text);
   unsigned size = sizeOf(argument.type);
   if (bracket > colon) {
-    uint64_t bits = parseNumber(colon == std::string::npos ? "" : text.substr(colon + 1), argument.type, text);
+    uint64_t bits =
+        parseNumber(colon == std::string::npos ? "" : text.substr(colon + 1), argument.type, text);
     auto bytes = reinterpret_cast<const uint8_t *>(&bits);
     launch.arguments.emplace_back(bytes, bytes + size);
     return argument;
@@ -158,10 +182,14 @@ Argument fsdprt::emulate::addArgument(const std::string &text, const std::vector
   uint64_t count = 0;
   const char *first = text.data() + bracket + 1, *last = text.data() + std::min(close, text.size());
   auto [end, error] = std::from_chars(first, last, count);
-  bool isClosed = close != std::string::npos && (close + 1 == text.size() || text[close + 1] == ':');
+  bool isClosed =
+      close != std::string::npos && (close + 1 == text.size() || text[close + 1] == ':');
   if (error != std::errc() || end != last || !isClosed || count > maxBytes / size)
-    badInput("--arg=%s: expected TYPE[COUNT] or TYPE[COUNT]:FILL, of 8 GiB at most", printable(text).c_str());
-  argument.storage = &addMemory(argument.type, count, close + 2 <= text.size() ? text.substr(close + 2) : "", text, before.size(), emulator);
+    badInput("--arg=%s: expected TYPE[COUNT] or TYPE[COUNT]:FILL, of 8 GiB at most",
+             printable(text).c_str());
+  argument.storage =
+      &addMemory(argument.type, count, close + 2 <= text.size() ? text.substr(close + 2) : "", text,
+                 before.size(), emulator);
   launch.argument(argument.storage->base);
   return argument;
 }

@@ -18,12 +18,16 @@ struct Argument {
   Storage *storage = nullptr; ///< or a number
 };
 
-/// "f32[256]:iota", "u32:5" or "map:...": the bytes go to the launch, memory into the emulator. `before` are those before it.
-Argument addArgument(const std::string &text, const std::vector<Argument> &before, Emulator &emulator, Launch &launch);
+/// "f32[256]:iota", "u32:5" or "map:...": the bytes go to the launch, memory into the emulator.
+/// `before` are those before it.
+Argument addArgument(const std::string &text, const std::vector<Argument> &before,
+                     Emulator &emulator, Launch &launch);
 /// A tensor map of memory of its own, or of an argument before it; `text` is what is behind "map:".
-Argument addTensorMap(const std::string &text, const std::vector<Argument> &before, Emulator &emulator, Launch &launch);
+Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
+                      Emulator &emulator, Launch &launch);
 /// Of `count` elements, filled as `how` says.
-Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole, unsigned index, Emulator &emulator);
+Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole,
+                   unsigned index, Emulator &emulator);
 
 /// The element's value as text.
 std::string elementText(const Argument &argument, uint64_t index);

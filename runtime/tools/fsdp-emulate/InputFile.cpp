@@ -18,8 +18,10 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-std::string fsdprt::emulate::readFile(const std::string &path, uint64_t most, const std::string &where) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+std::string fsdprt::emulate::readFile(const std::string &path, uint64_t most,
+                                      const std::string &where) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"),
+                                                        std::fclose);
   if (!file)
     badInput("%scannot open %s: %s", where.c_str(), quoted(path).c_str(), std::strerror(errno));
   std::string text;
@@ -27,7 +29,8 @@ std::string fsdprt::emulate::readFile(const std::string &path, uint64_t most, co
   while (size_t count = std::fread(piece, 1, sizeof piece, file.get())) {
     text.append(piece, count);
     if (text.size() > most)
-      badInput("%sexpected %s at most in %s, found more", where.c_str(), bytesText(most).c_str(), quoted(path).c_str());
+      badInput("%sexpected %s at most in %s, found more", where.c_str(), bytesText(most).c_str(),
+               quoted(path).c_str());
   }
   if (std::ferror(file.get()))
     badInput("%scannot read %s: %s", where.c_str(), quoted(path).c_str(), std::strerror(errno));

@@ -12,7 +12,8 @@
 
 namespace fsdprt::emulate {
 
-/// Throws Error of bad input, whose message begins with `where`, when it cannot be read or has more than `most` bytes.
+/// Throws Error of bad input, whose message begins with `where`, when it cannot be read or has more
+/// than `most` bytes.
 std::string readFile(const std::string &path, uint64_t most, const std::string &where);
 
 } // namespace fsdprt::emulate

@@ -24,7 +24,8 @@ static std::string chooseEntry(const Module &module) {
     if (!function->isEntry || !function->hasBody)
       continue;
     if (only)
-      badInput("%s has several entry functions; choose one by --entry, --list shows them", module.source.name.c_str());
+      badInput("%s has several entry functions; choose one by --entry, --list shows them",
+               module.source.name.c_str());
     only = function.get();
   }
   if (!only)
@@ -77,7 +78,8 @@ int main(int argc, char **argv) {
   }
   if (status == FSDPRT_OK)
     return 0;
-  if (message.find("the limit of " + std::to_string(options.launch.stepLimit) + " instructions is reached") != std::string::npos)
+  if (message.find("the limit of " + std::to_string(options.launch.stepLimit) +
+                   " instructions is reached") != std::string::npos)
     message += "; --step-limit=N raises it";
   // What has a place in the source begins with it, as compilers' messages do.
   bool hasPlace = message.find(": error: ") != std::string::npos;

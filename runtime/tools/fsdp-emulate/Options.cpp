@@ -19,7 +19,8 @@ using namespace fsdprt::emulate;
 /// A loop that never ends takes 20 s to get there when it is empty, two minutes when it computes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
-static const char *const description = R"(Runs PTX on the host, lane by lane, and checks it as it runs.
+static const char *const description =
+    R"(Runs PTX on the host, lane by lane, and checks it as it runs.
 
 Examples:
   fsdp-emulate kernel.ptx --list                          the functions, their parameters and memory
@@ -50,8 +51,10 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
     std::string part = text.substr(at, comma == std::string::npos ? comma : comma - at);
     auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), sizes[axis]);
     bool isLast = comma == std::string::npos;
-    if (error != std::errc() || end != part.data() + part.size() || !sizes[axis] || (axis == 2 && !isLast))
-      throw CLI::ValidationError(option, "expected X, X,Y or X,Y,Z, numbers above 0, found '" + text + "'");
+    if (error != std::errc() || end != part.data() + part.size() || !sizes[axis] ||
+        (axis == 2 && !isLast))
+      throw CLI::ValidationError(option,
+                                 "expected X, X,Y or X,Y,Z, numbers above 0, found '" + text + "'");
     if (isLast)
       return;
     at = comma + 1;
@@ -59,46 +62,66 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
 }
 
 /// A number of at least `least`, in decimal or behind 0x.
-static void takeNumber(const std::string &text, const char *option, uint64_t least, uint64_t &number) {
+static void takeNumber(const std::string &text, const char *option, uint64_t least,
+                       uint64_t &number) {
   bool isHex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   const char *first = text.data() + (isHex ? 2 : 0), *last = text.data() + text.size();
   auto [end, error] = std::from_chars(first, last, number, isHex ? 16 : 10);
   if (error != std::errc() || end != last || number < least)
-    throw CLI::ValidationError(option, "expected a number of at least " + std::to_string(least) + ", below 2^64, found '" + text + "'");
+    throw CLI::ValidationError(option, "expected a number of at least " + std::to_string(least) +
+                                           ", below 2^64, found '" + text + "'");
 }
 
 static void addOptions(CLI::App &app, Options &options) {
   app.set_version_flag("--version", "fsdp-emulate " FSDPRT_VERSION_STRING);
   app.add_option("file", options.file, "PTX text")->required()->type_name("FILE.ptx");
-  app.add_option("--entry", options.launch.entry, "The function to run; not needed where there is one")->type_name("NAME");
+  app.add_option("--entry", options.launch.entry,
+                 "The function to run; not needed where there is one")
+      ->type_name("NAME");
   struct Shape {
     const char *name, *help;
     uint32_t (&sizes)[3];
   };
-  for (Shape shape : {Shape{"--grid", "Blocks", options.launch.grid}, Shape{"--block", "Threads of a block", options.launch.block},
+  for (Shape shape : {Shape{"--grid", "Blocks", options.launch.grid},
+                      Shape{"--block", "Threads of a block", options.launch.block},
                       Shape{"--cluster", "Blocks of a cluster", options.launch.cluster}})
     app.add_option_function<std::string>(
-           shape.name, [shape](const std::string &text) { takeSizes(text, shape.name, shape.sizes); }, shape.help)
+           shape.name,
+           [shape](const std::string &text) { takeSizes(text, shape.name, shape.sizes); },
+           shape.help)
         ->type_name("X[,Y[,Z]]");
   auto addNumber = [&](const char *name, uint64_t least, uint64_t &number, const char *help) {
     return app.add_option_function<std::string>(
-        name, [name, least, &number](const std::string &text) { takeNumber(text, name, least, number); }, help);
+        name,
+        [name, least, &number](const std::string &text) { takeNumber(text, name, least, number); },
+        help);
   };
-  addNumber("--shared", 0, options.launch.dynamicSharedBytes, "Bytes of shared memory beyond what the function declares")->type_name("BYTES");
-  app.add_option("--arg", options.arguments, "An argument, see above")->type_name("ARG")->take_all()->allow_extra_args(false);
-  app.add_option("--print", options.prints, "Print the memory of argument INDEX (from 0), or COUNT elements of it")
+  addNumber("--shared", 0, options.launch.dynamicSharedBytes,
+            "Bytes of shared memory beyond what the function declares")
+      ->type_name("BYTES");
+  app.add_option("--arg", options.arguments, "An argument, see above")
+      ->type_name("ARG")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--print", options.prints,
+                 "Print the memory of argument INDEX (from 0), or COUNT elements of it")
       ->type_name("INDEX[:COUNT]")
       ->allow_extra_args(false);
-  app.add_option("--save", options.saves, "Write the bytes of argument INDEX into a file")->type_name("INDEX:FILE")->allow_extra_args(false);
+  app.add_option("--save", options.saves, "Write the bytes of argument INDEX into a file")
+      ->type_name("INDEX:FILE")
+      ->allow_extra_args(false);
   app.add_flag("--counts", options.counts, "Print what was counted");
   app.add_flag("--list", options.list, "Print the functions instead of running one");
   options.launch.stepLimit = defaultStepLimit;
   addNumber("--step-limit", 1, options.launch.stepLimit,
-            "Instructions of warps after which the run ends with an error (default 4294967296, a minute or so)")
+            "Instructions of warps after which the run ends with an error (default 4294967296, a "
+            "minute or so)")
       ->type_name("N");
-  app.add_flag_callback("--no-races", [&] { options.launch.checks.races = false; }, "Look for no races");
-  app.add_flag_callback("--no-initialised", [&] { options.launch.checks.initialised = false; },
-                        "Let registers and memory be read before they are written");
+  app.add_flag_callback(
+      "--no-races", [&] { options.launch.checks.races = false; }, "Look for no races");
+  app.add_flag_callback(
+      "--no-initialised", [&] { options.launch.checks.initialised = false; },
+      "Let registers and memory be read before they are written");
 }
 
 bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int &exitCode) {

@@ -20,18 +20,19 @@ using namespace fsdprt::emulate;
 
 void fsdprt::emulate::printList(Emulator &emulator) {
   const Module &module = emulator.module();
-  std::printf("%s: PTX %u.%u for %s\n", module.source.name.c_str(), module.version / 10, module.version % 10,
-              std::string(module.target).c_str());
+  std::printf("%s: PTX %u.%u for %s\n", module.source.name.c_str(), module.version / 10,
+              module.version % 10, std::string(module.target).c_str());
   for (const auto &function : module.functions) {
     if (!function->isEntry || !function->hasBody)
       continue;
     const Program &program = emulator.program(std::string(function->name));
-    std::printf("%s: %zu parameters, %zu instructions, %llu bytes of shared memory%s\n", std::string(function->name).c_str(),
-                function->parameters.size(), program.code.size(), static_cast<unsigned long long>(program.sharedBytes),
+    std::printf("%s: %zu parameters, %zu instructions, %llu bytes of shared memory%s\n",
+                std::string(function->name).c_str(), function->parameters.size(),
+                program.code.size(), static_cast<unsigned long long>(program.sharedBytes),
                 program.dynamicAlignment ? " and more by --shared" : "");
     for (const Variable *parameter : function->parameters)
-      std::printf("  %s: %s, %llu bytes\n", std::string(parameter->name).c_str(), nameOf(parameter->type),
-                  static_cast<unsigned long long>(parameter->bytes));
+      std::printf("  %s: %s, %llu bytes\n", std::string(parameter->name).c_str(),
+                  nameOf(parameter->type), static_cast<unsigned long long>(parameter->bytes));
   }
 }
 
@@ -64,12 +65,13 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
 }
 
 /// The memory that "INDEX" or "INDEX:REST" names. `expected` is said where there is no number.
-static const Argument &memoryOf(const char *option, const char *expected, const std::string &text, const std::vector<Argument> &arguments,
-                                std::string &rest) {
+static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
+                                const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + colon, index);
   if (error != std::errc() || end != text.data() + colon)
-    badInput("%s=%s: expected %s, where INDEX counts arguments from 0", option, printable(text).c_str(), expected);
+    badInput("%s=%s: expected %s, where INDEX counts arguments from 0", option,
+             printable(text).c_str(), expected);
   if (index >= arguments.size() || !arguments[index].storage)
     badInput("%s=%s: argument %zu is no memory", option, printable(text).c_str(), index);
   rest = colon < text.size() ? text.substr(colon + 1) : "";
@@ -81,7 +83,8 @@ Print fsdprt::emulate::parsePrint(const std::string &text, const std::vector<Arg
   const Argument &argument = memoryOf("--print", "INDEX or INDEX:COUNT", text, arguments, rest);
   uint64_t all = argument.storage->size / sizeOf(argument.type), count = all;
   auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-  if (text.find(':') != std::string::npos && (error != std::errc() || end != rest.data() + rest.size()))
+  if (text.find(':') != std::string::npos &&
+      (error != std::errc() || end != rest.data() + rest.size()))
     badInput("--print=%s: expected a number of elements", printable(text).c_str());
   return {argument, std::min(count, all)};
 }
@@ -103,7 +106,8 @@ Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argum
 
 void fsdprt::emulate::saveArgument(const Save &save) {
   std::ofstream file(save.path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(save.argument.storage->bytes), static_cast<std::streamsize>(save.argument.storage->size));
+  file.write(reinterpret_cast<const char *>(save.argument.storage->bytes),
+             static_cast<std::streamsize>(save.argument.storage->size));
   if (!file.flush())
     failed("cannot write %s", quoted(save.path).c_str());
 }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "bf16[64,128]:box=64,32:swizzle=128:random": parts between colons, until one is no setting: that is how to fill memory.
+// "bf16[64,128]:box=64,32:swizzle=128:random": parts between colons, until one is no setting: that
+// is how to fill memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +39,17 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
 }
 
 /// Throws if there are not as many as expected.
-template <typename T> static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what, const std::string &text) {
+template <typename T>
+static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
+                        const std::string &text) {
   std::vector<uint64_t> found = numbers(list, text);
   if (found.size() != count)
     wrong(text, format("expected %u numbers of %s, found %zu", count, what, found.size()));
   for (unsigned k = 0; k < count; ++k) {
     to[k] = found[k];
     if (to[k] != found[k])
-      wrong(text, format("%llu is too large for %s", static_cast<unsigned long long>(found[k]), what));
+      wrong(text,
+            format("%llu is too large for %s", static_cast<unsigned long long>(found[k]), what));
   }
 }
 
@@ -60,9 +64,10 @@ struct Settings {
 
 static TensorType typeOf(const std::string &name, const std::string &text) {
   static const std::pair<const char *, TensorType> types[] = {
-      {"u8", TensorType::U8},   {"u16", TensorType::U16}, {"u32", TensorType::U32},   {"s32", TensorType::S32},
-      {"u64", TensorType::U64}, {"s64", TensorType::S64}, {"f16", TensorType::F16},   {"bf16", TensorType::BF16},
-      {"f32", TensorType::F32}, {"f64", TensorType::F64}, {"tf32", TensorType::TF32}};
+      {"u8", TensorType::U8},   {"u16", TensorType::U16},   {"u32", TensorType::U32},
+      {"s32", TensorType::S32}, {"u64", TensorType::U64},   {"s64", TensorType::S64},
+      {"f16", TensorType::F16}, {"bf16", TensorType::BF16}, {"f32", TensorType::F32},
+      {"f64", TensorType::F64}, {"tf32", TensorType::TF32}};
   for (auto [known, type] : types)
     if (name == known)
       return type;
@@ -70,9 +75,11 @@ static TensorType typeOf(const std::string &name, const std::string &text) {
 }
 
 /// "box=64,32" and so on. False: it is none.
-static bool takeSetting(const std::string &part, Settings &settings, const std::vector<Argument> &before, const std::string &text) {
+static bool takeSetting(const std::string &part, Settings &settings,
+                        const std::vector<Argument> &before, const std::string &text) {
   size_t sign = part.find('=');
-  std::string name = part.substr(0, sign), value = sign == std::string::npos ? "" : part.substr(sign + 1);
+  std::string name = part.substr(0, sign),
+              value = sign == std::string::npos ? "" : part.substr(sign + 1);
   TensorMap &map = settings.map;
   if (name == "box") {
     copyNumbers(value, map.rank, map.box, "the box", text);
@@ -83,7 +90,9 @@ static bool takeSetting(const std::string &part, Settings &settings, const std::
   } else if (name == "swizzle") {
     if (value != "32" && value != "64" && value != "128")
       wrong(text, format("expected a swizzle of 32, 64 or 128, found %s", quoted(value).c_str()));
-    map.swizzle = value == "32" ? TensorSwizzle::Bytes32 : value == "64" ? TensorSwizzle::Bytes64 : TensorSwizzle::Bytes128;
+    map.swizzle = value == "32"   ? TensorSwizzle::Bytes32
+                  : value == "64" ? TensorSwizzle::Bytes64
+                                  : TensorSwizzle::Bytes128;
   } else if (name == "outside") {
     if (value != "nan")
       wrong(text, format("expected outside=nan, found %s", quoted(value).c_str()));
@@ -105,7 +114,8 @@ static bool takeSetting(const std::string &part, Settings &settings, const std::
 static Settings settingsOf(const std::string &text, const std::vector<Argument> &before) {
   Settings settings;
   size_t open = text.find('['), close = text.find(']');
-  if (open == std::string::npos || close == std::string::npos || close < open || (close + 1 < text.size() && text[close + 1] != ':'))
+  if (open == std::string::npos || close == std::string::npos || close < open ||
+      (close + 1 < text.size() && text[close + 1] != ':'))
     wrong(text, "expected TYPE[D0,D1,...]:box=B0,B1,...");
   settings.map.type = typeOf(text.substr(0, open), text);
   std::vector<uint64_t> sizes = numbers(text.substr(open + 1, close - open - 1), text);
@@ -126,7 +136,8 @@ static Settings settingsOf(const std::string &text, const std::vector<Argument> 
   return settings;
 }
 
-Argument fsdprt::emulate::addTensorMap(const std::string &text, const std::vector<Argument> &before, Emulator &emulator, Launch &launch) {
+Argument fsdprt::emulate::addTensorMap(const std::string &text, const std::vector<Argument> &before,
+                                       Emulator &emulator, Launch &launch) {
   Settings settings = settingsOf(text, before);
   TensorMap &map = settings.map;
   uint64_t count = 1;
@@ -141,7 +152,8 @@ Argument fsdprt::emulate::addTensorMap(const std::string &text, const std::vecto
   if (settings.of)
     argument = *settings.of;
   else
-    argument.storage = &addMemory(argument.type, count, settings.fill, "map:" + text, before.size(), emulator);
+    argument.storage =
+        &addMemory(argument.type, count, settings.fill, "map:" + text, before.size(), emulator);
   map.address = argument.storage->base;
   launch.argument(encodeTensorMap(map));
   return argument;

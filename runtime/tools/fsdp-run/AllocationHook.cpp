@@ -48,9 +48,9 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile
                                                          void (*)(const volatile void *));
 
 void fsdprt::countAllocations(bool on) {
-  static bool installed =
-      __sanitizer_install_malloc_and_free_hooks([](const volatile void *, size_t size) { note(size, nullptr); },
-                                                [](const volatile void *) {}) != 0;
+  static bool installed = __sanitizer_install_malloc_and_free_hooks(
+                              [](const volatile void *, size_t size) { note(size, nullptr); },
+                              [](const volatile void *) {}) != 0;
   counting = on && installed;
 }
 

@@ -23,10 +23,14 @@ using namespace fsdprt;
 using nlohmann::json;
 
 /// What others call our options.
-static const std::map<std::string, std::string> aliases = {
-    {"max_steps", "steps"}, {"learning_rate", "lr"}, {"warmup_steps", "warmup"}, {"eval_steps", "val-every"},
-    {"save_steps", "save-every"}, {"save_total_limit", "keep"},  {"resume_from_checkpoint", "resume"},
-    {"logging_dir", "tensorboard"}};
+static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
+                                                           {"learning_rate", "lr"},
+                                                           {"warmup_steps", "warmup"},
+                                                           {"eval_steps", "val-every"},
+                                                           {"save_steps", "save-every"},
+                                                           {"save_total_limit", "keep"},
+                                                           {"resume_from_checkpoint", "resume"},
+                                                           {"logging_dir", "tensorboard"}};
 
 static std::string spell(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
@@ -71,7 +75,8 @@ public:
       item.inputs = isList ? writeAll(key, value) : std::vector<std::string>{write(key, value)};
       auto [other, isNew] = origins.emplace(item.name, key);
       if (!isNew)
-        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' are both --" + item.name);
+        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' are both --" +
+               item.name);
       items.push_back(std::move(item));
     }
     return items;
@@ -79,13 +84,15 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string &why) const {
-    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + ": " + why, CLI::ExitCodes::ConfigError);
+    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + ": " + why,
+                           CLI::ExitCodes::ConfigError);
   }
 
   json parse(std::istream &input) const {
     std::set<std::string> keys;
     auto check = [&](int depth, json::parse_event_t event, json &parsed) {
-      if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second)
+      if (event == json::parse_event_t::key && depth == 1 &&
+          !keys.insert(parsed.get<std::string>()).second)
         refuse("'" + printable(parsed.get<std::string>()) + "' is given twice");
       return true;
     };
@@ -117,7 +124,8 @@ private:
         }
       }
     refuse("unknown key '" + printable(key) + "'" +
-           (nearest.empty() ? "; fsdp-run --help lists the options" : "; did you mean '" + nearest + "'?"));
+           (nearest.empty() ? "; fsdp-run --help lists the options"
+                            : "; did you mean '" + nearest + "'?"));
   }
 
   /// Returns the words of a list, which stands for an option that is given several times.
@@ -135,7 +143,8 @@ private:
       return value.get<std::string>();
     if (value.is_structured())
       refuse("'" + printable(key) + "': expected a word, a number, true or false");
-    if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() && std::abs(value.get<double>()) < 1e15)
+    if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
+        std::abs(value.get<double>()) < 1e15)
       return std::to_string(static_cast<long long>(value.get<double>())); // 1e3 steps
     return value.dump();
   }
@@ -147,5 +156,7 @@ private:
 
 void fsdprt::addConfigFile(CLI::App &app) {
   app.config_formatter(std::make_shared<JsonConfig>(app));
-  app.set_config("--config", "", "JSON file of these options, with dashes or underscores; the command line wins")->type_name("FILE.json");
+  app.set_config("--config", "",
+                 "JSON file of these options, with dashes or underscores; the command line wins")
+      ->type_name("FILE.json");
 }

@@ -15,8 +15,9 @@
 
 namespace fsdprt {
 
-/// Early: before there are steps; it is said, and the process ends. Quiet: another process says it. One that fsdp-run started for a rank (launched) hears SIGTERM from that alone, and is told
-/// once more by a SIGKILL.
+/// Early: before there are steps; it is said, and the process ends. Quiet: another process says it.
+/// One that fsdp-run started for a rank (launched) hears SIGTERM from that alone, and is told once
+/// more by a SIGKILL.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
 /// The signal that asked for the end, or 0.

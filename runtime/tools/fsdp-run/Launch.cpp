@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. A process that fsdp-run --processes started knows its rank.
-//  2. A launcher's environment of more than one process: each has the rank that it says, and --backend=local,
-//  --processes
-//     or another --ranks contradict it. They meet over MPI where the launcher is an MPI's, else at the address that it
-//     says; over NCCL, too, when that is asked for.
+//  2. A launcher's environment of more than one process: each has the rank that it says, and
+//     --backend=local, --processes or another --ranks contradict it. They meet over MPI where the
+//     launcher is an MPI's, else at the address that it says; over NCCL, too, when that is asked
+//     for.
 //  3. Else this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
@@ -25,39 +25,46 @@ using ull = unsigned long long;
 static void refuseContradictions(const Options &options) {
   std::string place = options.place->text();
   if (options.processesGiven)
-    badInput("--processes starts all ranks, but this process is %s; leave --processes out, or start it alone",
+    badInput("--processes starts all ranks, but this process is %s; leave --processes out, or "
+             "start it alone",
              place.c_str());
   if (options.backendGiven && options.backend == "local")
-    badInput("all ranks are in one process with --backend=local, but this one is %s; leave --backend out, or start it "
+    badInput("all ranks are in one process with --backend=local, but this one is %s; leave "
+             "--backend out, or start it "
              "alone",
              place.c_str());
   if (options.ranks && options.ranks != options.place->ranks)
-    badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out", (ull)options.ranks,
-             place.c_str());
+    badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out",
+             (ull)options.ranks, place.c_str());
 }
 
 /// For ranks that meet without MPI.
 static void checkMeeting(const Options &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
-    badInput("%s, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT for all, start with mpirun, or "
+    badInput("%s, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT for all, "
+             "start with mpirun, or "
              "alone with "
              "--processes",
              place.text().c_str());
   if (!place.meetingName.empty() && place.localRanks.value_or(place.ranks) != place.ranks)
-    badInput("%s, %u of them on this machine (%s): ranks of several machines need MPI to reach each other; start with "
+    badInput("%s, %u of them on this machine (%s): ranks of several machines need MPI to reach "
+             "each other; start with "
              "mpirun",
              place.text().c_str(), *place.localRanks, machineName().c_str());
   if (options.restart)
-    badInput("--on-failure=restart is for the ranks of --processes, but this process is %s; let that restart them",
+    badInput("--on-failure=restart is for the ranks of --processes, but this process is %s; let "
+             "that restart them",
              place.text().c_str());
 }
 
 /// Who has these options has the other end of a channel to the process that gave them.
 static void checkLaunched(const Options &options) {
-  bool isLaunched = options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
+  bool isLaunched =
+      options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
   if (!isLaunched || !options.launchedRank)
-    badInput("--launched-rank, --launched-channel and --launched-resume are for processes that fsdp-run starts itself; "
+    badInput("--launched-rank, --launched-channel and --launched-resume are for processes that "
+             "fsdp-run starts itself; "
              "start ranks with --processes, or with RANK and WORLD_SIZE in the environment");
 }
 
@@ -81,21 +88,25 @@ void fsdprt::placeProcess(Options &options) {
   } else if (options.backend == "mpi")
     options.launchedRank = 0;
   if (options.device == "cuda" && options.control != "local" && options.backend != "nccl")
-    badInput("--device=cuda: on GPUs ranks are threads of one process, or processes over NCCL: expected --backend=local or nccl, found '%s'",
+    badInput("--device=cuda: on GPUs ranks are threads of one process, or processes over NCCL: "
+             "expected --backend=local or nccl, found '%s'",
              options.control.c_str());
   if (options.heartbeatGiven && !options.processes && !options.meets)
-    badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but this one %s",
+    badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but "
+             "this one %s",
              options.place ? "meets others over MPI" : "has all ranks");
 }
 
 void fsdprt::checkPlaceOf(const Options &options, uint64_t ranks) {
   if (options.place && options.place->ranks != ranks)
-    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many, or compile with another --mesh",
-             options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s", options.place->text().c_str());
+    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many, or compile with "
+             "another --mesh",
+             options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s",
+             options.place->text().c_str());
 }
 
-std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t tokens, uint64_t stepsBefore,
-                                const std::vector<Content> &contents) {
+std::string fsdprt::agreementOf(const Options &options, double lr, uint64_t tokens,
+                                uint64_t stepsBefore, const std::vector<Content> &contents) {
   Agreement agreement;
   auto add = [&](const char *name, const std::string &value) { agreement.add(name, value); };
   auto number = [](auto value) { return std::to_string(value); };

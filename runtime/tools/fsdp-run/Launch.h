@@ -16,10 +16,12 @@
 
 namespace fsdprt {
 
-/// Fills in backend, rank and place. Throws Error when options and environment contradict each other.
+/// Fills in backend, rank and place. Throws Error when options and environment contradict each
+/// other.
 void placeProcess(Options &options);
 
-/// Throws Error unless there are as many processes as the artifact has ranks, where a launcher started them.
+/// Throws Error unless there are as many processes as the artifact has ranks, where a launcher
+/// started them.
 void checkPlaceOf(const Options &options, uint64_t ranksOfArtifact);
 
 /// A file whose content has to be the same on all ranks.

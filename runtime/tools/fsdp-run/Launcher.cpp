@@ -125,11 +125,13 @@ void Launcher::judgeEnd(uint32_t rank) {
     endedEarly = true;
     blame({FSDPRT_FAILED, "interrupted before the first step"});
   } else if (WIFSIGNALED(child.status))
-    blame({FSDPRT_LOST, format("rank %u (process %d) was killed by signal %d (%s): %s", rank, child.process,
-                               WTERMSIG(child.status), strsignal(WTERMSIG(child.status)), where.c_str())});
+    blame({FSDPRT_LOST,
+           format("rank %u (process %d) was killed by signal %d (%s): %s", rank, child.process,
+                  WTERMSIG(child.status), strsignal(WTERMSIG(child.status)), where.c_str())});
   else
-    blame({FSDPRT_LOST, format("rank %u (process %d) ended with exit code %d before the run did: %s", rank,
-                               child.process, WEXITSTATUS(child.status), where.c_str())});
+    blame(
+        {FSDPRT_LOST, format("rank %u (process %d) ended with exit code %d before the run did: %s",
+                             rank, child.process, WEXITSTATUS(child.status), where.c_str())});
 }
 
 void Launcher::forwardSignal() {
@@ -167,7 +169,9 @@ int Launcher::run() {
 }
 
 /// The folder of saves, when there is one to go on from. Ranks take the newest one that is whole.
-static std::string lastSave(const Options &options) { return hasSaves(options.save) ? options.save : ""; }
+static std::string lastSave(const Options &options) {
+  return hasSaves(options.save) ? options.save : "";
+}
 
 int fsdprt::launch(const Options &options, char **argv) {
   catchInterrupts(Interrupts::said);
@@ -181,9 +185,9 @@ int fsdprt::launch(const Options &options, char **argv) {
       if (!lost || !options.restart || interruptSignal() || restarts == options.mostRestarts)
         throw;
       resume = lastSave(options);
-      std::fprintf(stderr, "fsdp-run: %s\nfsdp-run: restarting %s%s (%llu of at most %llu)\n", error.what(),
-                   resume.empty() ? "from the beginning" : "from the last save in ", resume.c_str(), (ull)restarts + 1,
-                   (ull)options.mostRestarts);
+      std::fprintf(stderr, "fsdp-run: %s\nfsdp-run: restarting %s%s (%llu of at most %llu)\n",
+                   error.what(), resume.empty() ? "from the beginning" : "from the last save in ",
+                   resume.c_str(), (ull)restarts + 1, (ull)options.mostRestarts);
     }
   }
 }

@@ -20,8 +20,8 @@
 
 namespace fsdprt {
 
-/// Runs this program once for every rank, with the same arguments. Returns the exit code; throws Error with the
-/// first reason when the ranks do not all end as planned. None of them is left then.
+/// Runs this program once for every rank, with the same arguments. Returns the exit code; throws
+/// Error with the first reason when the ranks do not all end as planned. None of them is left then.
 int launch(const Options &options, char **argv);
 
 /// What a rank says of its end.

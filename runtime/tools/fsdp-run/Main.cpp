@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, artifact, then a dump, a simulation, a walk on the null device or a run, or a process for each rank that runs. Errors are one line on
-// stderr and an exit code. A reader of stdout that goes away ends the process quietly, by SIGPIPE, as it does others;
-// but after the current step, and with --export written.
+// Options, artifact, then a dump, a simulation, a walk on the null device or a run, or a process
+// for each rank that runs. Errors are one line on stderr and an exit code. A reader of stdout that
+// goes away ends the process quietly, by SIGPIPE, as it does others; but after the current step,
+// and with --export written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ static int dump(fsdprt_artifact *artifact, Printer &printer) {
     }
   };
   call(fsdprt_artifact_dump, static_cast<const fsdprt_artifact *>(artifact),
-       static_cast<int32_t (*)(void *, const char *, size_t)>(write), static_cast<void *>(&printer));
+       static_cast<int32_t (*)(void *, const char *, size_t)>(write),
+       static_cast<void *>(&printer));
   return 0;
 }
 
@@ -51,8 +53,8 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
   return info.ranks;
 }
 
-/// Before ranks meet: whether they are as many as they have to be. An artifact that cannot be opened is reported when they
-/// have met, to all.
+/// Before ranks meet: whether they are as many as they have to be. An artifact that cannot be
+/// opened is reported when they have met, to all.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -131,7 +133,8 @@ int main(int argc, char **argv) {
     return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
-  int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
+  int channel =
+      options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
   try {
     exitCode = run(options, std::move(artifact), argv, printer);
   } catch (const Error &error) {

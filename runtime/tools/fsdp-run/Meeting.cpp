@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is a process of its own, so that the loss of any rank, of rank 0 too, is seen and told by one that is left.
-// It is no parent of the ranks: that one has ended it learns from the kernel, which closes the rank's channel. What it
-// finds out all ranks get as a message, which they read when their waits have ended; so all report the same.
+// The host is a process of its own, so that the loss of any rank, of rank 0 too, is seen and told
+// by one that is left. It is no parent of the ranks: that one has ended it learns from the kernel,
+// which closes the rank's channel. What it finds out all ranks get as a message, which they read
+// when their waits have ended; so all report the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,9 +63,11 @@ std::vector<int> Host::endsOf(const std::vector<RendezvousHost::Member> &met) {
   return ends;
 }
 
-Host::Host(const Options &options, std::vector<RendezvousHost::Member> &met) : Overseer(options, endsOf(met)) {
+Host::Host(const Options &options, std::vector<RendezvousHost::Member> &met)
+    : Overseer(options, endsOf(met)) {
   for (RendezvousHost::Member &member : met) {
-    Descriptor handle(member.process > 0 ? static_cast<int>(syscall(SYS_pidfd_open, member.process, 0)) : -1);
+    Descriptor handle(
+        member.process > 0 ? static_cast<int>(syscall(SYS_pidfd_open, member.process, 0)) : -1);
     members.push_back({member.process, std::move(handle)});
   }
 }
@@ -81,8 +84,9 @@ void Host::findLost() {
       continue;
     member.ended = true;
     if (!hasSaidWhy(rank))
-      blame({FSDPRT_LOST, format("rank %u (process %d) is gone, killed or ended before the run did: %s", rank,
-                                 member.process, whereabouts(rank).c_str())});
+      blame({FSDPRT_LOST,
+             format("rank %u (process %d) is gone, killed or ended before the run did: %s", rank,
+                    member.process, whereabouts(rank).c_str())});
   }
 }
 
@@ -145,18 +149,20 @@ void fsdprt::meet(Options &options) {
 
 void fsdprt::tellOthers(const LaunchPlace &place, const Error &error) {
   if (place.ranks > 1 && !place.hasMpi && place.saysWhere())
-    refuseRendezvous(place, Error(error.status, format("rank %u: ", place.rank) + error.what()), refusalSeconds);
+    refuseRendezvous(place, Error(error.status, format("rank %u: ", place.rank) + error.what()),
+                     refusalSeconds);
 }
 
 void fsdprt::leaveHost(const Options &options, int channel) {
   shutdown(channel, SHUT_RDWR);
-  for (double limit = monotonicSeconds() + hostEndSeconds; options.place->rank == 0 && monotonicSeconds() < limit;
-       usleep(2000))
+  for (double limit = monotonicSeconds() + hostEndSeconds;
+       options.place->rank == 0 && monotonicSeconds() < limit; usleep(2000))
     if (waitpid(-1, nullptr, WNOHANG) != 0)
       return;
 }
 
-int fsdprt::reportToHost(const Options &options, int channel, fsdprt_status status, const char *message) {
+int fsdprt::reportToHost(const Options &options, int channel, fsdprt_status status,
+                         const char *message) {
   std::string self = format("rank %u: ", options.place->rank), text = message;
   Channel end(dup(channel));
   bool told = end.send(failureOf(status, (self + text).c_str()));

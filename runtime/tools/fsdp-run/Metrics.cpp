@@ -21,7 +21,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to `last`.
+/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to
+/// `last`.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;
@@ -31,8 +32,8 @@ static uint64_t bytesUpToStep(const std::string &path, std::string_view text, ui
     const char *digits = text.data() + kept + begin.size();
     if (text.compare(kept, begin.size(), begin) != 0 ||
         std::from_chars(digits, text.data() + text.size(), step).ec != std::errc())
-      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu", path.c_str(),
-               (ull)kept);
+      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu",
+               path.c_str(), (ull)kept);
     if (end == text.npos || step > last)
       break;
     kept = end + 1;
@@ -68,7 +69,8 @@ void Metrics::begin(uint64_t step) {
 
 void Metrics::addKey(const char *tag) {
   const char *slash = std::strrchr(tag, '/');
-  used += static_cast<size_t>(std::snprintf(text + used, room(), ",\"%s\":", slash ? slash + 1 : tag));
+  used +=
+      static_cast<size_t>(std::snprintf(text + used, room(), ",\"%s\":", slash ? slash + 1 : tag));
 }
 
 void Metrics::add(const char *tag, uint64_t value) {
@@ -82,7 +84,8 @@ template <typename Float>
 void Metrics::addReal(const char *tag, Float value) {
   addKey(tag);
   if (std::isfinite(value))
-    used = static_cast<size_t>(std::to_chars(text + used, text + sizeof text - 3, value).ptr - text);
+    used =
+        static_cast<size_t>(std::to_chars(text + used, text + sizeof text - 3, value).ptr - text);
   else
     used += static_cast<size_t>(std::snprintf(text + used, room(), "null"));
   if (events.isOpen())

@@ -47,13 +47,15 @@ static fsdprt_walk walkFile(const Options &options, Found &found) {
   std::vector<const char *> names;
   for (const std::string &file : files)
     names.push_back(file.c_str());
-  fsdprt_walk_options asked = {sizeof asked, options.steps, ranks.size(), ranks.data(), names.data()};
+  fsdprt_walk_options asked = {sizeof asked, options.steps, ranks.size(), ranks.data(),
+                               names.data()};
   fsdprt_walk result = {};
   result.struct_size = sizeof result;
   auto add = [](void *to, const char *text, uint64_t times) {
     static_cast<Found *>(to)->all.emplace_back(text, times);
   };
-  call(fsdprt_artifact_walk, options.artifact.c_str(), static_cast<const fsdprt_walk_options *>(&asked), &result,
+  call(fsdprt_artifact_walk, options.artifact.c_str(),
+       static_cast<const fsdprt_walk_options *>(&asked), &result,
        static_cast<void (*)(void *, const char *, uint64_t)>(add), static_cast<void *>(&found));
   return result;
 }
@@ -65,26 +67,30 @@ int fsdprt::walk(const Options &options, Printer &printer) {
   double seconds = monotonicSeconds() - start;
   char a[32], b[32], c[32];
   std::string kinds = result.kinds == result.ranks ? "each unlike the others"
-                      : result.kinds == 1          ? "all alike"
-                                                   : "of " + std::to_string(result.kinds) + " kinds";
+                      : result.kinds == 1 ? "all alike"
+                                          : "of " + std::to_string(result.kinds) + " kinds";
   if (result.walked_kinds != result.kinds)
     kinds += ", " + std::to_string(result.walked_kinds) + " of them walked";
   printer.line("null device: %s rank%s%s", grouped(result.ranks, a), result.ranks == 1 ? "" : "s, ",
                result.ranks == 1 ? "" : kinds.c_str());
-  printer.line("walked %s commands, %s starts and waits, %s bytes of accesses in %.3f s", grouped(result.commands, a),
-               grouped(result.events, b), grouped(result.bytes, c), seconds);
-  printer.line("%s collectives met, over %s kind%s of group and channel", grouped(result.collectives, a),
-               grouped(result.communicators, b), result.communicators == 1 ? "" : "s");
+  printer.line("walked %s commands, %s starts and waits, %s bytes of accesses in %.3f s",
+               grouped(result.commands, a), grouped(result.events, b), grouped(result.bytes, c),
+               seconds);
+  printer.line("%s collectives met, over %s kind%s of group and channel",
+               grouped(result.collectives, a), grouped(result.communicators, b),
+               result.communicators == 1 ? "" : "s");
   for (size_t i = 0; i < std::min(found.all.size(), mostPrinted); ++i)
     printer.line("%s%s", found.all[i].first.c_str(),
-                 found.all[i].second > 1 ? (" (and " + std::to_string(found.all[i].second - 1) + " times more)").c_str()
-                                         : "");
+                 found.all[i].second > 1
+                     ? (" (and " + std::to_string(found.all[i].second - 1) + " times more)").c_str()
+                     : "");
   if (found.all.size() > mostPrinted)
     printer.line("and %zu more", found.all.size() - mostPrinted);
   if (found.all.empty()) {
     printer.line("nothing found");
     return 0;
   }
-  throw Error(FSDPRT_FAILED, format("%s: the null device found %zu fault%s", options.artifact.c_str(), found.all.size(),
-                                    found.all.size() == 1 ? "" : "s"));
+  throw Error(FSDPRT_FAILED,
+              format("%s: the null device found %zu fault%s", options.artifact.c_str(),
+                     found.all.size(), found.all.size() == 1 ? "" : "s"));
 }

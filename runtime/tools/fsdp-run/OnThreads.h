@@ -15,7 +15,8 @@
 
 namespace fsdprt {
 
-/// Runs each(i) for i below `count` on as many threads as there are processors; throws the first exception.
+/// Runs each(i) for i below `count` on as many threads as there are processors; throws the first
+/// exception.
 template <typename Each>
 void onThreads(size_t count, Each each) {
   std::atomic<size_t> next{0};
@@ -28,7 +29,8 @@ void onThreads(size_t count, Each each) {
         problems[i] = std::current_exception();
       }
   };
-  std::vector<std::thread> threads(std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency())) - 1);
+  std::vector<std::thread> threads(
+      std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency())) - 1);
   for (std::thread &thread : threads)
     thread = std::thread(work);
   work();

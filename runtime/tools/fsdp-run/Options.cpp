@@ -24,7 +24,8 @@
 
 using namespace fsdprt;
 
-static const char *const description = R"(Trains a compiled model, one thread or more per rank, one process or one per rank.
+static const char *const description =
+    R"(Trains a compiled model, one thread or more per rank, one process or one per rank.
 
 Examples:
   fsdp-run gpt.fsdp --text=book.txt --steps=300           train on the bytes of a text
@@ -51,7 +52,8 @@ Control-C ends the run behind the current step; --save and --export are written.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
 
-/// On the null device: what the first leaves to the second, and that to a third. Later ones are like it, so that many only take time.
+/// On the null device: what the first leaves to the second, and that to a third. Later ones are
+/// like it, so that many only take time.
 static constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 //===- Values -------------------------------------------------------------===//
@@ -74,8 +76,9 @@ static CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX) {
     std::optional<uint64_t> value = parse<uint64_t>(text);
     if (value && *value >= least && *value <= most)
       return std::string();
-    std::string range = most == UINT64_MAX ? "of at least " + std::to_string(least) + " that fits 64 bits"
-                                           : "from " + std::to_string(least) + " to " + std::to_string(most);
+    std::string range = most == UINT64_MAX
+                            ? "of at least " + std::to_string(least) + " that fits 64 bits"
+                            : "from " + std::to_string(least) + " to " + std::to_string(most);
     return "expected a whole number " + range + found(text);
   };
   return CLI::Validator(check, "");
@@ -84,14 +87,16 @@ static CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX) {
 static CLI::Validator number(const char *expected, bool (*accepts)(double)) {
   auto check = [=](std::string &text) {
     std::optional<double> value = parse<double>(text);
-    return value && accepts(*value) ? std::string() : "expected " + std::string(expected) + found(text);
+    return value && accepts(*value) ? std::string()
+                                    : "expected " + std::string(expected) + found(text);
   };
   return CLI::Validator(check, "");
 }
 
 /// A learning rate: what f32 holds.
 static CLI::Validator aRate() {
-  return number("a finite number of at least 0", [](double value) { return value >= 0 && value <= FLT_MAX; });
+  return number("a finite number of at least 0",
+                [](double value) { return value >= 0 && value <= FLT_MAX; });
 }
 
 static CLI::Validator oneOf(std::vector<std::string> names) {
@@ -109,10 +114,14 @@ static CLI::Validator oneOf(std::vector<std::string> names) {
 //===- Options ------------------------------------------------------------===//
 
 static void addData(CLI::App &app, Options &options) {
-  auto *data = app.add_option("--data", options.data,
-                              "File of token ids: with llm.c's header, or raw little-endian (see --token-dtype)")
-                   ->type_name("FILE");
-  app.add_option("--text", options.text, "File whose bytes are the tokens")->type_name("FILE")->excludes(data);
+  auto *data =
+      app.add_option(
+             "--data", options.data,
+             "File of token ids: with llm.c's header, or raw little-endian (see --token-dtype)")
+          ->type_name("FILE");
+  app.add_option("--text", options.text, "File whose bytes are the tokens")
+      ->type_name("FILE")
+      ->excludes(data);
   app.add_option_function<std::vector<std::string>>(
          "--input",
          [&](const std::vector<std::string> &texts) {
@@ -123,13 +132,16 @@ static void addData(CLI::App &app, Options &options) {
              options.inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
            }
          },
-         "File of samples for the input NAME (repeat per input): .npy, .safetensors, or raw. A file has N samples of "
-         "the input's shape without its leading dimension, which is the batch: Nx8 for 16x8. A sample of tokens "
+         "File of samples for the input NAME (repeat per input): .npy, .safetensors, or raw. A "
+         "file has N samples of "
+         "the input's shape without its leading dimension, which is the batch: Nx8 for 16x8. A "
+         "sample of tokens "
          "and targets is a whole row of ids")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--synthetic", options.synthetic,
-                 "Input NAME is random beside the data of --text, --data or --input (repeat per input)")
+  app.add_option(
+         "--synthetic", options.synthetic,
+         "Input NAME is random beside the data of --text, --data or --input (repeat per input)")
       ->allow_extra_args(false)
       ->type_name("NAME");
   app.add_option_function<std::string>(
@@ -139,20 +151,22 @@ static void addData(CLI::App &app, Options &options) {
                                : name == "uint16" ? TokenType::u16
                                                   : TokenType::u32;
          },
-         "Ids of a raw file: uint8, uint16 or uint32 (default: the narrowest that holds the model's ids)")
+         "Ids of a raw file: uint8, uint16 or uint32 (default: the narrowest that holds the "
+         "model's ids)")
       ->check(oneOf({"uint8", "uint16", "uint32"}))
       ->needs(data)
       ->type_name("TYPE");
   auto *overfit = app.add_flag("--overfit", options.overfit, "The same batch at every step");
-  auto *fraction =
-      app.add_option("--val-fraction", options.validationFraction, "Last part of the tokens or samples, kept for validation")
-          ->check(number("a number from 0 to 0.9", [](double value) { return value >= 0 && value <= 0.9; }))
-          ->capture_default_str()
-          ->type_name("PART");
-  auto *every =
-      app.add_option("--val-every", options.validateEvery, "Validate every K steps too (default 0: at the end only)")
-          ->check(wholeNumber(0))
-          ->type_name("K");
+  auto *fraction = app.add_option("--val-fraction", options.validationFraction,
+                                  "Last part of the tokens or samples, kept for validation")
+                       ->check(number("a number from 0 to 0.9",
+                                      [](double value) { return value >= 0 && value <= 0.9; }))
+                       ->capture_default_str()
+                       ->type_name("PART");
+  auto *every = app.add_option("--val-every", options.validateEvery,
+                               "Validate every K steps too (default 0: at the end only)")
+                    ->check(wholeNumber(0))
+                    ->type_name("K");
   for (CLI::Option *option : {fraction, every})
     option->excludes(overfit);
   app.add_option("--val-batches", options.validationBatches,
@@ -166,15 +180,21 @@ static void addTraining(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->check(wholeNumber(1))
       ->type_name("N");
-  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")->check(aRate())->type_name("RATE");
-  app.add_option("--warmup", options.warmupSteps, "Steps over which the rate rises from 0 (default 0)")
+  app.add_option("--lr", options.lr, "Learning rate (default: the one compiled in)")
+      ->check(aRate())
+      ->type_name("RATE");
+  app.add_option("--warmup", options.warmupSteps,
+                 "Steps over which the rate rises from 0 (default 0)")
       ->check(wholeNumber(0))
       ->type_name("STEPS");
   app.add_option("--lr-decay-steps", options.decaySteps,
-                 "Step at which a half cosine reaches --min-lr (default: none; with --min-lr: the last step)")
+                 "Step at which a half cosine reaches --min-lr (default: none; with --min-lr: the "
+                 "last step)")
       ->check(wholeNumber(1))
       ->type_name("STEP");
-  app.add_option("--min-lr", options.minimumLr, "Rate after the decay (default 0)")->check(aRate())->type_name("RATE");
+  app.add_option("--min-lr", options.minimumLr, "Rate after the decay (default 0)")
+      ->check(aRate())
+      ->type_name("RATE");
   app.add_option_function<std::string>(
          "--on-nonfinite",
          [&](const std::string &text) {
@@ -185,105 +205,146 @@ static void addTraining(CLI::App &app, Options &options) {
            else if (problem == std::errc() && end == text.data() + text.size() && count > 0)
              options.nonfiniteSteps = count - 1;
            else
-             throw CLI::ValidationError("--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
+             throw CLI::ValidationError(
+                 "--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
          },
-         "When loss or gradient norm is not finite, nothing is updated: stop at once, skip the step, or stop at N such "
+         "When loss or gradient norm is not finite, nothing is updated: stop at once, skip the "
+         "step, or stop at N such "
          "steps in a row (default: stop; 50 with a dynamic loss scale)")
       ->type_name("stop|skip|N");
-  app.add_option("--seed", options.seed, "Of initial values and samples; the same for any number of ranks (default: the model's, else 0)")
+  app.add_option("--seed", options.seed,
+                 "Of initial values and samples; the same for any number of ranks (default: the "
+                 "model's, else 0)")
       ->check(wholeNumber(0))
       ->type_name("N");
-  app.add_option("--init", options.init, "Initial values: a .safetensors file, or the .index.json of several; what it lacks comes from the "
+  app.add_option("--init", options.init,
+                 "Initial values: a .safetensors file, or the .index.json of several; what it "
+                 "lacks comes from the "
                  "model's own values, if it has any")
       ->type_name("FILE");
-  app.add_option("--export", options.exportTo, "Write the trained parameters as .safetensors")->type_name("FILE");
+  app.add_option("--export", options.exportTo, "Write the trained parameters as .safetensors")
+      ->type_name("FILE");
 }
 
 static void addSaving(CLI::App &app, Options &options) {
-  auto *save = app.add_option("--save", options.save,
-                              "Save all that a run needs to go on, at its end, into this folder: docs/Saving.md")
-                   ->type_name("DIR");
-  app.add_option("--save-every", options.saveEvery, "Save every K steps too (default 0: at the end only)")
+  auto *save =
+      app.add_option(
+             "--save", options.save,
+             "Save all that a run needs to go on, at its end, into this folder: docs/Saving.md")
+          ->type_name("DIR");
+  app.add_option("--save-every", options.saveEvery,
+                 "Save every K steps too (default 0: at the end only)")
       ->check(wholeNumber(0))
       ->needs(save)
       ->type_name("K");
-  app.add_option("--keep", options.keep, "Keep the N newest saves, and remove older ones (default: keep all)")
+  app.add_option("--keep", options.keep,
+                 "Keep the N newest saves, and remove older ones (default: keep all)")
       ->check(wholeNumber(1))
       ->needs(save)
       ->type_name("N");
-  auto *resume = app.add_option("--resume", options.resume,
-                                "Go on from the last save in this folder, or from this save, bit for bit; --steps "
-                                "counts from the first run's start; seed and rates come from it where none are given")
-                     ->type_name("DIR")
-                     ->excludes("--init");
-  app.add_flag("--other-data", options.otherData, "Go on although the tokens are not those of the save")
+  auto *resume =
+      app.add_option(
+             "--resume", options.resume,
+             "Go on from the last save in this folder, or from this save, bit for bit; --steps "
+             "counts from the first run's start; seed and rates come from it where none are given")
+          ->type_name("DIR")
+          ->excludes("--init");
+  app.add_flag("--other-data", options.otherData,
+               "Go on although the tokens are not those of the save")
       ->needs(resume);
 }
 
 static void addExecution(CLI::App &app, Options &options) {
-  app.add_option("--ranks", options.ranks, "Has to be what the model was compiled for (default: that)")
+  app.add_option("--ranks", options.ranks,
+                 "Has to be what the model was compiled for (default: that)")
       ->check(wholeNumber(1))
       ->type_name("N");
-  app.add_option("--threads-per-rank", options.threadsPerRank, "Threads that compute for each rank; their number changes no bit of the result (default: as compiled)")
+  app.add_option("--threads-per-rank", options.threadsPerRank,
+                 "Threads that compute for each rank; their number changes no bit of the result "
+                 "(default: as compiled)")
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
   app.add_option("--device", options.device,
-                 "Where ranks compute: cpu; cuda: an NVIDIA GPU; emulate: a GPU that is emulated, with all checks of docs/Emulator.md, for small models; or null: nowhere, all commands of all ranks are walked, and races, reads of what "
-                 "nothing has written, ranges out of place and collectives that do not meet are reported: docs/NullDevice.md")
+                 "Where ranks compute: cpu; cuda: an NVIDIA GPU; emulate: a GPU that is emulated, "
+                 "with all checks of docs/Emulator.md, for small models; or null: nowhere, all "
+                 "commands of all ranks are walked, and races, reads of what "
+                 "nothing has written, ranges out of place and collectives that do not meet are "
+                 "reported: docs/NullDevice.md")
       ->check(oneOf({"cpu", "cuda", "emulate", "null"}))
       ->capture_default_str()
       ->type_name("WHERE");
-  app.add_flag("--cuda-graph", options.cudaGraph, "On --device=cuda: record the step of all ranks as one CUDA graph, and launch that at every step");
+  app.add_flag("--cuda-graph", options.cudaGraph,
+               "On --device=cuda: record the step of all ranks as one CUDA graph, and launch that "
+               "at every step");
   app.add_option("--gemm", options.gemm,
-                 "On a GPU: who computes matrix products, which fsdp-compile --gemm decides; an artifact in which it is not so is refused: nvptx "
+                 "On a GPU: who computes matrix products, which fsdp-compile --gemm decides; an "
+                 "artifact in which it is not so is refused: nvptx "
                  "(generated kernels alone), cublaslt (that library has some) or auto (either)")
       ->check(oneOf({"nvptx", "cublaslt", "auto"}))
       ->type_name("WHO");
-  app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")->type_name("RANK=FILE")->group(""); // for tests
-  app.add_option("--backend", options.backend,
-                 "How ranks meet: local (threads of this process), shm (a process for each rank, on "
-                 "one machine; those that a launcher started, else the same as --processes), mpi (processes that "
-                 "mpirun starts), or nccl (over NCCL: threads, or with --processes or a launcher processes) (default: mpi "
-                 "under mpirun, shm under torchrun and in a step of Slurm, else local)")
+  app.add_option("--peer", options.peers, "On the null device: a rank that runs another artifact")
+      ->type_name("RANK=FILE")
+      ->group(""); // for tests
+  app.add_option(
+         "--backend", options.backend,
+         "How ranks meet: local (threads of this process), shm (a process for each rank, on "
+         "one machine; those that a launcher started, else the same as --processes), mpi "
+         "(processes that "
+         "mpirun starts), or nccl (over NCCL: threads, or with --processes or a launcher "
+         "processes) (default: mpi "
+         "under mpirun, shm under torchrun and in a step of Slurm, else local)")
       ->check(oneOf({"local", "shm", "mpi", "nccl"}))
       ->type_name("HOW");
-  app.add_flag("--processes", options.processes, "Start a process for each rank on this machine: docs/Launch.md");
-  app.add_option("--launched-rank", options.launchedRank)->group("");       // of a process that fsdp-run starts
+  app.add_flag("--processes", options.processes,
+               "Start a process for each rank on this machine: docs/Launch.md");
+  app.add_option("--launched-rank", options.launchedRank)
+      ->group(""); // of a process that fsdp-run starts
   app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
   app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
   app.add_option("--link-bandwidth", options.linkBandwidth,
-                 "Let collectives take as long as links of so many bytes per second would (default: as fast as it goes)")
-      ->check(number("a finite number of at least 1000 bytes per second", [](double value) { return value >= 1000 && std::isfinite(value); }))
+                 "Let collectives take as long as links of so many bytes per second would "
+                 "(default: as fast as it goes)")
+      ->check(number("a finite number of at least 1000 bytes per second",
+                     [](double value) { return value >= 1000 && std::isfinite(value); }))
       ->type_name("BYTES");
   app.add_option("--offload-dir", options.offloadDirectory,
-                 "Folder for the files of state that was offloaded (--offload=optimizer:file), which have no name and go away with the run "
+                 "Folder for the files of state that was offloaded (--offload=optimizer:file), "
+                 "which have no name and go away with the run "
                  "(default: TMPDIR, or /tmp)")
       ->type_name("DIR");
-  app.add_option("--timeout-seconds", options.timeoutSeconds, "Patience with a rank that makes no progress (2 s and 5 % more where no other rank waits for it)")
-      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
+  app.add_option("--timeout-seconds", options.timeoutSeconds,
+                 "Patience with a rank that makes no progress (2 s and 5 % more where no other "
+                 "rank waits for it)")
+      ->check(number("a finite number above 0",
+                     [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
 }
 
 static void addProcesses(CLI::App &app, Options &options) {
   app.add_option("--mpi-reduce", options.mpiReduce,
-                 "With MPI: sums in rank order (ordered, the bits of every other backend), or the library's own (library)")
+                 "With MPI: sums in rank order (ordered, the bits of every other backend), or the "
+                 "library's own (library)")
       ->check(oneOf({"ordered", "library"}))
       ->capture_default_str()
       ->type_name("HOW");
   app.add_option("--rendezvous-timeout", options.rendezvousSeconds,
                  "How long a process that a launcher started waits for the others to arrive")
-      ->check(number("a finite number above 0", [](double value) { return value > 0 && std::isfinite(value); }))
+      ->check(number("a finite number above 0",
+                     [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
-  app.add_option("--heartbeat-seconds", options.heartbeatSeconds,
-                 "Between processes of one machine: how long that of a rank may give no sign of life")
-      ->check(number("a finite number of at least 0.5", [](double value) { return value >= 0.5 && std::isfinite(value); }))
+  app.add_option(
+         "--heartbeat-seconds", options.heartbeatSeconds,
+         "Between processes of one machine: how long that of a rank may give no sign of life")
+      ->check(number("a finite number of at least 0.5",
+                     [](double value) { return value >= 0.5 && std::isfinite(value); }))
       ->capture_default_str()
       ->type_name("S");
   app.add_option_function<std::string>(
          "--on-failure", [&](const std::string &text) { options.restart = text == "restart"; },
-         "With --processes, when a rank is lost or hangs: stop, or restart all from the last save of --save (default: "
+         "With --processes, when a rank is lost or hangs: stop, or restart all from the last save "
+         "of --save (default: "
          "stop)")
       ->check(oneOf({"stop", "restart"}))
       ->type_name("stop|restart");
@@ -291,43 +352,52 @@ static void addProcesses(CLI::App &app, Options &options) {
       ->check(wholeNumber(1))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--flight-record", options.flightRecord,
-                 "Where the last collectives of all ranks are written when one is lost or hangs (default: "
-                 "fsdp-run-PROCESS.flight.json in $TMPDIR or /tmp)")
+  app.add_option(
+         "--flight-record", options.flightRecord,
+         "Where the last collectives of all ranks are written when one is lost or hangs (default: "
+         "fsdp-run-PROCESS.flight.json in $TMPDIR or /tmp)")
       ->type_name("FILE");
   app.add_option("--inject-rank-fault", options.rankFault)->group(""); // for tests: RankFault.h
 }
 
 static void addReports(CLI::App &app, Options &options) {
   app.add_option("--metrics", options.metrics, "Write one JSON object per step")->type_name("FILE");
-  app.add_option("--tensorboard", options.tensorboard, "Write the same numbers as an event file for TensorBoard into this folder")
+  app.add_option("--tensorboard", options.tensorboard,
+                 "Write the same numbers as an event file for TensorBoard into this folder")
       ->type_name("DIR");
   app.add_flag("--dump", options.dump, "Print programs, layouts and kernels, and end");
   app.add_option_function<std::string>(
          "--check-against", [&](const std::string &) { options.check = true; },
-         "unsharded: run one rank without sharding beside it; exit 1 unless losses, norms and all values agree bit for "
+         "unsharded: run one rank without sharding beside it; exit 1 unless losses, norms and all "
+         "values agree bit for "
          "bit")
       ->check(oneOf({"unsharded"}))
       ->type_name("WHAT");
-  auto *profile = app.add_flag("--profile", options.profile,
-                               "Print where the time of the steps after the first went, by kernel, on rank 0");
-  app.add_option("--profile-file", options.profileFile, "Write the same numbers as JSON, with bytes and multiply-adds of each kernel")
+  auto *profile =
+      app.add_flag("--profile", options.profile,
+                   "Print where the time of the steps after the first went, by kernel, on rank 0");
+  app.add_option("--profile-file", options.profileFile,
+                 "Write the same numbers as JSON, with bytes and multiply-adds of each kernel")
       ->needs(profile)
       ->type_name("FILE.json");
   app.add_option("--simulate", options.simulate,
-                 "Run no kernel: print how long a step takes on the cluster that this file describes, with --trace as "
+                 "Run no kernel: print how long a step takes on the cluster that this file "
+                 "describes, with --trace as "
                  "lanes: docs/Simulator.md")
       ->type_name("CLUSTER.json");
-  auto *trace = app.add_option("--trace", options.trace,
-                               "Write when each command of the last steps ran, on all ranks, for ui.perfetto.dev")
-                    ->type_name("FILE.json");
+  auto *trace =
+      app.add_option(
+             "--trace", options.trace,
+             "Write when each command of the last steps ran, on all ranks, for ui.perfetto.dev")
+          ->type_name("FILE.json");
   app.add_option("--trace-steps", options.traceSteps, "Steps that are kept for it")
       ->check(wholeNumber(1, 10000))
       ->capture_default_str()
       ->needs(trace)
       ->type_name("N");
-  app.add_option("--only-kinds", options.onlyKinds,
-                 "Run only the launches of these kinds of kernels, such as contract: times, not results")
+  app.add_option(
+         "--only-kinds", options.onlyKinds,
+         "Run only the launches of these kinds of kernels, such as contract: times, not results")
       ->type_name("KIND,...")
       ->group(""); // for benchmarks
   app.add_option("--random-extra-ids", options.extraIds,
@@ -335,30 +405,39 @@ static void addReports(CLI::App &app, Options &options) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("PART")
       ->group(""); // for tests
-  app.add_flag("--assert-no-allocations", options.assertNoAllocations, "Exit 1 when a step allocates memory; with --device=cuda what the driver allocates counts");
+  app.add_flag(
+      "--assert-no-allocations", options.assertNoAllocations,
+      "Exit 1 when a step allocates memory; with --device=cuda what the driver allocates counts");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},
-                                                                       {"drop-gradient", Fault::dropGradient},
-                                                                       {"allocate", Fault::allocate}}))
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},
+                                       {"drop-gradient", Fault::dropGradient},
+                                       {"allocate", Fault::allocate}}))
       ->group(""); // for tests
 }
 
 /// What the device does not go with.
-static std::optional<std::string> contradictionOfDevice(const CLI::App &app, const Options &options) {
+static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
+                                                        const Options &options) {
   if (options.cudaGraph && options.device != "cuda")
     return "--cuda-graph is for --device=cuda, found --device=" + options.device;
   if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")
-    return "--gemm is of GPU kernels: expected --device=cuda or emulate, found --device=" + options.device;
+    return "--gemm is of GPU kernels: expected --device=cuda or emulate, found --device=" +
+           options.device;
   for (const char *name : {"--profile", "--trace"})
     if (options.cudaGraph && app.count(name))
-      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it does not go with " + std::string(name);
+      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it "
+             "does not go with " +
+             std::string(name);
   if (options.isNull() && options.steps > mostNullSteps)
-    return "--steps: expected at most " + std::to_string(mostNullSteps) + " on the null device, which are as good as more" +
-           found(std::to_string(options.steps));
+    return "--steps: expected at most " + std::to_string(mostNullSteps) +
+           " on the null device, which are as good as more" + found(std::to_string(options.steps));
   if (options.device == "emulate" && options.assertNoAllocations)
-    return std::string("--assert-no-allocations is of --device=cpu and cuda: an emulated GPU allocates as it runs");
+    return std::string("--assert-no-allocations is of --device=cpu and cuda: an emulated GPU "
+                       "allocates as it runs");
   if (app.count("--threads-per-rank") && (options.device == "emulate" || options.device == "cuda"))
-    return "--threads-per-rank is of ranks that compute on the CPU, and those of --device=" + options.device + " do not";
+    return "--threads-per-rank is of ranks that compute on the CPU, and those of --device=" +
+           options.device + " do not";
   return std::nullopt;
 }
 
@@ -368,8 +447,8 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return "--warmup: expected at most the " + std::to_string(options.steps) + " of --steps" +
            found(std::to_string(options.warmupSteps));
   if (options.decaySteps && options.decaySteps < options.warmupSteps)
-    return "--lr-decay-steps: expected at least the " + std::to_string(options.warmupSteps) + " of --warmup" +
-           found(std::to_string(options.decaySteps));
+    return "--lr-decay-steps: expected at least the " + std::to_string(options.warmupSteps) +
+           " of --warmup" + found(std::to_string(options.decaySteps));
   if (options.profile && options.steps < 2)
     return "--profile measures the steps after the first: expected --steps=2 or more" +
            found(std::to_string(options.steps));
@@ -386,16 +465,20 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
   if (app.count("--max-restarts") && !options.restart)
     return std::string("--max-restarts is for --on-failure=restart, which is not given");
   if (options.restart && options.save.empty())
-    return std::string("--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
+    return std::string(
+        "--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
   auto firstBeside = [&](std::set<std::string> known) -> std::string {
     for (const CLI::Option *option : app.get_options())
-      if (option->count() && !option->get_lnames().empty() && known.count(option->get_lnames()[0]) == 0)
+      if (option->count() && !option->get_lnames().empty() &&
+          known.count(option->get_lnames()[0]) == 0)
         return option->get_lnames()[0];
     return "";
   };
-  if (std::string other = firstBeside({"simulate", "trace", "config"}); !options.simulate.empty() && !other.empty())
+  if (std::string other = firstBeside({"simulate", "trace", "config"});
+      !options.simulate.empty() && !other.empty())
     return "--simulate trains nothing: it does not go with --" + other;
-  if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"}); options.isNull() && !other.empty())
+  if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"});
+      options.isNull() && !other.empty())
     return "--device=null trains nothing: it does not go with --" + other;
   if (std::optional<std::string> problem = contradictionOfDevice(app, options))
     return problem;
@@ -405,7 +488,8 @@ static std::optional<std::string> contradiction(const CLI::App &app, const Optio
     return std::string("--simulate: expected a file that describes a cluster, found nothing");
   for (const char *name : {"--check-against", "--export", "--save", "--resume"})
     if (!options.onlyKinds.empty() && app.count(name))
-      return "--only-kinds times kernels and computes no result: it does not go with " + std::string(name);
+      return "--only-kinds times kernels and computes no result: it does not go with " +
+             std::string(name);
   return std::nullopt;
 }
 
@@ -415,14 +499,16 @@ std::string fsdprt::flightRecordPath(const Options &options) {
   const char *folder = std::getenv("TMPDIR");
   uint64_t digits = 0; // others write into that folder too: a name that they could not have taken
   [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
-  return format("%s/fsdp-run-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp", static_cast<int>(getpid()),
-                static_cast<unsigned long long>(digits));
+  return format("%s/fsdp-run-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
+                static_cast<int>(getpid()), static_cast<unsigned long long>(digits));
 }
 
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
   CLI::App app(description, "fsdp-run");
   app.set_version_flag("--version", std::string("fsdp-run ") + fsdprt_version());
-  app.add_option("artifact", options.artifact, "A model compiled by fsdp-compile")->required()->type_name("FILE.fsdp");
+  app.add_option("artifact", options.artifact, "A model compiled by fsdp-compile")
+      ->required()
+      ->type_name("FILE.fsdp");
   addData(app, options);
   addTraining(app, options);
   addSaving(app, options);
@@ -433,7 +519,8 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   std::optional<std::string> problem;
   try {
     app.parse(argc, argv);
-    for (const char *name : {"--warmup", "--lr-decay-steps", "--val-fraction", "--overfit", "--random-extra-ids"})
+    for (const char *name :
+         {"--warmup", "--lr-decay-steps", "--val-fraction", "--overfit", "--random-extra-ids"})
       if (app.count(name))
         options.given.insert(name);
     if (options.isNull() && !app.count("--steps"))
@@ -444,7 +531,9 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
     if (options.processes && !options.backendGiven)
       options.backend = "shm";
     options.processes |= options.backend == "shm";
-    options.control = options.backend != "nccl" ? options.backend : options.processes ? "shm" : "local";
+    options.control = options.backend != "nccl" ? options.backend
+                      : options.processes       ? "shm"
+                                                : "local";
     problem = contradiction(app, options);
     if (!options.launchedResume.empty()) {
       options.resume = options.launchedResume;

@@ -44,7 +44,8 @@ struct Options {
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
   std::optional<uint64_t> seed;
-  /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most: any number.
+  /// Steps in a row that may be not finite; without: 0, or 50 where a loss scale adapts. The most:
+  /// any number.
   std::optional<uint64_t> nonfiniteSteps;
   std::string init, exportTo, metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;

@@ -26,7 +26,8 @@ static bool isSameFile(const std::string &a, const std::string &b) {
     return false;
   if (fs::exists(a, error)) // devices, /dev/null say, take anything from anyone
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
-  return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error);
+  return fs::weakly_canonical(fs::absolute(a), error) ==
+         fs::weakly_canonical(fs::absolute(b), error);
 }
 
 namespace {
@@ -60,7 +61,9 @@ std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
   }
   if (!options.tensorboard.empty())
     EventFile::expectFolder(options.tensorboard);
-  for (const NamedPath &input : {NamedPath{"--init", options.init}, {"--data", options.data}, {"--text", options.text},
+  for (const NamedPath &input : {NamedPath{"--init", options.init},
+                                 {"--data", options.data},
+                                 {"--text", options.text},
                                  {"--simulate", options.simulate}})
     if (!input.path.empty())
       inputs.push_back(input);
@@ -71,16 +74,18 @@ std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
       bool replaced = output.path == options.exportTo && input.path == options.init &&
                       fs::path(input.path).extension() != ".json";
       if (!replaced && isSameFile(output.path, input.path))
-        badInput("%s: %s would overwrite %s", output.path.c_str(), output.option.c_str(), input.option.c_str());
+        badInput("%s: %s would overwrite %s", output.path.c_str(), output.option.c_str(),
+                 input.option.c_str());
     }
   for (size_t i = 0; i < outputs.size(); ++i)
     for (size_t j = i + 1; j < outputs.size(); ++j)
       if (isSameFile(outputs[i].path, outputs[j].path))
-        badInput("%s: %s and %s are the same file", outputs[i].path.c_str(), outputs[i].option.c_str(),
-                 outputs[j].option.c_str());
+        badInput("%s: %s and %s are the same file", outputs[i].path.c_str(),
+                 outputs[i].option.c_str(), outputs[j].option.c_str());
   std::vector<OutputClaim> claims;
   for (const NamedPath &output : outputs)
-    if (output.path != options.flightRecord) // one may stand for several runs: it is written whole, and once
+    if (output.path !=
+        options.flightRecord) // one may stand for several runs: it is written whole, and once
       claims.emplace_back(output.path, output.option.c_str());
   return claims;
 }

@@ -17,8 +17,9 @@
 
 namespace fsdprt {
 
-/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would destroy an input or each other, or
-/// are those of another process. The files are this process's as long as the claims live.
+/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would
+/// destroy an input or each other, or are those of another process. The files are this process's as
+/// long as the claims live.
 [[nodiscard]] std::vector<OutputClaim> checkOutputs(const Options &options);
 
 } // namespace fsdprt

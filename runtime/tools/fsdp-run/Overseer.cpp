@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A heart counts as still for each of this process's own looks at it that finds it so: when the whole machine
-// stands, nobody is blamed.
+// A heart counts as still for each of this process's own looks at it that finds it so: when the
+// whole machine stands, nobody is blamed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,13 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static uint32_t countCollectives(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands) {
+static uint32_t
+countCollectives(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands) {
   uint32_t count = 0;
   for (uint32_t i = 0; commands && i < commands->size(); ++i) {
     const fb::Loop *loop = commands->Get(i)->body_as_Loop();
-    count += loop ? countCollectives(loop->body()) : commands->Get(i)->body_as_Collective() != nullptr;
+    count +=
+        loop ? countCollectives(loop->body()) : commands->Get(i)->body_as_Collective() != nullptr;
   }
   return count;
 }
@@ -40,24 +42,28 @@ static uint32_t countCollectives(const Artifact &artifact) {
 static uint32_t ranksOf(const Artifact &artifact, const Options &options) {
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
-    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu or compile with "
+    badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu "
+             "or compile with "
              "another --mesh",
-             artifact.getFile().c_str(), (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(),
-             (ull)options.ranks, (ull)ranks);
+             artifact.getFile().c_str(), (ull)ranks, ranks == 1 ? "" : "s",
+             artifact.getMesh().text().c_str(), (ull)options.ranks, (ull)ranks);
   return static_cast<uint32_t>(ranks);
 }
 
-static ShmHost makeHost(const Artifact &artifact, const Options &options, const std::vector<int> &ends) {
+static ShmHost makeHost(const Artifact &artifact, const Options &options,
+                        const std::vector<int> &ends) {
   uint32_t ranks = ranksOf(artifact, options), collectives = countCollectives(artifact);
   if (!ends.empty() && ends.size() != ranks)
-    badInput("%s: compiled for %u rank%s, but %zu processes meet; start as many, or compile with another --mesh",
+    badInput("%s: compiled for %u rank%s, but %zu processes meet; start as many, or compile with "
+             "another --mesh",
              options.artifact.c_str(), ranks, ranks == 1 ? "" : "s", ends.size());
   return ends.empty() ? ShmHost(ranks, collectives) : ShmHost(ends, collectives);
 }
 
 Overseer::Overseer(const Options &options, const std::vector<int> &ends)
-    : options(options), artifact(Artifact::open(options.artifact)), host(makeHost(*artifact, options, ends)),
-      watch(host.getBoard().watch(0)), hearts(host.ranks()) {
+    : options(options), artifact(Artifact::open(options.artifact)),
+      host(makeHost(*artifact, options, ends)), watch(host.getBoard().watch(0)),
+      hearts(host.ranks()) {
   watch->setWords(&artifact->manifest());
 }
 
@@ -71,7 +77,8 @@ bool Overseer::allEnded() const {
 }
 
 bool Overseer::hasSaidWhy(uint32_t rank) {
-  return host.getBoard().desk(rank).finished.load(std::memory_order_acquire) || host.failureOf(rank);
+  return host.getBoard().desk(rank).finished.load(std::memory_order_acquire) ||
+         host.failureOf(rank);
 }
 
 void Overseer::killStragglers() {
@@ -85,7 +92,8 @@ std::string Overseer::whereabouts(uint32_t rank) {
   const Board &board = host.getBoard();
   std::string text = watch->whereabouts(rank);
   if (last < board.collectives())
-    text += ", which began " + printable(board.name(last), strnlen(board.name(last), Board::nameBytes - 1)) + " last";
+    text += ", which began " +
+            printable(board.name(last), strnlen(board.name(last), Board::nameBytes - 1)) + " last";
   return text;
 }
 
@@ -125,7 +133,8 @@ void Overseer::takeFailures() {
       blame(*failure);
 }
 
-/// From the first rank that arrives all others have the time limit; and as long behind each further one.
+/// From the first rank that arrives all others have the time limit; and as long behind each further
+/// one.
 void Overseer::watchArrival() {
   if (host.areConnected() || reason)
     return;
@@ -135,15 +144,17 @@ void Overseer::watchArrival() {
     lastMissing = missing;
     lastArrival = now;
   }
-  bool noneCame = static_cast<size_t>(std::count(missing.begin(), missing.end(), ',')) + 1 == hearts.size();
+  bool noneCame =
+      static_cast<size_t>(std::count(missing.begin(), missing.end(), ',')) + 1 == hearts.size();
   double limit = options.timeoutSeconds * (noneCame ? 10 : 1);
   if (now - lastArrival > limit)
     return blameMissing(missing, limit);
 }
 
 void Overseer::blameMissing(const std::string &missing, double limit) {
-  blame({FSDPRT_HUNG, format("rank%s %s did not arrive within %g s", missing.find(',') == missing.npos ? "" : "s",
-                             missing.c_str(), limit)});
+  blame(
+      {FSDPRT_HUNG, format("rank%s %s did not arrive within %g s",
+                           missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < hearts.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
       kill(rank, SIGKILL); // nothing less reaches one that is stopped
@@ -161,8 +172,8 @@ void Overseer::watchHearts() {
     if (heart.still <= options.heartbeatSeconds)
       continue;
     std::string where = whereabouts(rank);
-    blame({FSDPRT_HUNG, format("rank %u (process %d) has given no sign of life for %.1f s: %s", rank, processOf(rank),
-                               heart.still, where.c_str())});
+    blame({FSDPRT_HUNG, format("rank %u (process %d) has given no sign of life for %.1f s: %s",
+                               rank, processOf(rank), heart.still, where.c_str())});
     kill(rank, SIGKILL); // nothing less reaches one that is stopped
   }
 }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One process watches over all ranks: it brings them together (ShmHost), and looks for messages, hearts that stand
-// still and ranks that do not arrive. The first thing that is wrong is the reason: it sets the board's failure flag,
-// which ends the other ranks' waits. How a process is found to have ended, and who is told, is for those that derive
-// from it: the one that started the ranks (Launcher.cpp), and the one that only met them (Meeting.cpp).
+// One process watches over all ranks: it brings them together (ShmHost), and looks for messages,
+// hearts that stand still and ranks that do not arrive. The first thing that is wrong is the
+// reason: it sets the board's failure flag, which ends the other ranks' waits. How a process is
+// found to have ended, and who is told, is for those that derive from it: the one that started the
+// ranks (Launcher.cpp), and the one that only met them (Meeting.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,7 +33,8 @@ static constexpr size_t bufferBytes = 16 << 20;
 static constexpr int sums = 12, steps = 20000;
 
 double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const {
-  double computing = static_cast<double>(products) / multiplyAdds + static_cast<double>(bf16Products) / bf16MultiplyAdds;
+  double computing = static_cast<double>(products) / multiplyAdds +
+                     static_cast<double>(bf16Products) / bf16MultiplyAdds;
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
@@ -92,7 +93,8 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// The best of three rounds of all threads at once, per nanosecond. work(thread) returns how much it did.
+/// The best of three rounds of all threads at once, per nanosecond. work(thread) returns how much
+/// it did.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -148,7 +150,8 @@ PeakRates fsdprt::measurePeakRates(uint32_t threads, double share) {
     addNarrow = addBf16;
 #endif
   peak.multiplyAdds = measure(threads, [&](uint32_t) { return add(); });
-  peak.bf16MultiplyAdds = addNarrow ? measure(threads, [&](uint32_t) { return addNarrow(); }) : peak.multiplyAdds;
+  peak.bf16MultiplyAdds =
+      addNarrow ? measure(threads, [&](uint32_t) { return addNarrow(); }) : peak.multiplyAdds;
   for (double *rate : {&peak.bytes, &peak.multiplyAdds, &peak.bf16MultiplyAdds})
     *rate /= share;
   return peak;

@@ -25,7 +25,8 @@ struct PeakRates {
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// With `threads` at once, divided by `share`. Takes some tenths of a second, and 32 MiB for a thread.
+/// With `threads` at once, divided by `share`. Takes some tenths of a second, and 32 MiB for a
+/// thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     [##########------------------]  120/300  loss 2.3145  norm 0.91  lr 3.0e-04  5,421 tokens/s  0:33 left
+//     [##########----------------]  120/300  loss 2.3145  norm 0.91  lr 3.0e-04  5,421 tokens/s ..
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ using namespace fsdprt;
 static constexpr int barWidth = 28;
 static constexpr double secondsBetweenLines = 10;
 
-Printer::Printer(bool silent, bool plain) : terminal(!silent && !plain && isatty(STDOUT_FILENO) != 0), silent(silent) {}
+Printer::Printer(bool silent, bool plain)
+    : terminal(!silent && !plain && isatty(STDOUT_FILENO) != 0), silent(silent) {}
 
 void Printer::raw(const char *text, size_t size) {
   while (size > 0 && !unread && !silent) {
@@ -63,7 +64,8 @@ void Printer::line(const char *text, ...) {
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)
-    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ", report.loss, report.gradNorm, report.lr);
+    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ", report.loss,
+                  report.gradNorm, report.lr);
   return text;
 }
 
@@ -78,13 +80,14 @@ void Printer::bar(const StepReport &report) {
     done[i] = i < filled ? '#' : '-';
   done[barWidth] = '\0';
   uint64_t left = static_cast<uint64_t>(report.secondsLeft + 0.5);
-  int size =
-      std::snprintf(buffer, sizeof buffer, "[%s] %llu/%llu  %s%s tokens/s  %llu:%02llu left", done,
-                    (unsigned long long)report.step, (unsigned long long)report.steps, numbersOf(report, numbers),
-                    grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
-                    (unsigned long long)(left / 60), (unsigned long long)(left % 60));
+  int size = std::snprintf(buffer, sizeof buffer, "[%s] %llu/%llu  %s%s tokens/s  %llu:%02llu left",
+                           done, (unsigned long long)report.step, (unsigned long long)report.steps,
+                           numbersOf(report, numbers),
+                           grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
+                           (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) // a line that wraps cannot be drawn again
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 &&
+      window.ws_col > 1) // a line that wraps cannot be drawn again
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);
   raw(buffer, std::min<size_t>(size, sizeof buffer - 1));
@@ -101,8 +104,9 @@ void Printer::step(const StepReport &report) {
     return;
   lastLine = now;
   char speed[32], numbers[128];
-  line("step %llu/%llu  %s%s tokens/s", (unsigned long long)report.step, (unsigned long long)report.steps,
-       numbersOf(report, numbers), grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));
+  line("step %llu/%llu  %s%s tokens/s", (unsigned long long)report.step,
+       (unsigned long long)report.steps, numbersOf(report, numbers),
+       grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed));
 }
 
 void Printer::endSteps() {

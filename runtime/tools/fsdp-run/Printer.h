@@ -26,11 +26,12 @@ struct StepReport {
 
 class Printer {
 public:
-  /// `silent`: of a process that has nothing to say.
-  /// `plain`: never draws; launchers make terminals for what they start, and write what comes there to files.
+  /// `silent`: of a process that has nothing to say. `plain`: never draws; launchers make terminals
+  /// for what they start, and write what comes there to files.
   explicit Printer(bool silent = false, bool plain = false);
 
-  /// A line on stdout, in full; clears a bar that is being drawn. Throws Error when stdout cannot be written.
+  /// A line on stdout, in full; clears a bar that is being drawn. Throws Error when stdout cannot
+  /// be written.
   void line(const char *text, ...) __attribute__((format(printf, 2, 3)));
   /// The same without the newline, and without limit of length.
   void raw(const char *text, size_t size);

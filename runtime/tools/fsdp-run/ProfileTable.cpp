@@ -10,12 +10,13 @@
 //        601.123  74.0 %         97     2310.1     3.8    41.0  67.0 %  contract
 //     ...
 //        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kernel
-//        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: contract h.0.mlp.c_fc.weight
+//        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
-// Floor: the least time that the peaks allow, by bytes or by multiply-adds, whichever is more, as a part of
-// the time taken. Bytes that are in a cache move faster than memory's peak: then it is above 100 %.
-// What is left of the step's time, between the commands, is a line of the first
-// table. MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds. What a GPU could do at most is not known here: no floors.
+// Floor: the least time that the peaks allow, by bytes or by multiply-adds, whichever is more, as a
+// part of the time taken. Bytes that are in a cache move faster than memory's peak: then it is
+// above 100 %. What is left of the step's time, between the commands, is a line of the first table.
+// MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds. What a GPU could do at most is
+// not known here: no floors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +35,13 @@ using Entry = fsdprt_profile_entry;
 namespace {
 class ProfileTable {
 public:
-  ProfileTable(const std::vector<Entry> &entries, uint64_t total, uint64_t steps, const PeakRates &peak,
-               Printer &printer)
+  ProfileTable(const std::vector<Entry> &entries, uint64_t total, uint64_t steps,
+               const PeakRates &peak, Printer &printer)
       : total(total), steps(static_cast<double>(steps)), peak(peak), printer(printer) {
     for (const Entry &entry : entries)
-      rows.push_back({entry, hasPeaks() ? peak.floor(entry.bytes, entry.multiply_adds, entry.bf16_multiply_adds) : 0});
+      rows.push_back({entry, hasPeaks() ? peak.floor(entry.bytes, entry.multiply_adds,
+                                                     entry.bf16_multiply_adds)
+                                        : 0});
   }
   void print() const;
 
@@ -91,38 +94,49 @@ std::vector<ProfileTable::Row> ProfileTable::byKind() const {
 
 void ProfileTable::printRow(const Row &row, const std::string &what) const {
   const Entry &entry = row.entry;
-  double nanoseconds = static_cast<double>(entry.nanoseconds), bytes = static_cast<double>(entry.bytes);
+  double nanoseconds = static_cast<double>(entry.nanoseconds),
+         bytes = static_cast<double>(entry.bytes);
   double products = static_cast<double>(entry.multiply_adds + entry.bf16_multiply_adds);
   double each = entry.nanoseconds ? 1 / nanoseconds : 0;
   char floor[16] = "      - ";
   if (hasPeaks())
     std::snprintf(floor, sizeof floor, "%6.1f %%", 100 * row.floor * each);
   printer.line("%10.3f %6.1f %% %10.0f %10.1f %7.1f %7.1f %s  %s", nanoseconds / steps / 1e6,
-               total ? 100 * nanoseconds / static_cast<double>(total) : 0, static_cast<double>(entry.runs) / steps,
-               bytes / steps / 1e6, bytes * each, products * each, floor, what.c_str());
+               total ? 100 * nanoseconds / static_cast<double>(total) : 0,
+               static_cast<double>(entry.runs) / steps, bytes / steps / 1e6, bytes * each,
+               products * each, floor, what.c_str());
 }
 
 void ProfileTable::print() const {
-  static const char *const columns = "   ms/step    share  runs/step    MB/step    GB/s  GMAC/s    floor";
+  static const char *const columns =
+      "   ms/step    share  runs/step    MB/step    GB/s  GMAC/s    floor";
   printer.line("profile: %.0f step%s of %.3f ms on rank 0", steps, steps == 1 ? "" : "s",
                static_cast<double>(total) / steps / 1e6);
   if (hasPeaks())
-    printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes, peak.multiplyAdds,
-                 peak.bf16MultiplyAdds);
+    printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes,
+                 peak.multiplyAdds, peak.bf16MultiplyAdds);
   printer.line("%s  kind", columns);
   for (const Row &kind : byKind())
     printRow(kind, kind.entry.kind[0] ? kind.entry.kind : "unknown");
   printer.line("%s  kernel", columns);
   for (const Row &row : rows)
-    printRow(row, printable(row.entry.name) + " " + printable(row.entry.kind) +
-                      (row.entry.label[0] ? ", first: " + printable(row.entry.label) : std::string()));
+    printRow(row,
+             printable(row.entry.name) + " " + printable(row.entry.kind) +
+                 (row.entry.label[0] ? ", first: " + printable(row.entry.label) : std::string()));
 }
 
-static void writeProfile(const std::string &path, const std::vector<Entry> &entries, uint64_t total, uint64_t steps) {
-  nlohmann::ordered_json found = {{"steps", steps}, {"nanoseconds", total}, {"commands", nlohmann::ordered_json::array()}};
+static void writeProfile(const std::string &path, const std::vector<Entry> &entries, uint64_t total,
+                         uint64_t steps) {
+  nlohmann::ordered_json found = {
+      {"steps", steps}, {"nanoseconds", total}, {"commands", nlohmann::ordered_json::array()}};
   for (const Entry &entry : entries)
-    found["commands"].push_back({{"name", entry.name}, {"kind", entry.kind}, {"first", entry.label}, {"runs", entry.runs},
-                                 {"nanoseconds", entry.nanoseconds}, {"bytes", entry.bytes}, {"multiply_adds", entry.multiply_adds},
+    found["commands"].push_back({{"name", entry.name},
+                                 {"kind", entry.kind},
+                                 {"first", entry.label},
+                                 {"runs", entry.runs},
+                                 {"nanoseconds", entry.nanoseconds},
+                                 {"bytes", entry.bytes},
+                                 {"multiply_adds", entry.multiply_adds},
                                  {"bf16_multiply_adds", entry.bf16_multiply_adds}});
   std::string text = found.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   OutputFile file(path, true);
@@ -130,7 +144,8 @@ static void writeProfile(const std::string &path, const std::vector<Entry> &entr
   file.commit();
 }
 
-void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, const std::string &file, Printer &printer) {
+void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak,
+                          const std::string &file, Printer &printer) {
   std::vector<Entry> entries;
   auto keep = [](void *to, const Entry *entry) -> int32_t {
     static_cast<std::vector<Entry> *>(to)->push_back(*entry);

@@ -18,10 +18,11 @@
 
 namespace fsdprt {
 
-/// Prints the profile of `session`, which covers `steps` steps: by kind, then
-/// by kernel. `peak` is one rank's.
-/// Peaks of 0: not known, and no floors. The same numbers also go to a file as JSON, unless its path is empty.
-void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak, const std::string &file, Printer &printer);
+/// Prints the profile of `session`, which covers `steps` steps: by kind, then by kernel. `peak` is
+/// one rank's. Peaks of 0: not known, and no floors. The same numbers also go to a file as JSON,
+/// unless its path is empty.
+void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak,
+                  const std::string &file, Printer &printer);
 
 } // namespace fsdprt
 

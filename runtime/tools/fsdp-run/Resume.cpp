@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The save is found, and its files are checked, before memory is taken; seed, rates and validation part come from
-//     it where the user gave none.
+//  1. The save is found, and its files are checked, before memory is taken; seed, rates and
+//     validation part come from it where the user gave none.
 //  2. The tokens have to be those of the save.
 //  3. 'init' runs; states and step blocks are replaced; steps go on behind the save's.
 //
@@ -13,8 +13,8 @@
 
 #include "Trainer.h"
 #include "device/Futex.h"
-#include <cstdio>
 #include <algorithm>
+#include <cstdio>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -28,10 +28,11 @@ void Trainer::takeFromSave() {
   stepsBefore = stepsDone = stepSaved = saved.step;
   strikes = saved.strikes;
   if (options.steps < saved.step)
-    badInput("--steps: expected at least the %llu that %s has behind it, found %llu", (ull)saved.step,
-             resumed.getFolder().c_str(), (ull)options.steps);
+    badInput("--steps: expected at least the %llu that %s has behind it, found %llu",
+             (ull)saved.step, resumed.getFolder().c_str(), (ull)options.steps);
   if (options.seed && *options.seed != saved.seed && !options.otherData)
-    badInput("--seed: %s has seed %llu, found %llu; leave it out, or go on with other samples with --other-data",
+    badInput("--seed: %s has seed %llu, found %llu; leave it out, or go on with other samples with "
+             "--other-data",
              resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
   auto isGiven = [&](const char *name) { return options.given.count(name) != 0; };
   options.seed = options.seed.value_or(saved.seed);
@@ -61,8 +62,9 @@ void Trainer::describeRun() {
   std::sort(state.synthetic.begin(), state.synthetic.end());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputFiles[i])
-      state.inputs.push_back({inputs[i].name, inputFiles[i]->sha256(), inputFiles[i]->getRows(),
-                              batches->isFixed(i) ? inputFiles[i]->getRows() : batches->trainRows()});
+      state.inputs.push_back(
+          {inputs[i].name, inputFiles[i]->sha256(), inputFiles[i]->getRows(),
+           batches->isFixed(i) ? inputFiles[i]->getRows() : batches->trainRows()});
   if (!state.inputs.empty())
     state.source = "inputs";
   if (!tokens)
@@ -78,7 +80,8 @@ void Trainer::describeRun() {
 void Trainer::checkInputsOfSave(const char *advice) const {
   const RunState &saved = resumed.state();
   const char *folder = resumed.getFolder().c_str();
-  auto find = [](const std::vector<RunState::Input> &list, const std::string &name) -> const RunState::Input * {
+  auto find = [](const std::vector<RunState::Input> &list,
+                 const std::string &name) -> const RunState::Input * {
     for (const RunState::Input &input : list)
       if (input.name == name)
         return &input;
@@ -86,23 +89,27 @@ void Trainer::checkInputsOfSave(const char *advice) const {
   };
   for (const RunState::Input &own : state.inputs)
     if (!find(saved.inputs, own.name))
-      badInput("--input: the run of %s had no file for input '%s'; leave it out, %s", folder, own.name.c_str(), advice);
+      badInput("--input: the run of %s had no file for input '%s'; leave it out, %s", folder,
+               own.name.c_str(), advice);
   for (const RunState::Input &input : saved.inputs) {
     std::string name = printable(input.name);
     const RunState::Input *own = find(state.inputs, input.name);
     if (!own)
-      badInput("%s: its run trained on a file for input '%s'; name that with --input %s=FILE, %s", folder, name.c_str(),
-               name.c_str(), advice);
+      badInput("%s: its run trained on a file for input '%s'; name that with --input %s=FILE, %s",
+               folder, name.c_str(), name.c_str(), advice);
     if (own->hash != input.hash || own->rows != input.rows)
-      badInput("--input %s: not the samples of %s: expected %llu with SHA-256 %s, found %llu with %s; name that file, %s",
-               name.c_str(), folder, (ull)input.rows, printable(input.hash).c_str(), (ull)own->rows, own->hash.c_str(),
-               advice);
+      badInput("--input %s: not the samples of %s: expected %llu with SHA-256 %s, found %llu with "
+               "%s; name that file, %s",
+               name.c_str(), folder, (ull)input.rows, printable(input.hash).c_str(), (ull)own->rows,
+               own->hash.c_str(), advice);
     if (own->trainRows != input.trainRows)
-      badInput("--val-fraction: the run of %s trained on the first %llu samples, found %llu; leave it out, %s", folder,
-               (ull)input.trainRows, (ull)own->trainRows, advice);
+      badInput("--val-fraction: the run of %s trained on the first %llu samples, found %llu; leave "
+               "it out, %s",
+               folder, (ull)input.trainRows, (ull)own->trainRows, advice);
   }
   if (saved.synthetic != state.synthetic)
-    badInput("--synthetic: expected the inputs that were random in the run of %s; name these, %s", folder, advice);
+    badInput("--synthetic: expected the inputs that were random in the run of %s; name these, %s",
+             folder, advice);
 }
 
 void Trainer::checkDataOfSave() const {
@@ -113,39 +120,46 @@ void Trainer::checkDataOfSave() const {
   if (options.otherData)
     return;
   if (saved.dataHash.empty() != state.dataHash.empty())
-    badInput("%s: its run trained on %s; %s, %s", folder, !saved.dataHash.empty()   ? "a file of tokens"
-             : saved.inputs.empty() ? "random ids"
-                                    : "files of samples",
-             saved.dataHash.empty() ? "leave --text and --data out" : "name that with --text or --data", advice);
+    badInput("%s: its run trained on %s; %s, %s", folder,
+             !saved.dataHash.empty() ? "a file of tokens"
+             : saved.inputs.empty()  ? "random ids"
+                                     : "files of samples",
+             saved.dataHash.empty() ? "leave --text and --data out"
+                                    : "name that with --text or --data",
+             advice);
   checkInputsOfSave(advice);
   if (saved.dataHash != state.dataHash || saved.dataType != state.dataType)
-    badInput("%s: not the tokens of %s: expected %llu of type %s with SHA-256 %s, found %llu of type %s with %s; name "
+    badInput("%s: not the tokens of %s: expected %llu of type %s with SHA-256 %s, found %llu of "
+             "type %s with %s; name "
              "that file, %s",
              file.c_str(), folder, (ull)saved.tokens, printable(saved.dataType).c_str(),
-             printable(saved.dataHash).c_str(), (ull)state.tokens, state.dataType.c_str(), state.dataHash.c_str(),
-             advice);
+             printable(saved.dataHash).c_str(), (ull)state.tokens, state.dataType.c_str(),
+             state.dataHash.c_str(), advice);
   if (saved.trainTokens != state.trainTokens)
-    badInput("--val-fraction: the run of %s trained on the first %llu tokens, found %llu; leave it out, %s", folder,
-             (ull)saved.trainTokens, (ull)state.trainTokens, advice);
+    badInput("--val-fraction: the run of %s trained on the first %llu tokens, found %llu; leave it "
+             "out, %s",
+             folder, (ull)saved.trainTokens, (ull)state.trainTokens, advice);
   if (saved.overfit != state.overfit)
-    badInput("--overfit: the run of %s saw new samples at every step; leave it out, %s", folder, advice);
+    badInput("--overfit: the run of %s saw new samples at every step; leave it out, %s", folder,
+             advice);
   if (saved.extraIds != state.extraIds)
-    badInput("--random-extra-ids: the run of %s had %g, found %g; leave it out, %s", folder, saved.extraIds,
-             state.extraIds, advice);
+    badInput("--random-extra-ids: the run of %s had %g, found %g; leave it out, %s", folder,
+             saved.extraIds, state.extraIds, advice);
 }
 
 void Trainer::loadSave() {
   double start = monotonicSeconds();
   resumed.load(session.get(), options.check);
-  printer.line("resumed behind step %llu of %s in %.2f s", (ull)stepsBefore, resumed.getFolder().c_str(),
-               monotonicSeconds() - start);
+  printer.line("resumed behind step %llu of %s in %.2f s", (ull)stepsBefore,
+               resumed.getFolder().c_str(), monotonicSeconds() - start);
   const LearningRate &saved = resumed.state().rate;
-  if (saved.lr != rate.lr || saved.minimum != rate.minimum || saved.warmupSteps != rate.warmupSteps ||
-      saved.decaySteps != rate.decaySteps)
-    printer.line("note: the learning rate is not the save's: expected %g, at least %g, warm-up %llu, decay to step "
+  if (saved.lr != rate.lr || saved.minimum != rate.minimum ||
+      saved.warmupSteps != rate.warmupSteps || saved.decaySteps != rate.decaySteps)
+    printer.line("note: the learning rate is not the save's: expected %g, at least %g, warm-up "
+                 "%llu, decay to step "
                  "%llu; now %g, %g, %llu, %llu",
-                 saved.lr, saved.minimum, (ull)saved.warmupSteps, (ull)saved.decaySteps, rate.lr, rate.minimum,
-                 (ull)rate.warmupSteps, (ull)rate.decaySteps);
+                 saved.lr, saved.minimum, (ull)saved.warmupSteps, (ull)saved.decaySteps, rate.lr,
+                 rate.minimum, (ull)rate.warmupSteps, (ull)rate.decaySteps);
   if (stepsBefore == options.steps)
     printer.line("note: no step is left of --steps=%llu", (ull)options.steps);
 }

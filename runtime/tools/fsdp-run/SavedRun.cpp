@@ -4,12 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates: the save that 'latest' names, then the others of the folder, the newest first.
-//  2. Of each: the index is read and compared with its own hash, and with the one in 'latest'. Artifact, mesh and
-//  layout
-//     have to be those of this run. The files are opened, and compared with the index by size and hash.
-//  3. The first candidate that is whole is taken. Damage lets the next one be tried; another artifact or mesh does not.
-//  4. States are read from the descriptors that were checked, and these have to be unchanged when all is read.
+//  1. The candidates: the save that 'latest' names, then the others of the folder, the newest
+//     first.
+//  2. Of each: the index is read and compared with its own hash, and with the one in 'latest'.
+//     Artifact, mesh and
+//     layout have to be those of this run. The files are opened, and compared with the index by
+//     size and hash.
+//  3. The first candidate that is whole is taken. Damage lets the next one be tried; another
+//     artifact or mesh does not.
+//  4. States are read from the descriptors that were checked, and these have to be unchanged when
+//     all is read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,20 +34,21 @@ static constexpr size_t chunkBytes = 1 << 20;
 //===- A file -------------------------------------------------------------===//
 
 /// A tensor of a rank's file; throws Error unless it is there as the layout says.
-static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name, const std::string &dtype,
-                              uint64_t elements) {
+static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
+                              const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
   if (found == file.getTensors().end() || found->second.dtype != dtype ||
       found->second.shape != std::vector<uint64_t>{elements})
-    badInput("%s: expected a tensor '%s' of %llu x %s", file.getPath().c_str(), printable(name).c_str(), (ull)elements,
-             dtype.c_str());
+    badInput("%s: expected a tensor '%s' of %llu x %s", file.getPath().c_str(),
+             printable(name).c_str(), (ull)elements, dtype.c_str());
   return found->second;
 }
 
 /// A rank's file. It is opened and checked when it is asked for first, by whichever thread that is.
 class SavedRun::File {
 public:
-  File(std::string path, const SaveIndex &index, uint64_t rank) : path(std::move(path)), index(index), rank(rank) {}
+  File(std::string path, const SaveIndex &index, uint64_t rank)
+      : path(std::move(path)), index(index), rank(rank) {}
 
   const SafetensorsFile &checked() const {
     std::call_once(once, [&] { check(); });
@@ -56,8 +61,8 @@ private:
     const SaveIndex::File &about = index.files[rank];
     InputFile opened(path, "a file of the save");
     if (opened.size() != about.bytes)
-      badInput("%s: expected %llu bytes, found %llu; it is cut short or was replaced", path.c_str(), (ull)about.bytes,
-               (ull)opened.size());
+      badInput("%s: expected %llu bytes, found %llu; it is cut short or was replaced", path.c_str(),
+               (ull)about.bytes, (ull)opened.size());
     std::string hash = opened.sha256();
     if (hash != about.sha256)
       badInput("%s: expected SHA-256 %s, found %s; it is damaged or was replaced", path.c_str(),
@@ -94,7 +99,8 @@ void SavedRun::readIndexOf(const FoundSave &found) {
   std::string file = folder + "/index.json";
   index = readIndex(file, InputFile(file, "the index of the save").readAll());
   if (!found.indexHash.empty() && found.indexHash != index.sha256)
-    badInput("%s: 'latest' beside it expects SHA-256 %s, found %s; one of them is damaged or was replaced",
+    badInput("%s: 'latest' beside it expects SHA-256 %s, found %s; one of them is damaged or was "
+             "replaced",
              folder.c_str(), found.indexHash.c_str(), index.sha256.c_str());
 }
 
@@ -102,14 +108,18 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
   std::string file = folder + "/index.json";
   SaveIndex wanted = describeLayout(artifact);
   if (index.meshText() != wanted.meshText())
-    badInput("%s: saved on mesh %s, but %s is for mesh %s; go on with an artifact for the same mesh, or take the "
+    badInput("%s: saved on mesh %s, but %s is for mesh %s; go on with an artifact for the same "
+             "mesh, or take the "
              "weights alone from an --export with --init",
-             folder.c_str(), index.meshText().c_str(), artifactFile.c_str(), wanted.meshText().c_str());
+             folder.c_str(), index.meshText().c_str(), artifactFile.c_str(),
+             wanted.meshText().c_str());
   if (index.artifactHash != wanted.artifactHash)
-    badInput("%s: saved by another artifact: expected the one from '%s' with SHA-256 %s, found %s with %s; go on "
+    badInput("%s: saved by another artifact: expected the one from '%s' with SHA-256 %s, found %s "
+             "with %s; go on "
              "with that one, or take the weights alone from an --export with --init",
-             folder.c_str(), printable(index.modelSource).c_str(), printable(index.artifactHash).c_str(),
-             artifactFile.c_str(), wanted.artifactHash.c_str());
+             folder.c_str(), printable(index.modelSource).c_str(),
+             printable(index.artifactHash).c_str(), artifactFile.c_str(),
+             wanted.artifactHash.c_str());
   if (!index.hasLayoutOf(wanted))
     badInput("%s: its units or states are not those of %s", file.c_str(), artifactFile.c_str());
   for (uint64_t rank = 0; rank < index.files.size(); ++rank)
@@ -131,8 +141,9 @@ void SavedRun::checkFiles(std::optional<uint32_t> rank) {
 }
 
 /// Returns whether a candidate can be gone on from; if it is damaged, `problem` says how.
-bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile, const fsdprt_artifact *artifact,
-                      std::optional<uint32_t> rank, Error &problem) {
+bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
+                      const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
+                      Error &problem) {
   folder = found.folder;
   try {
     readIndexOf(found);
@@ -150,8 +161,8 @@ bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile, c
   return true;
 }
 
-void SavedRun::open(const std::string &path, const std::string &artifactFile, const fsdprt_artifact *artifact,
-                    std::optional<uint32_t> rank) {
+void SavedRun::open(const std::string &path, const std::string &artifactFile,
+                    const fsdprt_artifact *artifact, std::optional<uint32_t> rank) {
   SaveChoice choice = findSaves(path);
   whyNotLast = choice.problem;
   std::optional<Error> first;
@@ -167,7 +178,8 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile, co
   }
   folder = choice.saves[0].folder;
   if (choice.isFolder && choice.saves.size() > 1)
-    badInput("%s: none of its %zu saves is whole: %s", path.c_str(), choice.saves.size(), whyNotLast.c_str());
+    badInput("%s: none of its %zu saves is whole: %s", path.c_str(), choice.saves.size(),
+             whyNotLast.c_str());
   refuse(*first);
 }
 

@@ -65,12 +65,14 @@ fsdprt_state_memory fsdprt::memoryOf(const fsdprt_session *session, uint32_t ran
 }
 
 /// Piece by piece: it may lie in a file.
-static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each, HashedFile &file) {
+static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each,
+                       HashedFile &file) {
   uint64_t elements = memoryOf(session, rank, state).elements;
   std::vector<std::byte> piece(std::min(elements * each, uint64_t(1) << 20));
   for (uint64_t first = 0; first < elements; first += piece.size() / each) {
     uint64_t count = std::min(piece.size() / each, elements - first);
-    call(fsdprt_session_read_state, session, rank, state, first, count, static_cast<void *>(piece.data()));
+    call(fsdprt_session_read_state, session, rank, state, first, count,
+         static_cast<void *>(piece.data()));
     file.write(piece.data(), count * each);
   }
 }
@@ -84,8 +86,9 @@ std::map<std::string, uint64_t> fsdprt::statesOf(const SaveIndex &layout, uint64
   return states;
 }
 
-static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step, const std::string &folder,
-                      const fsdprt_session *session, SaveIndex::File &about) {
+static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
+                      const std::string &folder, const fsdprt_session *session,
+                      SaveIndex::File &about) {
   std::map<std::string, uint64_t> states = statesOf(layout, rank);
   std::vector<TensorEntry> entries = {{saveBlockName, "F32", {FSDPRT_BLOCK_SIZE}}};
   for (const auto &[name, state] : states)
@@ -118,8 +121,9 @@ struct Saver::Word {
   uint64_t bytes = 0;
 };
 
-void Saver::open(const std::string &newPath, const std::string &resumed, bool fellBack, uint64_t newKeep,
-                 const fsdprt_artifact *artifact, std::optional<uint32_t> newRank) {
+void Saver::open(const std::string &newPath, const std::string &resumed, bool fellBack,
+                 uint64_t newKeep, const fsdprt_artifact *artifact,
+                 std::optional<uint32_t> newRank) {
   path = newPath;
   keep = newKeep;
   rank = newRank;
@@ -165,7 +169,8 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-void Saver::writeRanks(const std::string &to, uint64_t step, SaveIndex &index, fsdprt_session *session) {
+void Saver::writeRanks(const std::string &to, uint64_t step, SaveIndex &index,
+                       fsdprt_session *session) {
   auto write = [&](size_t of) {
     writeRank(layout, static_cast<uint32_t>(of), step, to, session, index.files[of]);
   };
@@ -215,7 +220,7 @@ uint64_t Saver::save(const RunState &run, fsdprt_session *session) {
     if (error.status == FSDPRT_ABANDONED)
       throw;
     throw Error(error.status == FSDPRT_BAD_INPUT ? FSDPRT_FAILED : error.status,
-                format("step %llu could not be saved: %s; saves from before are untouched", (ull)run.step,
-                       error.what()));
+                format("step %llu could not be saved: %s; saves from before are untouched",
+                       (ull)run.step, error.what()));
   }
 }

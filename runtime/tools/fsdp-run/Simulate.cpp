@@ -12,7 +12,8 @@
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// In flight: from begin to end, with links that others use too. Alone: as long as it would take without these.
+// In flight: from begin to end, with links that others use too. Alone: as long as it would take
+// without these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +40,9 @@ static void addCollective(void *to, const fsdprt_simulated_collective *row) {
   std::string name = std::string(row->kind) + (*row->unit ? " " + printable(row->unit) : "") +
                      (*row->protocol ? " by " + std::string(row->protocol) : "");
   static_cast<Found *>(to)->collectives.push_back(
-      format("%11.3f %13.3f %10.3f %6llu %17s  %s", 1e3 * row->exposed_seconds, 1e3 * row->in_flight_seconds,
-             1e3 * row->alone_seconds, (unsigned long long)row->runs, grouped(row->bytes, bytes), name.c_str()));
+      format("%11.3f %13.3f %10.3f %6llu %17s  %s", 1e3 * row->exposed_seconds,
+             1e3 * row->in_flight_seconds, 1e3 * row->alone_seconds, (unsigned long long)row->runs,
+             grouped(row->bytes, bytes), name.c_str()));
 }
 
 void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer) {
@@ -54,23 +56,29 @@ void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, P
     static_cast<Found *>(to)->busy.emplace_back(link->name, link->busy_seconds);
   };
   if (!options.trace.empty())
-    visitor.event = [](void *to, const fsdprt_trace_event *event) { static_cast<Found *>(to)->events.push_back(*event); };
+    visitor.event = [](void *to, const fsdprt_trace_event *event) {
+      static_cast<Found *>(to)->events.push_back(*event);
+    };
   fsdprt_simulation result = {};
   result.struct_size = sizeof result;
   call(fsdprt_artifact_simulate, artifact, options.simulate.c_str(), &result,
        static_cast<const fsdprt_simulation_visitor *>(&visitor));
   double step = std::max(result.step_seconds, 1e-12);
-  auto perSecond = [&](uint64_t tokens) { return static_cast<uint64_t>(static_cast<double>(tokens) / step); };
+  auto perSecond = [&](uint64_t tokens) {
+    return static_cast<uint64_t>(static_cast<double>(tokens) / step);
+  };
   char all[32], one[32], memory[32];
-  printer.line("simulated: a step of %.3f ms on %s rank%s of %s", 1e3 * result.step_seconds, grouped(result.ranks, all),
-               result.ranks == 1 ? "" : "s", options.simulate.c_str());
-  printer.line("compute %.3f ms, exposed communication %.3f ms (%.1f %%)", 1e3 * result.compute_seconds,
-               1e3 * result.exposed_seconds, 100 * result.exposed_seconds / step);
+  printer.line("simulated: a step of %.3f ms on %s rank%s of %s", 1e3 * result.step_seconds,
+               grouped(result.ranks, all), result.ranks == 1 ? "" : "s", options.simulate.c_str());
+  printer.line("compute %.3f ms, exposed communication %.3f ms (%.1f %%)",
+               1e3 * result.compute_seconds, 1e3 * result.exposed_seconds,
+               100 * result.exposed_seconds / step);
   printer.line("tokens: %s per second, %s of each rank", grouped(perSecond(result.tokens), all),
                grouped(perSecond(result.tokens / result.ranks), one));
   printer.line("peak memory: %s of each rank, its arena", shortBytes(result.arena_bytes, memory));
   for (const auto &[name, seconds] : found.busy)
-    printer.line("link %s: busy for %.1f %% of the step", printable(name).c_str(), 100 * seconds / step);
+    printer.line("link %s: busy for %.1f %% of the step", printable(name).c_str(),
+                 100 * seconds / step);
   if (!found.collectives.empty())
     printer.line(" exposed ms  in flight ms   alone ms   runs             bytes  collective");
   for (const std::string &row : found.collectives)

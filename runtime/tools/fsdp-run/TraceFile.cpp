@@ -12,8 +12,8 @@
 // A process is a rank, a thread a lane. What overlaps within a lane takes another
 // one of that name, since slices of a thread have to nest.
 //
-// Overlap: of the time that collectives were in flight, the part in which the rank did not wait for them;
-// and beside it what the program asks for, the bytes that it starts ahead of launches.
+// Overlap: of the time that collectives were in flight, the part in which the rank did not wait for
+// them; and beside it what the program asks for, the bytes that it starts ahead of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,8 @@ public:
 
 private:
   void put(const json &object);
-  void putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end, const std::string &name, json arguments);
+  void putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end, const std::string &name,
+                json arguments);
   void putEvent(const Event &event);
   void putSteps();
   void putNames();
@@ -68,13 +69,14 @@ private:
   uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
   bool first = true;
   Overlap overlaps[4];
-  std::map<uint32_t, std::map<uint64_t, std::string>> names;        // of lanes, by rank
+  std::map<uint32_t, std::map<uint64_t, std::string>> names;              // of lanes, by rank
   std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // until when, by sub-lane
 };
 } // namespace
 
 void TraceWriter::put(const json &object) {
-  std::string text = (first ? "" : ",\n") + object.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text =
+      (first ? "" : ",\n") + object.dump(-1, ' ', false, json::error_handler_t::replace);
   file.write(text.data(), text.size());
   first = false;
 }
@@ -94,8 +96,8 @@ uint64_t TraceWriter::laneOf(const Event &event) {
   return lane;
 }
 
-void TraceWriter::putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end, const std::string &name,
-                           json arguments) {
+void TraceWriter::putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_t end,
+                           const std::string &name, json arguments) {
   put({{"name", name},
        {"ph", "X"},
        {"pid", rank},
@@ -108,7 +110,8 @@ void TraceWriter::putSlice(uint32_t rank, uint64_t lane, uint64_t begin, uint64_
 void TraceWriter::putEvent(const Event &event) {
   std::string name = *event.label ? event.label : event.name;
   json arguments = {{"step", stepsBefore + event.run}, {"bytes", event.bytes}};
-  bool collective = std::string(event.kind) == "collective", transfer = collective || std::string(event.kind) == "host copy";
+  bool collective = std::string(event.kind) == "collective",
+       transfer = collective || std::string(event.kind) == "host copy";
   if (collective && *event.unit)
     name = std::string(event.name) + " " + event.unit;
   if (event.lane == FSDPRT_LANE_COMPUTE && transfer) {
@@ -131,24 +134,40 @@ void TraceWriter::putEvent(const Event &event) {
 void TraceWriter::putSteps() {
   std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint64_t>> steps;
   for (const Event &event : events) {
-    auto &span = steps.emplace(std::pair(event.rank, event.run), std::pair(event.begin, event.end)).first->second;
+    auto &span = steps.emplace(std::pair(event.rank, event.run), std::pair(event.begin, event.end))
+                     .first->second;
     span = {std::min(span.first, event.begin), std::max(span.second, event.end)};
     start = std::min(start, event.begin);
   }
   for (const auto &[key, span] : steps) {
     names[key.first][0] = laneNames[0];
-    putSlice(key.first, 0, span.first, span.second, "step " + std::to_string(stepsBefore + key.second), json::object());
+    putSlice(key.first, 0, span.first, span.second,
+             "step " + std::to_string(stepsBefore + key.second), json::object());
   }
   stepCount = names.empty() ? 0 : steps.size() / names.size();
 }
 
 void TraceWriter::putNames() {
   for (const auto &[rank, lanes] : names) {
-    put({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", "rank " + std::to_string(rank)}}}});
-    put({{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"args", {{"sort_index", rank}}}});
+    put({{"name", "process_name"},
+         {"ph", "M"},
+         {"pid", rank},
+         {"args", {{"name", "rank " + std::to_string(rank)}}}});
+    put({{"name", "process_sort_index"},
+         {"ph", "M"},
+         {"pid", rank},
+         {"args", {{"sort_index", rank}}}});
     for (const auto &[lane, name] : lanes) {
-      put({{"name", "thread_name"}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}});
-      put({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"sort_index", lane}}}});
+      put({{"name", "thread_name"},
+           {"ph", "M"},
+           {"pid", rank},
+           {"tid", lane},
+           {"args", {{"name", name}}}});
+      put({{"name", "thread_sort_index"},
+           {"ph", "M"},
+           {"pid", rank},
+           {"tid", lane},
+           {"args", {{"sort_index", lane}}}});
     }
   }
 }
@@ -156,7 +175,8 @@ void TraceWriter::putNames() {
 void TraceWriter::write() {
   std::string head = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   file.write(head.data(), head.size());
-  std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) { return a.begin < b.begin; });
+  std::sort(events.begin(), events.end(),
+            [](const Event &a, const Event &b) { return a.begin < b.begin; });
   putSteps();
   for (const Event &event : events)
     putEvent(event);
@@ -175,19 +195,21 @@ void TraceWriter::write() {
 
 static void printOverlap(const TraceWriter &writer, Printer &printer) {
   double times = std::max<double>(1e6, 1e6 * static_cast<double>(writer.steps() * writer.ranks()));
-  for (auto [lane, name] : {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions"),
-                            std::pair(FSDPRT_LANE_COPY, "copies to the host and back")}) {
+  for (auto [lane, name] :
+       {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions"),
+        std::pair(FSDPRT_LANE_COPY, "copies to the host and back")}) {
     const Overlap &overlap = writer.overlap(lane);
     if (overlap.inFlight > 0)
-      printer.line("overlap: %s are in flight for %.3f ms of a step and waited for %.3f ms of it (%.0f %% overlapped); "
+      printer.line("overlap: %s are in flight for %.3f ms of a step and waited for %.3f ms of it "
+                   "(%.0f %% overlapped); "
                    "the program starts %.0f %% of their bytes ahead",
                    name, overlap.inFlight / times, overlap.waited / times, 100 * overlap.measured(),
                    100 * overlap.planned());
   }
 }
 
-void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
-                        bool isRoot, Printer &printer) {
+void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session,
+                        uint64_t stepsBefore, bool isRoot, Printer &printer) {
   std::vector<Event> events;
   auto keep = [](void *to, const Event *event) -> int32_t {
     static_cast<std::vector<Event> *>(to)->push_back(*event);
@@ -199,8 +221,9 @@ void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session, 
     return;
   TraceWriter writer(path, std::move(events), stepsBefore);
   writer.write();
-  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(), writer.steps() == 1 ? "" : "s",
-               (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s", path.c_str());
+  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(),
+               writer.steps() == 1 ? "" : "s", (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s",
+               path.c_str());
   printOverlap(writer, printer);
 }
 

@@ -18,10 +18,11 @@
 
 namespace fsdprt {
 
-/// Writes the trace of a session to `path`, and says how much of the collectives was overlapped. The first run of the
-/// session was step `stepsBefore` + 1. All processes call it; that of rank 0 writes.
-void writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore, bool isRoot,
-                Printer &printer);
+/// Writes the trace of a session to `path`, and says how much of the collectives was overlapped.
+/// The first run of the session was step `stepsBefore` + 1. All processes call it; that of rank 0
+/// writes.
+void writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
+                bool isRoot, Printer &printer);
 
 /// The same for one step of rank 0 that was simulated, from time 0 on.
 void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events, Printer &printer);

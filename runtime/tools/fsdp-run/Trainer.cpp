@@ -34,7 +34,8 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
   info.struct_size = sizeof info;
   fsdprt_artifact_get_info(artifact, &info);
   if (!options.offloadDirectory.empty() && info.file_bytes == 0)
-    badInput("--offload-dir: %s keeps nothing in a file; compile with --offload=optimizer:file", options.artifact.c_str());
+    badInput("--offload-dir: %s keeps nothing in a file; compile with --offload=optimizer:file",
+             options.artifact.c_str());
   for (const char *program : {"init", "step"})
     if (!fsdprt_artifact_has_program(artifact, program))
       badInput("%s: has no program '%s'; it cannot be trained", options.artifact.c_str(), program);
@@ -61,8 +62,8 @@ Trainer::Trainer(const Options &given, fsdprt_artifact *artifact, Printer &print
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
   if (!options.save.empty())
-    saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep, artifact,
-               options.launchedRank);
+    saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
+               artifact, options.launchedRank);
   createSession();
 }
 
@@ -87,10 +88,12 @@ void Trainer::createSession() {
   wanted.backend = options.backend.c_str();
   if (options.backend == "nccl") {
     wanted.control = options.control.c_str();
-    wanted.local_rank = options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
+    wanted.local_rank =
+        options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
   }
   wanted.timeout_seconds = options.timeoutSeconds;
-  wanted.offload_directory = options.offloadDirectory.empty() ? nullptr : options.offloadDirectory.c_str();
+  wanted.offload_directory =
+      options.offloadDirectory.empty() ? nullptr : options.offloadDirectory.c_str();
   wanted.seed = options.seed.value_or(info.seed);
   wanted.profile = options.profile;
   wanted.link_bytes_per_second = options.linkBandwidth;
@@ -121,9 +124,11 @@ void Trainer::createSession() {
     whole.struct_size = sizeof whole;
     if (fsdprt_artifact_get_input(artifact, "reference", i, &whole) != FSDPRT_OK ||
         std::strcmp(whole.name, inputs[i].name) != 0 ||
-        whole.micro_batches != uint64_t(inputs[i].micro_batches) * ranks || whole.bytes != inputs[i].bytes * ranks)
-      badInput("%s: input '%s': the reference does not take one micro-batch for each of every rank's",
-               options.artifact.c_str(), inputs[i].name);
+        whole.micro_batches != uint64_t(inputs[i].micro_batches) * ranks ||
+        whole.bytes != inputs[i].bytes * ranks)
+      badInput(
+          "%s: input '%s': the reference does not take one micro-batch for each of every rank's",
+          options.artifact.c_str(), inputs[i].name);
   }
 }
 
@@ -148,8 +153,11 @@ void Trainer::announce() {
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
   char a[32], b[32], c[32];
-  printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s%s", options.artifact.c_str(), ranks,
-               processes > 1 ? "process" : "rank", ranks == 1 ? "" : processes > 1 ? "es" : "s",
+  printer.line("%s: %u %s%s x %u thread%s on %s, %s parameters, %s%s", options.artifact.c_str(),
+               ranks, processes > 1 ? "process" : "rank",
+               ranks == 1      ? ""
+               : processes > 1 ? "es"
+                               : "s",
                placed.threads_per_rank, placed.threads_per_rank == 1 ? "" : "s",
                options.device.c_str(), grouped(info.parameter_elements, a), info.optimizer,
                describeRandom(", on random data").c_str());
@@ -157,21 +165,28 @@ void Trainer::announce() {
     printer.line("%s, over %s", options.place->text().c_str(), options.control.c_str());
   announceParameters();
   if (options.mpiReduce == "library" && options.backend != "mpi" && ranks > 1 && firstRank == 0)
-    std::fprintf(stderr, "fsdp-run: warning: --mpi-reduce=library has no effect: sums are those of --backend=%s, and not MPI's\n", options.backend.c_str());
+    std::fprintf(stderr,
+                 "fsdp-run: warning: --mpi-reduce=library has no effect: sums are those of "
+                 "--backend=%s, and not MPI's\n",
+                 options.backend.c_str());
   if (options.backend == "nccl")
     printer.line("ranks meet over %s", placed.meeting);
-  uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes, resident = peakResidentBytes();
+  uint64_t arenas = placed.arena_bytes * ranks + placed.reference_arena_bytes,
+           resident = peakResidentBytes();
   uint64_t here = placed.arena_bytes * placed.local_ranks + placed.reference_arena_bytes;
-  printer.line("memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
-               shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
-               shortBytes(resident > here ? resident - here : 0, c));
+  printer.line(
+      "memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
+      shortBytes(info.arena_bytes, a), (ull)info.arena_bytes, shortBytes(arenas, b),
+      shortBytes(resident > here ? resident - here : 0, c));
   if (info.host_bytes)
-    printer.line("of them on the host: %s per rank (%llu bytes)", shortBytes(info.host_bytes, a), (ull)info.host_bytes);
+    printer.line("of them on the host: %s per rank (%llu bytes)", shortBytes(info.host_bytes, a),
+                 (ull)info.host_bytes);
   if (uint64_t beside = gpuBytesBeside())
-    printer.line("memory of GPUs beside the arenas, with contexts and code: %s (%llu bytes)", shortBytes(beside, a), (ull)beside);
+    printer.line("memory of GPUs beside the arenas, with contexts and code: %s (%llu bytes)",
+                 shortBytes(beside, a), (ull)beside);
   if (info.file_bytes)
-    printer.line("state in a file of each rank: %s (%llu bytes, planned %llu), %s", shortBytes(placed.file_bytes, a),
-                 (ull)placed.file_bytes, (ull)info.file_bytes,
+    printer.line("state in a file of each rank: %s (%llu bytes, planned %llu), %s",
+                 shortBytes(placed.file_bytes, a), (ull)placed.file_bytes, (ull)info.file_bytes,
                  placed.file_is_direct ? "past the system's cache" : "through the system's cache");
   announceInputs();
   announceSamples();
@@ -196,7 +211,8 @@ void Trainer::announceWeights(const WeightSources &sources) {
   auto add = [&](uint64_t count, const std::string &from) {
     if (count)
       list += (list.empty() ? "" : ", ") + std::string(grouped(count, text)) +
-              (list.empty() ? count == 1 ? " parameter from " : " parameters from " : " from ") + from;
+              (list.empty() ? count == 1 ? " parameter from " : " parameters from " : " from ") +
+              from;
   };
   add(sources.fromFile, options.init);
   add(sources.fromModel, "the model's own values");
@@ -206,13 +222,16 @@ void Trainer::announceWeights(const WeightSources &sources) {
 }
 
 void Trainer::copyInputs(uint64_t number, bool validating) {
-  bool whole = options.check && isRoot && !validating; // the reference sees the batches of all ranks
+  bool whole =
+      options.check && isRoot && !validating; // the reference sees the batches of all ranks
   for (uint32_t rank = whole ? 0 : firstRank; rank < (whole ? ranks : lastRank); ++rank)
     for (size_t i = 0; i < inputs.size(); ++i)
       for (uint32_t k = 0; k < inputs[i].micro_batches; ++k) {
-        const void *data = validating ? batches->validation(number, rank, k, i) : batches->train(number, rank, k, i);
+        const void *data = validating ? batches->validation(number, rank, k, i)
+                                      : batches->train(number, rank, k, i);
         if (rank >= firstRank && rank < lastRank)
-          call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data, batches->bytes(i));
+          call(fsdprt_session_write_input, session.get(), rank, uint64_t(i), k, data,
+               batches->bytes(i));
         if (whole)
           call(fsdprt_session_write_input, session.get(), FSDPRT_REFERENCE, uint64_t(i),
                rank * inputs[i].micro_batches + k, data, batches->bytes(i));
@@ -234,7 +253,8 @@ static void allocateSomething() {
   std::free(memory);
 }
 
-/// Returns false when the run has to end before this step, because its inputs are not those of the start any more.
+/// Returns false when the run has to end before this step, because its inputs are not those of the
+/// start any more.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;
@@ -244,7 +264,8 @@ bool Trainer::step(uint64_t number) {
   for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), rank,
          &blocksBefore[size_t(rank) * FSDPRT_BLOCK_SIZE]);
-  bool skips = options.fault == Fault::skipShardElement && faultRank >= firstRank && faultRank < lastRank;
+  bool skips =
+      options.fault == Fault::skipShardElement && faultRank >= firstRank && faultRank < lastRank;
   if (skips)
     saveShardElement();
   call(fsdprt_session_run, session.get(), "step");
@@ -278,7 +299,8 @@ double Trainer::validate() {
   return sum / static_cast<double>(validationBatches);
 }
 
-void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validation) {
+void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, double cpu,
+                           const double *validation) {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session.get(), &placed);
@@ -291,12 +313,14 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
       metrics.add("train/loss_scale", block[FSDPRT_BLOCK_LOSS_SCALE]);
     metrics.add("train/skipped_steps", static_cast<uint64_t>(block[FSDPRT_BLOCK_SKIPPED]));
   }
-  metrics.add("speed/tokens_per_second", static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
+  metrics.add("speed/tokens_per_second",
+              static_cast<float>(static_cast<double>(tokensPerStep) / seconds));
   metrics.add("memory/peak_bytes", placed.peak_bytes);
   metrics.add("memory/planned_bytes", info.arena_bytes);
   metrics.add("memory/resident_bytes", peakResidentBytes());
-  static constexpr const char *kinds[] = {"communication/all_gather_bytes", "communication/reduce_scatter_bytes",
-                                          "communication/all_reduce_bytes", "communication/broadcast_bytes"};
+  static constexpr const char *kinds[] = {
+      "communication/all_gather_bytes", "communication/reduce_scatter_bytes",
+      "communication/all_reduce_bytes", "communication/broadcast_bytes"};
   for (size_t kind = 0; kind < 4; ++kind)
     metrics.add(kinds[kind], exchanged[kind]);
   metrics.add("speed/step_ms", static_cast<float>(seconds * 1e3));
@@ -306,8 +330,8 @@ void Trainer::writeMetrics(uint64_t number, const float *block, double seconds, 
   metrics.end();
 }
 
-/// Tells the other processes whether this one is to end, and hears whether they are; so that all end behind the
-/// same step. All processes call it at the same places.
+/// Tells the other processes whether this one is to end, and hears whether they are; so that all
+/// end behind the same step. All processes call it at the same places.
 void Trainer::agree(double cpu) {
   Word mine = {interruptSignal(), printer.isUnread(), differs, *spoiled != 0, cpu};
   call(fsdprt_session_exchange, session.get(), static_cast<const void *>(&mine), sizeof mine,
@@ -338,16 +362,20 @@ bool Trainer::judgeFinite(uint64_t number, const float *block) {
   }
   ++strikes;
   uint64_t allowed = options.nonfiniteSteps.value_or(scales ? 49 : 0);
-  auto value = [&](int slot) { return std::isnan(block[slot]) ? NAN : static_cast<double>(block[slot]); };
+  auto value = [&](int slot) {
+    return std::isnan(block[slot]) ? NAN : static_cast<double>(block[slot]);
+  };
   char scale[64] = "";
   if (scales)
-    std::snprintf(scale, sizeof scale, "; loss scale now %g", static_cast<double>(block[FSDPRT_BLOCK_LOSS_SCALE]));
-  printer.line("step %llu: not finite: loss %g, gradient norm %g: no parameter was changed%s", (ull)number,
-               value(FSDPRT_BLOCK_LOSS), value(FSDPRT_BLOCK_GRAD_NORM), scale);
+    std::snprintf(scale, sizeof scale, "; loss scale now %g",
+                  static_cast<double>(block[FSDPRT_BLOCK_LOSS_SCALE]));
+  printer.line("step %llu: not finite: loss %g, gradient norm %g: no parameter was changed%s",
+               (ull)number, value(FSDPRT_BLOCK_LOSS), value(FSDPRT_BLOCK_GRAD_NORM), scale);
   if (strikes <= allowed)
     return true;
   if (strikes > 1)
-    std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu, %llu such steps in a row", (ull)number, (ull)strikes);
+    std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu, %llu such steps in a row",
+                  (ull)number, (ull)strikes);
   else
     std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu", (ull)number);
   return false;
@@ -362,7 +390,8 @@ void Trainer::train() {
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   agree();
   countAllocations(options.assertNoAllocations);
-  for (uint64_t number = stepsBefore + 1; number <= options.steps && !agreed.differs && !isToEnd(); ++number) {
+  for (uint64_t number = stepsBefore + 1; number <= options.steps && !agreed.differs && !isToEnd();
+       ++number) {
     fsdprt_session_info before = {}, behind = {};
     before.struct_size = behind.struct_size = sizeof before;
     fsdprt_session_get_info(session.get(), &before);
@@ -381,8 +410,10 @@ void Trainer::train() {
     bool first = number == stepsBefore + 1;
     firstLoss = first ? lastLoss : firstLoss;
     double done = monotonicSeconds() - began;
-    printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM], block[FSDPRT_BLOCK_LR],
-                  static_cast<double>(tokensPerStep) / seconds, done / static_cast<double>(number - stepsBefore) * static_cast<double>(options.steps - number),
+    printer.step({number, options.steps, lastLoss, block[FSDPRT_BLOCK_GRAD_NORM],
+                  block[FSDPRT_BLOCK_LR], static_cast<double>(tokensPerStep) / seconds,
+                  done / static_cast<double>(number - stepsBefore) *
+                      static_cast<double>(options.steps - number),
                   !options.onlyKinds.empty()});
     if (options.profile && first)
       call(fsdprt_session_clear_profile, session.get());
@@ -391,7 +422,8 @@ void Trainer::train() {
     agree(cpu);
     cpu = agreed.cpu;
     bool last = number == options.steps;
-    bool due = validationBatches && (last || (options.validateEvery && number % options.validateEvery == 0));
+    bool due = validationBatches &&
+               (last || (options.validateEvery && number % options.validateEvery == 0));
     if (due)
       validationLoss = validate();
     due = due && !isToEnd(); // a validation that ended early has no loss
@@ -425,11 +457,12 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
   uint64_t here = stepsDone - stepsBefore;
   grouped(static_cast<uint64_t>(static_cast<double>(tokensPerStep * here) / seconds + 0.5), a);
   if (!options.onlyKinds.empty()) {
-    printer.line("%llu step%s in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)here, here == 1 ? "" : "s", seconds, a,
-                 options.onlyKinds.c_str());
+    printer.line("%llu step%s in %.2f s, %s tokens/s, only with kernels of kind %s", (ull)here,
+                 here == 1 ? "" : "s", seconds, a, options.onlyKinds.c_str());
     return;
   }
-  printer.line("%llu step%s in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)here, here == 1 ? "" : "s", seconds, a, firstLoss, lastLoss);
+  printer.line("%llu step%s in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)here,
+               here == 1 ? "" : "s", seconds, a, firstLoss, lastLoss);
   printer.line("memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
                shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)info.arena_bytes,
                shortBytes(peakResidentBytes(), c), processes == 1 ? "the whole" : "rank 0's");
@@ -440,31 +473,37 @@ void Trainer::summarise(double firstLoss, double lastLoss, double seconds) {
     printer.line("memory of GPUs beside the arenas: grew by %lld bytes behind the first step",
                  static_cast<long long>(gpuBytesBeside() - gpuBesideAtFirst));
   if (validationBatches && !isToEnd())
-    printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss, (ull)validationBatches,
-                 validationBatches == 1 ? "" : "es");
+    printer.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss,
+                 (ull)validationBatches, validationBatches == 1 ? "" : "es");
 }
 
-/// Nothing has changed but the blocks, so the step can be taken once more to see where it comes from.
+/// Nothing has changed but the blocks, so the step can be taken once more to see where it comes
+/// from.
 void Trainer::failNonfinite() {
   for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     call(fsdprt_session_write_block, session.get(), rank,
          static_cast<const float *>(&blocksBefore[size_t(rank) * FSDPRT_BLOCK_SIZE]));
   char origin[512] = "";
   if (options.onlyKinds.empty())
-    call(fsdprt_session_find_nonfinite, session.get(), "step", static_cast<char *>(origin), sizeof origin);
-  failed("%s: loss or gradient norm is not finite, no parameter was changed%s%s; lower --lr, compile with "
-         "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
-         nonfinite, *origin ? "; " : "", origin);
+    call(fsdprt_session_find_nonfinite, session.get(), "step", static_cast<char *>(origin),
+         sizeof origin);
+  failed(
+      "%s: loss or gradient norm is not finite, no parameter was changed%s%s; lower --lr, compile "
+      "with "
+      "--clip-grad-norm, look at the inputs and initial values, or go on with --on-nonfinite=skip",
+      nonfinite, *origin ? "; " : "", origin);
 }
 
 int Trainer::judgeAllocations() {
   if (!options.assertNoAllocations)
     return 0;
   if (countedAllocations() == 0) {
-    printer.line("no memory was allocated from the first step to the last%s", saver.isOpen() ? ", but by saves" : "");
+    printer.line("no memory was allocated from the first step to the last%s",
+                 saver.isOpen() ? ", but by saves" : "");
     return 0;
   }
-  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu bytes, called "
+  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu "
+         "bytes, called "
          "before %p",
          (ull)countedAllocations(), firstAllocationSize(), firstAllocationPlace());
 }
@@ -474,7 +513,9 @@ void Trainer::reportEnd() {
   if (agreed.signal == 0 || stepsDone == options.steps)
     return;
   printer.line("interrupted after step %llu of %llu%s", (ull)stepsDone, (ull)options.steps,
-               options.exportTo.empty() && !saver.isOpen() ? "; without --save or --export the weights are lost" : "");
+               options.exportTo.empty() && !saver.isOpen()
+                   ? "; without --save or --export the weights are lost"
+                   : "");
 }
 
 int Trainer::run() {
@@ -486,8 +527,8 @@ int Trainer::run() {
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();
-    call(fsdprt_session_write_flight_record, static_cast<const fsdprt_session *>(session.get()), path.c_str(),
-         reason.c_str());
+    call(fsdprt_session_write_flight_record, static_cast<const fsdprt_session *>(session.get()),
+         path.c_str(), reason.c_str());
     throw Error(error.status, reason + "; the last collectives of all ranks are in " + path);
   } catch (const std::exception &) {
     call(fsdprt_session_fail, session.get(), FSDPRT_FAILED);
@@ -509,10 +550,10 @@ int Trainer::runSteps() {
   PeakRates peak;
   if (options.profile && options.device == "cpu")
     peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
-  catchInterrupts(options.meets && isRoot      ? Interrupts::said
-                  : options.meets              ? Interrupts::quiet
-                  : options.launchedRank       ? Interrupts::launched
-                                               : Interrupts::said);
+  catchInterrupts(options.meets && isRoot ? Interrupts::said
+                  : options.meets         ? Interrupts::quiet
+                  : options.launchedRank  ? Interrupts::launched
+                                          : Interrupts::said);
   train();
   if (saver.isOpen() && !agreed.differs && !*nonfinite && stepsDone > stepSaved)
     save();
@@ -535,7 +576,9 @@ int Trainer::runSteps() {
   if (agreed.spoiled)
     failSpoiled();
   bool interrupted = agreed.signal && stepsDone < options.steps;
-  int code = agreed.differs ? FSDPRT_FAILED : interrupted ? 128 + agreed.signal : judgeAllocations();
+  int code = agreed.differs ? FSDPRT_FAILED
+             : interrupted  ? 128 + agreed.signal
+                            : judgeAllocations();
   if (std::string random = describeRandom("random data"); !random.empty())
     printer.line("note: this was a run on %s: its loss says nothing of a model", random.c_str());
   call(fsdprt_session_leave, session.get());

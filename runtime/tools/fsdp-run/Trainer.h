@@ -62,7 +62,8 @@ private:
   void copyInputs(uint64_t number, bool validating);
   void setRate(uint32_t rank, float lr);
   double validate();
-  void writeMetrics(uint64_t number, const float *block, double seconds, double cpu, const double *validationLoss);
+  void writeMetrics(uint64_t number, const float *block, double seconds, double cpu,
+                    const double *validationLoss);
   void summarise(double firstLoss, double lastLoss, double seconds);
   void reportEnd();
   bool judgeFinite(uint64_t number, const float *block);
@@ -94,8 +95,9 @@ private:
   fsdprt_artifact *artifact;
   Printer &printer;
   fsdprt_artifact_info info = {};
-  uint32_t ranks = 0, firstRank = 0, lastRank = 0, processes = 1; ///< this process has ranks [firstRank, lastRank)
-  bool isRoot;                                                    ///< it has rank 0
+  uint32_t ranks = 0, firstRank = 0, lastRank = 0,
+           processes = 1; ///< this process has ranks [firstRank, lastRank)
+  bool isRoot;            ///< it has rank 0
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
   std::vector<std::unique_ptr<SampleFile>> inputFiles; ///< by input; null where --input names none
@@ -107,7 +109,7 @@ private:
   InitialWeights initial;
   std::vector<OutputClaim> claims;
   Saver saver;
-  RunState state; ///< for the next save
+  RunState state;             ///< for the next save
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
   uint64_t validationBatches = 0, tokensPerStep = 0, stepsBefore = 0, stepsDone = 0, stepSaved = 0;
   std::vector<float> savedBlocks, blocksBefore; ///< before a validation, and before a step
@@ -132,7 +134,8 @@ private:
   double validationLoss = -1;
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double trainingSeconds = 0;
-  uint64_t gpuBesideAtFirst = 0; ///< bytes of GPUs that no arena of this run has, behind the first step
+  uint64_t gpuBesideAtFirst =
+      0; ///< bytes of GPUs that no arena of this run has, behind the first step
   uint64_t privateAtFirst = 0; ///< bytes that no file backs, arenas included, behind the first step
 };
 

@@ -23,20 +23,22 @@ void Trainer::stepReference(uint64_t number, const float *sharded) {
   setRate(FSDPRT_REFERENCE, sharded[FSDPRT_BLOCK_LR]);
   call(fsdprt_session_run, session.get(), "reference");
   float whole[FSDPRT_BLOCK_SIZE];
-  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()), FSDPRT_REFERENCE,
-       static_cast<float *>(whole));
+  call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session.get()),
+       FSDPRT_REFERENCE, static_cast<float *>(whole));
   for (auto [index, name] :
        {std::pair(FSDPRT_BLOCK_LOSS, "loss"), std::pair(FSDPRT_BLOCK_GRAD_NORM, "gradient norm")}) {
     if (sameBits(sharded[index], whole[index]))
       continue;
-    printer.line("check against unsharded failed: step %llu: %s is %.9g sharded and %.9g unsharded", (ull)number, name,
-                 static_cast<double>(sharded[index]), static_cast<double>(whole[index]));
+    printer.line("check against unsharded failed: step %llu: %s is %.9g sharded and %.9g unsharded",
+                 (ull)number, name, static_cast<double>(sharded[index]),
+                 static_cast<double>(whole[index]));
     differs = true;
   }
 }
 
 static const char *roleName(fsdprt_state_role role) {
-  static const char *const names[] = {"", "first moment of ", "second moment of ", "momentum of ", "master of "};
+  static const char *const names[] = {"", "first moment of ", "second moment of ", "momentum of ",
+                                      "master of "};
   return names[role];
 }
 
@@ -48,27 +50,29 @@ void Trainer::compareWithReference() {
   if (!isRoot)
     return;
   if (result.equal) {
-    printer.line("check against unsharded passed: %llu step%s on %u rank%s: losses, gradient norms, %s parameter values "
+    printer.line("check against unsharded passed: %llu step%s on %u rank%s: losses, gradient "
+                 "norms, %s parameter values "
                  "and %s optimizer "
                  "values, bit for bit",
-                 (ull)stepsDone, stepsDone == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
-                 grouped(result.optimizer_elements, b));
+                 (ull)stepsDone, stepsDone == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s",
+                 grouped(result.parameter_elements, a), grouped(result.optimizer_elements, b));
     return;
   }
   fsdprt_param_info param = {};
   param.struct_size = sizeof param;
   fsdprt_artifact_get_param(artifact, result.param, &param);
-  printer.line("check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is %.17g sharded and "
+  printer.line("check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is "
+               "%.17g sharded and "
                "%.17g unsharded",
-               (ull)stepsDone, roleName(result.role), param.name, (ull)result.element, result.rank, result.sharded,
-               result.unsharded);
+               (ull)stepsDone, roleName(result.role), param.name, (ull)result.element, result.rank,
+               result.sharded, result.unsharded);
   differs = true;
 }
 
 //===- A shard element that is never updated ------------------------------===//
 
-/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one, since all of its
-/// elements have gradients.
+/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one,
+/// since all of its elements have gradients.
 void Trainer::planFault() {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -78,7 +82,8 @@ void Trainer::planFault() {
         param.struct_size = sizeof param;
         fsdprt_artifact_get_param(artifact, faultParam, &param);
         if (param.trainable && (!vectors || param.rank == 1) &&
-            fsdprt_session_poke_shard(session.get(), faultRank, faultParam, nothing, nullptr, nullptr) == FSDPRT_OK)
+            fsdprt_session_poke_shard(session.get(), faultRank, faultParam, nothing, nullptr,
+                                      nullptr) == FSDPRT_OK)
           return;
       }
   badInput("%s: has no parameter that is trained", options.artifact.c_str());

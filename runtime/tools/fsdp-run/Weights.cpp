@@ -46,7 +46,8 @@ static std::string bareName(std::string name) {
 }
 
 static bool isKnownBuffer(const std::string &name) {
-  for (const char *end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", ".position_ids"})
+  for (const char *end :
+       {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", ".position_ids"})
     if (endsWith(name, end))
       return true;
   return false;
@@ -54,8 +55,9 @@ static bool isKnownBuffer(const std::string &name) {
 
 static bool dtypeOf(const std::string &name, fsdprt_dtype &dtype) {
   static const std::pair<const char *, fsdprt_dtype> known[] = {
-      {"F64", FSDPRT_F64}, {"F32", FSDPRT_F32}, {"F16", FSDPRT_F16}, {"BF16", FSDPRT_BF16}, {"I64", FSDPRT_I64},
-      {"I32", FSDPRT_I32}, {"I16", FSDPRT_I16}, {"I8", FSDPRT_I8},   {"U8", FSDPRT_I8},     {"BOOL", FSDPRT_I1}};
+      {"F64", FSDPRT_F64}, {"F32", FSDPRT_F32}, {"F16", FSDPRT_F16}, {"BF16", FSDPRT_BF16},
+      {"I64", FSDPRT_I64}, {"I32", FSDPRT_I32}, {"I16", FSDPRT_I16}, {"I8", FSDPRT_I8},
+      {"U8", FSDPRT_I8},   {"BOOL", FSDPRT_I1}};
   for (auto [text, type] : known)
     if (name == text) {
       dtype = type;
@@ -65,7 +67,8 @@ static bool dtypeOf(const std::string &name, fsdprt_dtype &dtype) {
 }
 
 static const char *safetensorsName(fsdprt_dtype dtype) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "BOOL"};
+  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
+                                      "I32", "I16", "I8",  "BOOL"};
   return names[dtype];
 }
 
@@ -74,7 +77,8 @@ static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Runs each(first, count, data) over the tensor's elements of `width` bytes, in parts that fit into the cache.
+/// Runs each(first, count, data) over the tensor's elements of `width` bytes, in parts that fit
+/// into the cache.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -89,7 +93,8 @@ static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t
 static bool isBoolean(const SafetensorsFile &file, const Tensor &tensor) {
   bool all = true;
   forParts(file, tensor, 1, [&](uint64_t, uint64_t count, const std::byte *data) {
-    all &= std::all_of(data, data + count, [](std::byte b) { return b == std::byte{0} || b == std::byte{1}; });
+    all &= std::all_of(data, data + count,
+                       [](std::byte b) { return b == std::byte{0} || b == std::byte{1}; });
   });
   return all;
 }
@@ -101,9 +106,10 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// "element 5 is nan" for the first of `count` elements that is not finite in the type `to`, or an empty text.
-static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to, uint64_t count,
-                                  uint64_t firstIndex = 0) {
+/// "element 5 is nan" for the first of `count` elements that is not finite in the type `to`, or an
+/// empty text.
+static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
+                                  uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
   if (!isFloat(source))
     return "";
@@ -113,22 +119,27 @@ static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdp
       std::byte stored[8];
       storeElement(target, value, stored);
       if (!std::isfinite(loadElement(target, stored)))
-        return format("element %llu, %g, is too large for %s", (ull)(firstIndex + i), value, nameOf(target));
+        return format("element %llu, %g, is too large for %s", (ull)(firstIndex + i), value,
+                      nameOf(target));
     }
     if (!std::isfinite(value))
-      return format("element %llu is %s", (ull)(firstIndex + i), std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+      return format("element %llu is %s", (ull)(firstIndex + i),
+                    std::isnan(value) ? "nan"
+                    : value < 0       ? "-inf"
+                                      : "inf");
   }
   return "";
 }
 
 /// The same for a tensor of a file.
-static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor, fsdprt_dtype from,
-                                  fsdprt_dtype to) {
+static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor,
+                                  fsdprt_dtype from, fsdprt_dtype to) {
   std::string problem;
-  forParts(file, tensor, safetensorsSize(tensor.dtype), [&](uint64_t first, uint64_t count, const std::byte *data) {
-    if (problem.empty())
-      problem = firstNotFinite(data, from, to, count, first);
-  });
+  forParts(file, tensor, safetensorsSize(tensor.dtype),
+           [&](uint64_t first, uint64_t count, const std::byte *data) {
+             if (problem.empty())
+               problem = firstNotFinite(data, from, to, count, first);
+           });
   return problem;
 }
 
@@ -153,7 +164,8 @@ struct Source {
 /// The parameters of an artifact beside the tensors of some files.
 class Import {
 public:
-  Import(const InitialWeights &weights, const fsdprt_artifact *artifact) : weights(weights), artifact(artifact) {}
+  Import(const InitialWeights &weights, const fsdprt_artifact *artifact)
+      : weights(weights), artifact(artifact) {}
   void list();
   void match();
   WeightSources load(fsdprt_session *session) const;
@@ -199,7 +211,8 @@ void Import::list() {
   for (const auto &file : weights.getFiles())
     for (const auto &[tensorName, tensor] : file->getTensors())
       if (!sources.emplace(tensorName, Source{file.get(), &tensor}).second)
-        badInput("%s: tensor '%s' is in another file too", file->getPath().c_str(), printable(tensorName).c_str());
+        badInput("%s: tensor '%s' is in another file too", file->getPath().c_str(),
+                 printable(tensorName).c_str());
 }
 
 void Import::matchOne(const fsdprt_param_info &param) {
@@ -222,15 +235,16 @@ void Import::matchOne(const fsdprt_param_info &param) {
   std::vector<uint64_t> shape(param.shape, param.shape + param.rank);
   fsdprt_dtype dtype;
   if (tensor.shape != shape)
-    addProblem("'" + printable(name) + "': expected shape " + shapeText(shape) + ", found " + shapeText(tensor.shape));
+    addProblem("'" + printable(name) + "': expected shape " + shapeText(shape) + ", found " +
+               shapeText(tensor.shape));
   else if (!dtypeOf(tensor.dtype, dtype) || !isTaken(dtype, param.dtype))
     addProblem("'" + printable(name) + "': expected " +
-               (isFloat(static_cast<DType>(param.dtype)) ? "F64, F32, F16 or BF16" : safetensorsName(param.dtype)) +
+               (isFloat(static_cast<DType>(param.dtype)) ? "F64, F32, F16 or BF16"
+                                                         : safetensorsName(param.dtype)) +
                ", found " + tensor.dtype);
   else if (param.dtype == FSDPRT_I1 && !isBoolean(*found->second.file, tensor))
     addProblem("'" + printable(name) + "': expected a byte of 0 or 1 for each boolean");
-  else if (std::string problem =
-               firstNotFinite(*found->second.file, tensor, dtype, param.dtype);
+  else if (std::string problem = firstNotFinite(*found->second.file, tensor, dtype, param.dtype);
            !problem.empty())
     addProblem("'" + printable(name) + "': expected finite values; " + problem);
   chosen.push_back(&found->second);
@@ -241,7 +255,8 @@ bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source)
   if (!endsWith(name, "lm_head.weight"))
     return false;
   for (const Source *other : chosen)
-    if (other && other->tensor->dtype == source.tensor->dtype && other->tensor->shape == source.tensor->shape &&
+    if (other && other->tensor->dtype == source.tensor->dtype &&
+        other->tensor->shape == source.tensor->shape &&
         isSame(*other->file, *other->tensor, *source.file, *source.tensor))
       return true;
   return false;
@@ -249,16 +264,19 @@ bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source)
 
 void Import::match() {
   fsdprt_param_info param = {};
-  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+  for (uint64_t i = 0; param.struct_size = sizeof param,
+                fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
        ++i)
     matchOne(param);
   for (const auto &[name, source] : sources)
     if (!source.used && !isKnownBuffer(name) && !repeatsTiedEmbedding(name, source))
-      addProblem("not a parameter of the model: '" + printable(name) + "' (" + shapeText(source.tensor->shape) + ")");
+      addProblem("not a parameter of the model: '" + printable(name) + "' (" +
+                 shapeText(source.tensor->shape) + ")");
   if (problems > 10)
     report += format("\n  and %llu more", (ull)(problems - 10));
   if (problems)
-    badInput("%s: the weights do not match the model:%s", weights.getPath().c_str(), report.c_str());
+    badInput("%s: the weights do not match the model:%s", weights.getPath().c_str(),
+             report.c_str());
 }
 
 WeightSources Import::load(fsdprt_session *session) const {
@@ -284,7 +302,8 @@ WeightSources Import::load(fsdprt_session *session) const {
 WeightSources fsdprt::modelWeights(const fsdprt_artifact *artifact) {
   WeightSources sources;
   fsdprt_param_info param = {};
-  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+  for (uint64_t i = 0; param.struct_size = sizeof param,
+                fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
        ++i)
     sources.fromModel += param.has_values != 0;
   return sources;
@@ -309,12 +328,13 @@ struct Exported {
 };
 } // namespace
 
-void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session,
-                           bool isRoot) {
+void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artifact,
+                           const fsdprt_session *session, bool isRoot) {
   std::vector<SafetensorsWriter::Entry> entries;
   std::map<std::string, Exported> byName;
   fsdprt_param_info param = {};
-  for (uint64_t i = 0; param.struct_size = sizeof param, fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
+  for (uint64_t i = 0; param.struct_size = sizeof param,
+                fsdprt_artifact_get_param(artifact, i, &param) == FSDPRT_OK;
        ++i) {
     fsdprt_dtype dtype;
     fsdprt_state_role role = FSDPRT_MASTER;
@@ -323,7 +343,8 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
       if (fsdprt_session_get_state(session, i, role, &dtype) != FSDPRT_OK)
         badInput("%s: parameter '%s' has no state to export", path.c_str(), param.name);
     }
-    entries.push_back({param.name, safetensorsName(dtype), {param.shape, param.shape + param.rank}});
+    entries.push_back(
+        {param.name, safetensorsName(dtype), {param.shape, param.shape + param.rank}});
     byName[param.name] = {i, role, dtype, param.elements};
   }
   std::optional<SafetensorsWriter> writer;
@@ -354,6 +375,7 @@ void fsdprt::exportWeights(const std::string &path, const fsdprt_artifact *artif
   if (writer)
     writer->commit();
   if (damaged)
-    std::fprintf(stderr, "fsdp-run: warning: %s: %llu of %zu parameters are not finite, the first: %s\n", path.c_str(),
-                 (ull)damaged, entries.size(), firstDamage.c_str());
+    std::fprintf(stderr,
+                 "fsdp-run: warning: %s: %llu of %zu parameters are not finite, the first: %s\n",
+                 path.c_str(), (ull)damaged, entries.size(), firstDamage.c_str());
 }

@@ -27,8 +27,8 @@ struct WeightSources {
 /// Without a weights file.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
-/// The files of --init: one .safetensors file, or those that an .index.json names. They are opened once; what ranks
-/// compare and what they load is read from the same descriptors.
+/// The files of --init: one .safetensors file, or those that an .index.json names. They are opened
+/// once; what ranks compare and what they load is read from the same descriptors.
 class InitialWeights {
 public:
   /// Throws Error when a file cannot be opened, or is not one of weights.
@@ -43,13 +43,16 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets parameters, in the ranks and the reference. Those with values in the artifact may be missing and stay as they
-/// are. Throws Error before the first is set when names or shapes do not match, and when a file has changed meanwhile.
-WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact, fsdprt_session *session);
+/// Sets parameters, in the ranks and the reference. Those with values in the artifact may be
+/// missing and stay as they are. Throws Error before the first is set when names or shapes do not
+/// match, and when a file has changed meanwhile.
+WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
+                            fsdprt_session *session);
 
-/// Writes all parameters, from their masters where there are any. All processes call it; that of rank 0 writes.
-void exportWeights(const std::string &path, const fsdprt_artifact *artifact, const fsdprt_session *session,
-                   bool isRoot);
+/// Writes all parameters, from their masters where there are any. All processes call it; that of
+/// rank 0 writes.
+void exportWeights(const std::string &path, const fsdprt_artifact *artifact,
+                   const fsdprt_session *session, bool isRoot);
 
 } // namespace fsdprt
 

@@ -60,12 +60,18 @@ extern "C" __global__ void transpose(const float *in, float *out, int rows, int 
 
 __device__ NOINLINE int classify(int value) {
   switch (value % 7) {
-  case 0: return value / 3;
-  case 1: return value * 5 + 1;
-  case 2: return value ^ 0x55;
-  case 3: return value << 2;
-  case 4: return -value;
-  default: return value & 15;
+  case 0:
+    return value / 3;
+  case 1:
+    return value * 5 + 1;
+  case 2:
+    return value ^ 0x55;
+  case 3:
+    return value << 2;
+  case 4:
+    return -value;
+  default:
+    return value & 15;
   }
 }
 

@@ -24,15 +24,16 @@ Value callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange argum
 
 class GpuBuilder : public CodeBuilder {
 public:
-  GpuBuilder(Location loc, MLIRContext *context, int64_t threads) : CodeBuilder(loc, context), threads(threads) {}
+  GpuBuilder(Location loc, MLIRContext *context, int64_t threads)
+      : CodeBuilder(loc, context), threads(threads) {}
 
   const int64_t threads; ///< of a block
 
-  //===--- Entries ---------------------------------------------------------===//
-  /// Makes an entry with the bindings of `kernel`, one more where `scratch`, and `maps` tensor maps, and goes into it.
-  /// `minBlocks` of them are to fit on a multiprocessor; `cluster` blocks run together.
-  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks, bool scratch, int64_t maps = 0,
-             int64_t cluster = 1);
+  //===--- Entries ---------------------------------------------------------===// / Makes an entry
+  // with the bindings of `kernel`, one more where `scratch`, and `maps` tensor maps, and goes into
+  // it. / `minBlocks` of them are to fit on a multiprocessor; `cluster` blocks run together.
+  void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
+             bool scratch, int64_t maps = 0, int64_t cluster = 1);
   /// Ends it.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
@@ -50,7 +51,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Row l/4 of a lane, and its column 2 (l%4): where register 0 of what mma and wgmma leave stands.
+  /// Row l/4 of a lane, and its column 2 (l%4): where register 0 of what mma and wgmma leave
+  /// stands.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// 2^x; 0 below 2^-126.

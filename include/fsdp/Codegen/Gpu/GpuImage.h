@@ -28,14 +28,15 @@
 
 namespace mlir::fsdp {
 
-/// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128 bytes, what does
-/// not exist is 0. Dimension 0 is the one whose elements are neighbours.
+/// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128
+/// bytes, what does not exist is 0. Dimension 0 is the one whose elements are neighbours.
 struct GpuTensorMap {
-  int64_t binding = 0, offset = 0; ///< where it begins: the one behind the last binding is the scratch; in bytes
-  bool isBf16 = true;              ///< or f16
-  SmallVector<int64_t> sizes;      ///< in elements
-  SmallVector<int64_t> strides;    ///< in bytes, of dimensions 1 and on
-  SmallVector<int64_t> box;        ///< that is copied at a time
+  int64_t binding = 0,
+          offset = 0; ///< where it begins: the one behind the last binding is the scratch; in bytes
+  bool isBf16 = true; ///< or f16
+  SmallVector<int64_t> sizes;   ///< in elements
+  SmallVector<int64_t> strides; ///< in bytes, of dimensions 1 and on
+  SmallVector<int64_t> box;     ///< that is copied at a time
 };
 
 /// One launch of an entry. Its arguments are the bindings of the kernel, in order, then the
@@ -46,31 +47,34 @@ struct GpuLaunch {
   int64_t threads = 32;    ///< of a block
   int64_t sharedBytes = 0; ///< that the launch adds
   std::vector<GpuTensorMap> maps = {};
-  int64_t cluster = 1;     ///< blocks in x that run together; divides their number
-  int64_t copyThreads = 0; ///< of a block, that do nothing but fetch for the others
+  int64_t cluster = 1;                    ///< blocks in x that run together; divides their number
+  int64_t copyThreads = 0;                ///< of a block, that do nothing but fetch for the others
   std::optional<GpuProduct> product = {}; ///< a library's, and no entry
 };
 
 /// What the launcher of a kernel must know; launches run one after the other.
 struct GpuKernel {
-  KernelInfo info;              ///< name, bindingBytes, writes; no phases
+  KernelInfo info; ///< name, bindingBytes, writes; no phases
   std::vector<GpuLaunch> launches;
-  int64_t scratchBytes = 0;     ///< in global memory, aligned to 256 bytes; need not be initialised
+  int64_t scratchBytes = 0; ///< in global memory, aligned to 256 bytes; need not be initialised
 };
 
 /// What ptxas says of an entry, and what is in its machine code.
 struct EntryReport {
   std::string symbol;
-  int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0, barriers = 0;
-  int64_t instructions = 0;                  ///< in all
-  int64_t loopInstructions = 0, loopMma = 0; ///< of the main loop, and how many of them multiply matrices
-  int64_t loopTensorTurns = 0;               ///< that those take a scheduler's tensor core
+  int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0,
+          barriers = 0;
+  int64_t instructions = 0; ///< in all
+  int64_t loopInstructions = 0,
+          loopMma = 0;         ///< of the main loop, and how many of them multiply matrices
+  int64_t loopTensorTurns = 0; ///< that those take a scheduler's tensor core
 };
 
 enum class SpillPolicy { Ignore, Warn, Error };
 
 struct GpuOptions {
-  /// Who computes contractions, and the bytes of scratch that a library has for one (0: the chip's).
+  /// Who computes contractions, and the bytes of scratch that a library has for one (0: the
+  /// chip's).
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0;
   /// Whether PTX is assembled when there is a ptxas.
@@ -93,10 +97,11 @@ struct GpuImage {
 /// Why there is no kernel of this kind for the chip; nothing when there is one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
-/// Compiles each kernel (fsdp.kernel) of `module` that there is code for, which is left as it is; of each other one a
-/// warning at its place says why not. Fails when a kernel's form is broken, when ptxas rejects the text, and on spills
-/// when asked to.
-FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target, const GpuOptions &options = {});
+/// Compiles each kernel (fsdp.kernel) of `module` that there is code for, which is left as it is;
+/// of each other one a warning at its place says why not. Fails when a kernel's form is broken,
+/// when ptxas rejects the text, and on spills when asked to.
+FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
+                                    const GpuOptions &options = {});
 
 /// Kernels and their launches, as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);

@@ -18,7 +18,8 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// Who computes contractions: kernels of our own, cuBLASLt where it has what is behind the sums, or whoever is better.
+/// Who computes contractions: kernels of our own, cuBLASLt where it has what is behind the sums, or
+/// whoever is better.
 enum class GemmSource { Nvptx, CublasLt, Auto };
 
 /// A chip, and what a block of threads may take of it.
@@ -31,8 +32,8 @@ struct GpuTarget {
   int64_t multiprocessors; ///< of the largest such chip
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;
-  /// Auto is kernels of our own: there is one for every contraction, they run wherever the artifact does, emulated as well, and nothing is known yet
-  /// of where a library is faster on a GPU.
+  /// Auto is kernels of our own: there is one for every contraction, they run wherever the artifact
+  /// does, emulated as well, and nothing is known yet of where a library is faster on a GPU.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< bytes of scratch for a library's product
 

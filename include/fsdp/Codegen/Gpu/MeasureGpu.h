@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Why there is no kernel for this attention, or these gradients of it, before it is in a kernel; any other op has one.
+/// Why there is no kernel for this attention, or these gradients of it, before it is in a kernel;
+/// any other op has one.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
 /// Launches and scratch of every kernel, as compileGpuImage has them, without text.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);

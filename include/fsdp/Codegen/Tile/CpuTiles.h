@@ -75,7 +75,9 @@ public:
   Value number(double value, int64_t lanes = 0);
   /// 2^x, x <= 1; 0 below 2^-125 (f64: 2^-1021).
   Value exp2(Value x);
-  Value broadcastLoad(const Pointer &place, int64_t lanes) { return splat(load(place.type, place), lanes); }
+  Value broadcastLoad(const Pointer &place, int64_t lanes) {
+    return splat(load(place.type, place), lanes);
+  }
   /// Lane 0.
   Value first(Value vector);
 
@@ -97,11 +99,13 @@ public:
   using Start = function_ref<Fragment(Layout, Value row, Value col)>;
   /// c = start + a · b, fragment by fragment. Rows are rounded up to rowsOf(rows, cols):
   /// a must be readable, and c writable so far.
-  void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols, int64_t steps, Start start);
+  void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
+            int64_t steps, Start start);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
   /// for (i = from; i < to; ++i) body(i), and beside each what fetches for the next.
-  void pipeline(Value from, Value to, function_ref<void(Value)> fetch, function_ref<void(Value)> body);
+  void pipeline(Value from, Value to, function_ref<void(Value)> fetch,
+                function_ref<void(Value)> body);
   /// Asks for `bytes` from a place on.
   void prefetchTile(const Pointer &place, int64_t bytes);
 
@@ -109,13 +113,15 @@ public:
   /// `rows` rows of a matrix of `cols` columns to steps along each row; what does not exist is 0.
   void packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
   /// To steps across rows.
-  void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
+  void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
+                  int64_t cols);
   /// Steps along a row become rows: to(step, row). `rows` is a multiple of lanes.
-  void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
+  void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
+                      int64_t cols);
   /// One vector of a row (wide values), columns `col` on, to steps along the row.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Vectors of rows `row` and `row` + 1 (an even one and the next) to steps across rows. With Fma the
-  /// two are stored apart, and the second may be null.
+  /// Vectors of rows `row` and `row` + 1 (an even one and the next) to steps across rows. With Fma
+  /// the two are stored apart, and the second may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

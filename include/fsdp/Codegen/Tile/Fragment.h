@@ -29,7 +29,9 @@ namespace mlir::fsdp::tile {
 class Layout {
 public:
   /// Each register holds `lanes` neighbours of a row; `cols` is a multiple of it.
-  static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) { return Layout(rows, cols, lanes, false); }
+  static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) {
+    return Layout(rows, cols, lanes, false);
+  }
   /// What a warp holds of a product; `rows` is a multiple of 16, `cols` of 8.
   static Layout mmaSums(int64_t rows, int64_t cols) { return Layout(rows, cols, 32, true); }
 
@@ -43,14 +45,19 @@ public:
     if (!isMma)
       return {reg / registersPerRow(), reg % registersPerRow() * lanes + lane};
     int64_t piece = reg / 4, perRow = cols / 8;
-    return {piece / perRow * 16 + reg % 4 / 2 * 8 + lane / 4, piece % perRow * 8 + lane % 4 * 2 + reg % 2};
+    return {piece / perRow * 16 + reg % 4 / 2 * 8 + lane / 4,
+            piece % perRow * 8 + lane % 4 * 2 + reg % 2};
   }
-  /// The rows of which a lane holds something, counted from 0 for each lane; and the one that a register belongs to.
+  /// The rows of which a lane holds something, counted from 0 for each lane; and the one that a
+  /// register belongs to.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  int64_t rowOf(int64_t reg) const { return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first; }
+  int64_t rowOf(int64_t reg) const {
+    return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
+  }
 
 private:
-  Layout(int64_t rows, int64_t cols, int64_t lanes, bool isMma) : rows(rows), cols(cols), lanes(lanes), isMma(isMma) {}
+  Layout(int64_t rows, int64_t cols, int64_t lanes, bool isMma)
+      : rows(rows), cols(cols), lanes(lanes), isMma(isMma) {}
   int64_t rows, cols, lanes;
   bool isMma;
 };

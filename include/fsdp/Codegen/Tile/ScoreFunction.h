@@ -35,11 +35,11 @@ struct Captured {
 
 /// Where a fragment's register stands, for the function's arguments.
 struct Site {
-  Value b, h, q;              ///< scalars of 64 bits
-  Value column;               ///< of lane 0, 64 bits
-  Value lastColumn;           ///< columns beyond are taken for it; null where all exist
-  SmallVector<Value> scores;  ///< the leading arguments: (s), (), or (g, s)
-  int64_t lanes = 0;          ///< 0: one element, and `column` is its own
+  Value b, h, q;             ///< scalars of 64 bits
+  Value column;              ///< of lane 0, 64 bits
+  Value lastColumn;          ///< columns beyond are taken for it; null where all exist
+  SmallVector<Value> scores; ///< the leading arguments: (s), (), or (g, s)
+  int64_t lanes = 0;         ///< 0: one element, and `column` is its own
 };
 
 class ScoreFunction {
@@ -47,7 +47,8 @@ public:
   using Values = DenseMap<Value, Value>;
 
   /// `extents` of b, h, q, k; `scores` leading arguments come before them.
-  ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents, ArrayRef<Captured> captures);
+  ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
+                ArrayRef<Captured> captures);
 
   bool empty() const { return region.empty(); }
   Region &getRegion() { return region; }
@@ -56,7 +57,9 @@ public:
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
   /// Values of one dependence that are kept for elements to read.
-  ArrayRef<Value> staged(Dependence dependence) const { return dependence == Dependence::Row ? rows : columns; }
+  ArrayRef<Value> staged(Dependence dependence) const {
+    return dependence == Dependence::Row ? rows : columns;
+  }
   /// Their type in code.
   Type typeOf(Value value) const;
   /// Puts what depends on b and h alone into `known`.
@@ -64,8 +67,10 @@ public:
   /// The value at a site; `known` holds what has been computed there and is added to.
   /// Scalars when they do not depend on the lane.
   Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
-  /// The position of an element in a captured tensor, as emit gives its indices: row-major, of 64 bits or less.
-  Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site, Values &known) const;
+  /// The position of an element in a captured tensor, as emit gives its indices: row-major, of 64
+  /// bits or less.
+  Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
+                     Values &known) const;
 
 private:
   using Range = std::pair<int64_t, int64_t>;
@@ -82,7 +87,8 @@ private:
   Value emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site, Values &known) const;
   void emitOp(CodeBuilder &b, Operation *op, const Site &site, Values &known) const;
   Value widened(CodeBuilder &b, Value emitted, Value original) const;
-  Value emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site, Values &known, bool narrow) const;
+  Value emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site, Values &known,
+                  bool narrow) const;
 
   Region &region;
   unsigned scores;

@@ -49,12 +49,17 @@ public:
   int64_t stepOfK() const { return isSplit() ? 8 : 16; }
   /// Columns that a tile has for `cols` of a matrix; and the bytes between its rows.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
-  static int64_t pitchOf(Type element, int64_t cols) { return paddedCols(cols) * bytesOf(element) + 16; }
+  static int64_t pitchOf(Type element, int64_t cols) {
+    return paddedCols(cols) * bytesOf(element) + 16;
+  }
 
-  //===--- Copies ----------------------------------------------------------===//
-  /// Begins to fetch rows [first, first + rows) by all threads; what does not exist becomes 0. `whole`: all of them exist.
-  void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows, bool whole);
-  /// Elements [first, first + count) of 4 bytes, one behind the other; those from `extent` on become 0.
+  //===--- Copies ----------------------------------------------------------===// / Begins to fetch
+  // rows [first, first + rows) by all threads; what does not exist becomes 0. `whole`: all of them
+  // exist.
+  void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
+                 bool whole);
+  /// Elements [first, first + count) of 4 bytes, one behind the other; those from `extent` on
+  /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
   /// What has been fetched since the last commit is one group.
   void commit();
@@ -62,7 +67,9 @@ public:
   void waitForCopies(int64_t pending);
 
   //===--- Fragments -------------------------------------------------------===//
-  Fragment fill(Layout layout, Value value) { return {layout, SmallVector<Value>(layout.numRegisters(), value)}; }
+  Fragment fill(Layout layout, Value value) {
+    return {layout, SmallVector<Value>(layout.numRegisters(), value)};
+  }
 
   //===--- Products --------------------------------------------------------===//
   /// sums(r, c) + Σ over k of a(r, k) · b(c, k): rows of both along k.
@@ -83,8 +90,8 @@ public:
   void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);
 
 private:
-  void copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit, Value first, int64_t bytes, bool checksRow,
-                bool checksCol);
+  void copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit, Value first,
+                int64_t bytes, bool checksRow, bool checksCol);
   Value laneOfRows(const SharedTile &tile);
   Value laneOfCols(const SharedTile &tile);
   std::pair<Value, Value> split(Value number);
