@@ -349,7 +349,8 @@ void Reader::resolveStrides() {
     strides.assign(all.size(), 0);
     for (auto [dimStride, list] : llvm::zip_equal(later.dimStrides, later.dims)) {
       int64_t stride = dimStride;
-      for (int leaf : llvm::reverse(tree.leaves(list))) {
+      DigitList leaves = tree.leaves(list); // llvm::reverse would not keep a temporary
+      for (int leaf : llvm::reverse(leaves)) {
         strides[position[leaf]] += stride;
         stride *= tree.digit(leaf).size;
       }
