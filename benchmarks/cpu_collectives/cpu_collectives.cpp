@@ -15,10 +15,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "collectives/Local.h"
-#include "collectives/Shm.h"
-#include "collectives/ShmHost.h"
-#include "device/Futex.h"
+#include "collectives/local/Local.h"
+#include "collectives/shm/Shm.h"
+#include "collectives/shm/ShmHost.h"
+#include "core/Futex.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

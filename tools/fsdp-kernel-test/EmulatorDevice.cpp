@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmulatorDevice.h"
-#include "emulate/Emulator.h"
-#include "emulate/TensorMap.h"
+#include "emulator/Emulator.h"
+#include "emulator/TensorMap.h"
 #include <algorithm>
 
 using namespace fsdprt::emulate;

@@ -51,7 +51,7 @@ struct ArtifactPieces {
 };
 
 /// The bytes of the .fsdp file of a planned module with workspace: see
-/// runtime/include/fsdprt/artifact_header.h. The same module and image give the same bytes.
+/// common/include/fsdprt/artifact_header.h. The same module and image give the same bytes.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const Image &image,
                                         const PackageOptions &options);
 

@@ -237,9 +237,10 @@ typedef struct fsdprt_session_options {
   uint64_t ranks;            /* 0: what the artifact's mesh says; anything else has to be that */
   uint32_t threads_per_rank; /* 0: what the artifact was compiled for */
   uint32_t with_reference;   /* 1: the reference's arena too */
-  const char *device;     /* NULL or "cpu"; "cuda", "emulate" for an artifact compiled for a GPU */
-  const char *backend;    /* NULL or "local": all ranks are here. "shm", "mpi": this process has
-                             `rank`.    "nccl": over NCCL, and ranks are where `control` says */
+  const char *device;  /* NULL or "cpu"; "cuda", "emulate" for an artifact compiled for a GPU, the
+                          latter in a program that has the emulator (fsdprt/emulator.h) */
+  const char *backend; /* NULL or "local": all ranks are here. "shm", "mpi": this process has
+                          `rank`.    "nccl": over NCCL, and ranks are where `control` says */
   double timeout_seconds; /* of a wait, from a peer's last sign of progress; 0: 60 */
   uint64_t seed;          /* of initial values */
   /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
@@ -485,6 +486,7 @@ FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
     void *user, fsdprt_error *error);
 
 /*===- Simulation: a step on a cluster that is not there (docs/Simulator.md) ===*/
+/* In the library fsdprt_simulate. */
 
 typedef struct fsdprt_simulation {
   size_t struct_size;
@@ -532,6 +534,7 @@ FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifac
                                                   fsdprt_error *error);
 
 /*===- The null device: all programs, walked and not executed (docs/NullDevice.md) ===*/
+/* In the library fsdprt_null. */
 
 typedef struct fsdprt_walk_options {
   size_t struct_size;

@@ -10,7 +10,7 @@
 
 #include "Arguments.h"
 #include "InputFile.h"
-#include "emulate/Formats.h"
+#include "emulator/arithmetic/Formats.h"
 #include <cctype>
 #include <cerrno>
 #include <charconv>

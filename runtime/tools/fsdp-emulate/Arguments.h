@@ -7,7 +7,7 @@
 #ifndef FSDP_EMULATE_ARGUMENTS_H
 #define FSDP_EMULATE_ARGUMENTS_H
 
-#include "emulate/Emulator.h"
+#include "emulator/Emulator.h"
 #include <optional>
 
 namespace fsdprt::emulate {

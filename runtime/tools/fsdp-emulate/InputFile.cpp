@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "InputFile.h"
-#include "emulate/Source.h"
+#include "emulator/ptx/Source.h"
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

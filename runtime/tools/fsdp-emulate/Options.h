@@ -7,7 +7,7 @@
 #ifndef FSDP_EMULATE_OPTIONS_H
 #define FSDP_EMULATE_OPTIONS_H
 
-#include "emulate/Emulator.h"
+#include "emulator/Emulator.h"
 
 namespace fsdprt::emulate {
 

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Report.h"
-#include "emulate/Program.h"
+#include "emulator/machine/Program.h"
 #include <algorithm>
 #include <charconv>
 #include <cstdio>

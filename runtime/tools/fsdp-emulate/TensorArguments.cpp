@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arguments.h"
-#include "emulate/TensorMap.h"
+#include "emulator/TensorMap.h"
 #include <charconv>
 #include <iterator>
 #include <set>

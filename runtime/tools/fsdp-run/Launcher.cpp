@@ -14,7 +14,7 @@
 #include "Launcher.h"
 #include "Interrupt.h"
 #include "Overseer.h"
-#include "io/SaveFolder.h"
+#include "train/SaveFolder.h"
 #include <cerrno>
 #include <csignal>
 #include <cstring>

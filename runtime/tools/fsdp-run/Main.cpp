@@ -19,6 +19,7 @@
 #include "NullRun.h"
 #include "Simulate.h"
 #include "Trainer.h"
+#include "fsdprt/emulator.h"
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>
@@ -109,6 +110,7 @@ static int endUnparsed(const Options &options, int exitCode) {
 int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
+  fsdprt_register_emulator();
   std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write
   std::signal(SIGXFSZ, SIG_IGN); // and so is a file that may not grow
   if (!parseOptions(argc, argv, options, exitCode))

@@ -14,7 +14,7 @@
 #include "Meeting.h"
 #include "Launcher.h"
 #include "Overseer.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include "launch/Rendezvous.h"
 #include <cerrno>
 #include <csignal>

@@ -13,7 +13,7 @@
 
 #include "NullRun.h"
 #include "Handles.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include <charconv>
 #include <vector>
 

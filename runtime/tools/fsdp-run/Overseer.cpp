@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Overseer.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include "io/OutputFile.h"
 #include <algorithm>
 #include <cerrno>

@@ -17,7 +17,7 @@
 
 #include "Options.h"
 #include "artifact/Artifact.h"
-#include "collectives/ShmHost.h"
+#include "collectives/shm/ShmHost.h"
 
 namespace fsdprt {
 

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PeakRates.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include <algorithm>
 #include <atomic>
 #include <cstring>

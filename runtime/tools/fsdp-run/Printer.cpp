@@ -10,7 +10,7 @@
 
 #include "Printer.h"
 #include "core/Error.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>

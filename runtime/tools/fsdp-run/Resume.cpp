@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Trainer.h"
-#include "device/Futex.h"
+#include "core/Futex.h"
 #include <algorithm>
 #include <cstdio>
 

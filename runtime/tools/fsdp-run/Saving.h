@@ -13,8 +13,8 @@
 
 #include "core/Error.h"
 #include "execute/RankFault.h"
-#include "io/SaveFolder.h"
-#include "io/SaveIndex.h"
+#include "train/SaveFolder.h"
+#include "train/SaveIndex.h"
 #include <map>
 #include <memory>
 #include <optional>

@@ -16,9 +16,9 @@
 #include "ProfileTable.h"
 #include "TraceFile.h"
 #include "Weights.h"
-#include "device/Futex.h"
-#include "device/MemoryLimits.h"
-#include "device/Stack.h"
+#include "core/Futex.h"
+#include "core/MemoryLimits.h"
+#include "core/Stack.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

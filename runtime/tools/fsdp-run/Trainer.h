@@ -23,8 +23,8 @@
 #include "Weights.h"
 #include "execute/RankFault.h"
 #include "io/Batches.h"
-#include "io/LearningRate.h"
 #include "io/OutputClaim.h"
+#include "train/LearningRate.h"
 #include <vector>
 
 namespace fsdprt {

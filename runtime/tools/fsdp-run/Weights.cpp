@@ -16,7 +16,7 @@
 #include "Weights.h"
 #include "Handles.h"
 #include "core/DType.h"
-#include "io/SaveIndex.h"
+#include "train/SaveIndex.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,0 +1,36 @@
+//===- Local.cpp - Ranks as threads of one process --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Seats and bells on the heap.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/local/Local.h"
+
+using namespace fsdprt;
+
+LocalCommunicator::LocalCommunicator(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t newSpins)
+    : PeerMemory(std::move(mesh), Place{}, std::move(watch)) {
+  place.count = ranks();
+  spins = newSpins;
+}
+
+static std::unique_ptr<Watch> watchOver(const Mesh &mesh, double timeoutSeconds) {
+  return std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds);
+}
+
+LocalCommunicator::LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins)
+    : LocalCommunicator(mesh, watchOver(mesh, timeoutSeconds), spins) {}
+
+void LocalCommunicator::connect() {
+  peers.resize(ranks());
+  pointers.assign(ranks(), std::vector<const std::byte *>(ranks()));
+  for (Peer &peer : peers) {
+    desks.push_back(std::make_unique<Desk>());
+    desks.back()->seats = std::make_unique<Seat[]>(numCollectives());
+    peer = {desks.back()->seats.get(), &desks.back()->bell, 0};
+  }
+}

@@ -1,0 +1,39 @@
+//===- Local.h - Ranks as threads of one process ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// All ranks are here: their memory is the same for all, and there is nobody to exchange with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_LOCAL_LOCAL_H
+#define FSDPRT_COLLECTIVES_LOCAL_LOCAL_H
+
+#include "collectives/local/PeerMemory.h"
+
+namespace fsdprt {
+
+class LocalCommunicator final : public PeerMemory {
+public:
+  LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
+  /// For a world that another one waits for: its rank's beats are those of `watch`.
+  LocalCommunicator(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins);
+
+  const char *name() const override { return "local"; }
+  uint32_t processes() const override { return 1; }
+  void registerArena(uint32_t, const ArenaMemory &) override {} // seats hold addresses
+  void connect() override;
+
+private:
+  struct Desk {
+    std::unique_ptr<Seat[]> seats;
+    SharedBell bell;
+  };
+  std::vector<std::unique_ptr<Desk>> desks;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_LOCAL_LOCAL_H

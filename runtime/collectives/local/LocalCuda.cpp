@@ -1,0 +1,217 @@
+//===- LocalCuda.cpp - Ranks of one process, on its GPUs ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Whoever waits on an event has seen it recorded: all members have begun, under the table's lock.
+// So events never form a circle, in whatever order groups come to be put on streams.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/local/LocalCuda.h"
+#include "core/Error.h"
+#include "device/cuda/CudaSums.h"
+#include <algorithm>
+#include <set>
+
+using namespace fsdprt;
+
+static constexpr uint32_t sliceMilliseconds = 20;
+static constexpr uint64_t pieceElements = 16; // at least, of an all-reduce
+
+static bool reduces(fb::CollectiveKind kind) {
+  return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
+}
+
+LocalCuda::LocalCuda(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins)
+    : Communicator(std::move(mesh), Place{}, std::move(watch)), spins(spins),
+      queues(this->mesh.ranks()) {
+  place.count = ranks();
+}
+
+LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
+    : LocalCuda(mesh, std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds),
+                spins) {}
+
+LocalCuda::~LocalCuda() = default;
+
+//===- Set-up -------------------------------------------------------------===//
+
+void LocalCuda::checkGroups() const {
+  for (const Collective &each : collectives)
+    for (const std::vector<uint32_t> &members : each.groups->members)
+      if (reduces(each.key.kind) && members.size() > CudaSums::mostSources)
+        badInput(
+            "on GPUs of one process at most %u ranks sum together, found %zu; use --backend=nccl",
+            CudaSums::mostSources, members.size());
+}
+
+/// Those on different GPUs read each other's memory.
+void LocalCuda::reachPeers() const {
+  std::set<std::pair<CudaContext, CudaContext>> known;
+  for (const CudaQueue *from : queues)
+    for (const CudaQueue *to : queues) {
+      if (from->getContext() == to->getContext() ||
+          !known.emplace(from->getContext(), to->getContext()).second)
+        continue;
+      from->use();
+      const CudaDriver &cuda = from->driver();
+      int canReach = 0;
+      cuda.check(cuda.deviceCanAccessPeer(&canReach, from->getDevice(), to->getDevice()),
+                 "ask whether GPUs reach each other");
+      if (!canReach)
+        badInput("expected GPUs that reach each other's memory for the ranks of one process, found "
+                 "%d and %d, which do not; use --backend=nccl, or "
+                 "one of them (CUDA_VISIBLE_DEVICES)",
+                 from->getDevice(), to->getDevice());
+      CudaResult result = cuda.enablePeerAccess(to->getContext(), 0);
+      if (result != cudaPeerEnabled)
+        cuda.check(result, "let a GPU reach another's memory");
+    }
+}
+
+void LocalCuda::connect() {
+  checkGroups();
+  reachPeers();
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    for (uint32_t i = 0; i < numCollectives(); ++i)
+      seats.push_back(std::make_unique<Seat>(queueOf(rank)));
+  tables = std::make_unique<Table[]>(ranks() * numCollectives());
+}
+
+//===- Collectives --------------------------------------------------------===//
+
+CudaQueue::Lane LocalCuda::laneOf(uint32_t collective) const {
+  return reduces(getKey(collective).kind) ? CudaQueue::reduce : CudaQueue::gather;
+}
+
+void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer to, CudaPointer from,
+                     uint64_t bytes) const {
+  if (to != from && bytes != 0)
+    queue.driver().check(queue.driver().memcpyAsync(to, from, bytes, queue.stream(lane)),
+                         "copy between ranks");
+}
+
+void LocalCuda::gather(uint32_t collective, uint32_t rank) {
+  const CollectiveKey &key = getKey(collective);
+  const std::vector<uint32_t> &members = membersOf(collective, rank);
+  uint64_t bytes = key.count * sizeOf(key.dtype);
+  CudaPointer target = seatOf(collective, rank).target;
+  for (uint32_t j = 0; j < members.size(); ++j) {
+    bool isBroadcast = key.kind == fb::CollectiveKind::broadcast;
+    if (!isBroadcast || j == key.root)
+      copy(queueOf(rank), CudaQueue::gather, target + (isBroadcast ? 0 : j * bytes),
+           seatOf(collective, members[j]).source, bytes);
+  }
+}
+
+/// Of elements [first, first + count) of what the members hold.
+void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
+                    CudaPointer target) {
+  const CollectiveKey &key = getKey(collective);
+  CudaSums::Sources sources;
+  for (uint32_t member : membersOf(collective, rank))
+    sources.add(member == collectives[collective].dropped
+                    ? 0
+                    : seatOf(collective, member).source + first * sizeOf(key.dtype));
+  queueOf(rank).getSums().launch(queueOf(rank).stream(CudaQueue::reduce), key.dtype,
+                                 key.reduction == fb::Reduction::avg, sources, count, target);
+}
+
+/// Of an all-reduce: what the other members have summed.
+void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
+  const CollectiveKey &key = getKey(collective);
+  const std::vector<uint32_t> &members = membersOf(collective, rank);
+  for (uint32_t j = 0; j < members.size(); ++j) {
+    uint64_t begin, end, size = sizeOf(key.dtype);
+    WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin,
+                      end);
+    if (members[j] == rank)
+      continue;
+    seatOf(collective, members[j]).summed.hold(queueOf(rank), CudaQueue::reduce);
+    if (begin < end)
+      copy(queueOf(rank), CudaQueue::reduce, seatOf(collective, rank).target + begin * size,
+           seatOf(collective, members[j]).target + begin * size, (end - begin) * size);
+  }
+}
+
+/// Puts it on the streams of all its members, which have begun it.
+void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
+  const CollectiveKey &key = getKey(collective);
+  const std::vector<uint32_t> &members = membersOf(collective, anyMember);
+  CudaQueue::Lane lane = laneOf(collective);
+  bool isAllReduce = key.kind == fb::CollectiveKind::all_reduce;
+  for (uint32_t j = 0; j < members.size(); ++j) {
+    uint32_t rank = members[j];
+    for (uint32_t member : members)
+      seatOf(collective, member).begun.hold(queueOf(rank), lane);
+    uint64_t begin = j * key.count, end = begin + key.count, size = sizeOf(key.dtype);
+    if (isAllReduce)
+      WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin,
+                        end);
+    Seat &seat = seatOf(collective, rank);
+    queueOf(rank).use();
+    seat.span.from = queueOf(rank).stamp(lane);
+    if (!reduces(key.kind))
+      gather(collective, rank);
+    else if (begin < end)
+      sum(collective, rank, begin, end - begin, seat.target + (isAllReduce ? begin * size : 0));
+    seat.span.to = isAllReduce ? 0 : queueOf(rank).stamp(lane);
+    (isAllReduce ? seat.summed : seat.done).record(lane);
+  }
+  for (uint32_t rank : members) {
+    if (!isAllReduce)
+      break;
+    queueOf(rank).use();
+    collectPieces(collective, rank);
+    seatOf(collective, rank).span.to = queueOf(rank).stamp(lane);
+    seatOf(collective, rank).done.record(lane);
+  }
+}
+
+void LocalCuda::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                      std::byte *target) {
+  Seat &seat = seatOf(collective, rank);
+  seat.source = reinterpret_cast<CudaPointer>(source);
+  seat.target = reinterpret_cast<CudaPointer>(target);
+  seat.begun.record(CudaQueue::compute);
+  seat.begins.fetch_add(1, std::memory_order_release);
+  Table &table = tableOf(collective, rank);
+  std::lock_guard<std::mutex> guard(table.mutex);
+  if (++table.arrived != membersOf(collective, rank).size())
+    return;
+  table.arrived = 0;
+  issue(collective, rank);
+  queueOf(rank).use();
+  table.issued.fetch_add(1, std::memory_order_release);
+  table.bell.ring();
+}
+
+std::vector<uint32_t> LocalCuda::missingAt(uint32_t collective, uint32_t rank) const {
+  std::vector<uint32_t> missing;
+  uint64_t begins = seatOf(collective, rank).begins.load(std::memory_order_relaxed);
+  for (uint32_t member : membersOf(collective, rank))
+    if (seatOf(collective, member).begins.load(std::memory_order_acquire) < begins)
+      missing.push_back(member);
+  return missing;
+}
+
+void LocalCuda::finish(uint32_t collective, uint32_t rank, WorkerPool &) {
+  Table &table = tableOf(collective, rank);
+  uint64_t begins = seatOf(collective, rank).begins.load(std::memory_order_relaxed);
+  Patience patience(*watch);
+  auto isIssued = [&] { return table.issued.load(std::memory_order_acquire) >= begins; };
+  waitFor(table.bell, spins, sliceMilliseconds, isIssued, [&] {
+    poll();
+    std::vector<uint32_t> missing = missingAt(collective, rank);
+    uint64_t beats = 0;
+    for (uint32_t member : missing)
+      beats += watch->beats(member);
+    if (patience.isOver(beats) && !missing.empty() && !isIssued())
+      reportMissing(collective, rank, missing);
+  });
+  for (uint32_t member : membersOf(collective, rank))
+    seatOf(collective, member).done.hold(queueOf(rank), CudaQueue::compute);
+  queueOf(rank).use();
+}

@@ -1,0 +1,98 @@
+//===- LocalCuda.h - Ranks of one process, on its GPUs --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Ranks are threads of one process, and their arenas in memory of one GPU or of several that reach
+// each other. No byte of a collective passes the host, and no thread waits for a GPU: what a
+// collective does is put on the ranks' streams, gather or reduce, by the thread of whichever rank
+// begins it last, behind a mark that each has set on its compute stream where it began.
+//
+//   rank's compute   | before | mark -------- wait: behind the transfers of all members | after
+//   its gather                  \-> behind the marks of all members: copies | mark
+//
+// wait() returns as soon as that is so on the streams; see (R2): what the rank puts on its compute
+// stream next finds the target whole and sources read. A sum is CudaSums'. An all-reduce is a sum
+// of the rank's piece, a mark, and copies of the others' pieces.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_LOCAL_LOCALCUDA_H
+#define FSDPRT_COLLECTIVES_LOCAL_LOCALCUDA_H
+
+#include "collectives/Communicator.h"
+#include "device/cuda/CudaTimeline.h"
+#include <mutex>
+
+namespace fsdprt {
+
+class LocalCuda : public Communicator {
+public:
+  LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
+  /// For a world that another one waits for: its rank's beats are those of `watch`.
+  LocalCuda(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins);
+  ~LocalCuda() override;
+
+  const char *name() const override { return "local"; }
+  const char *text() const override { return "memory of GPUs"; }
+  uint32_t processes() const override { return 1; }
+  void registerArena(uint32_t rank, const ArenaMemory &memory) override {
+    queues[rank] = memory.queue;
+  }
+  void releaseArenas() override { seats.clear(); }
+  void connect() override;
+  bool allowsCouriers() const override { return false; }
+  bool isOnDevice() const override { return true; }
+  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
+    return seatOf(collective, rank).span;
+  }
+
+protected:
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
+  void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
+  const CudaQueue &queueOf(uint32_t rank) const { return *queues[rank]; }
+
+private:
+  /// Of a rank in a collective.
+  struct Seat {
+    explicit Seat(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
+    CudaPointer source = 0, target = 0;
+    std::atomic<uint64_t> begins{0}; // so often
+    CudaMark begun, summed, done;
+    CudaSpan span; // of what it put on the rank's stream
+  };
+  /// Of a group of ranks in a collective: that of its first member.
+  struct Table {
+    std::mutex mutex;
+    uint32_t arrived = 0;
+    std::atomic<uint64_t> issued{0}; // so often
+    Bell bell;
+  };
+  Seat &seatOf(uint32_t collective, uint32_t rank) const {
+    return *seats[rank * numCollectives() + collective];
+  }
+  Table &tableOf(uint32_t collective, uint32_t rank) const {
+    return tables[membersOf(collective, rank)[0] * numCollectives() + collective];
+  }
+  CudaQueue::Lane laneOf(uint32_t collective) const;
+  void checkGroups() const;
+  void reachPeers() const;
+  void issue(uint32_t collective, uint32_t anyMember);
+  void gather(uint32_t collective, uint32_t rank);
+  void sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count, CudaPointer target);
+  void collectPieces(uint32_t collective, uint32_t rank);
+  void copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer to, CudaPointer from,
+            uint64_t bytes) const;
+  std::vector<uint32_t> missingAt(uint32_t collective, uint32_t rank) const;
+
+  uint32_t spins;
+  std::vector<CudaQueue *> queues; // by rank
+  std::vector<std::unique_ptr<Seat>> seats;
+  std::unique_ptr<Table[]> tables;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_LOCAL_LOCALCUDA_H

@@ -1,0 +1,67 @@
+//===- PeerMemory.h - Collectives by reading peers' memory ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// For ranks that can read each other's arenas: threads of a process, and processes of a machine.
+// Each rank has a seat at each collective, where it leaves its pointers and how far it is. Peers
+// read its source in place, so that a byte is moved once, by the rank that wants it.
+//
+//     all_gather, reduce_scatter, broadcast     all_reduce in place
+//     arrived  -- all there? -- pull            arrived -- all there? -- reduce own part
+//     done     -- all done?  -- return          reduced -- all there? -- pull the other parts
+//                                               done    -- all done?  -- return
+//
+// start() is the arrival alone; wait() the rest. Counters only grow. Seats hold offsets in the
+// arena: a rank's memory is at another place in each process.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
+#define FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
+
+#include "collectives/shm/Board.h"
+
+namespace fsdprt {
+
+class PeerMemory : public Communicator {
+protected:
+  using Communicator::Communicator;
+
+  static constexpr uint64_t stages = 3;
+
+  /// What a backend fills in before the first collective, by rank.
+  struct Peer {
+    Seat *seats = nullptr;      // one per collective
+    SharedBell *bell = nullptr; // of the groups that this rank is the first of
+    uint64_t base = 0;          // of the rank's arena, in this process
+  };
+  std::vector<Peer> peers;
+  uint32_t spins = 0;
+  /// Room for the members' pointers, of each own rank.
+  std::vector<std::vector<const std::byte *>> pointers;
+
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
+  void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
+
+private:
+  Seat &seatOf(uint32_t collective, uint32_t rank) const { return peers[rank].seats[collective]; }
+  const std::byte *sourceOf(uint32_t collective, uint32_t rank) const {
+    return reinterpret_cast<const std::byte *>(peers[rank].base + seatOf(collective, rank).source);
+  }
+  std::byte *targetOf(uint32_t collective, uint32_t rank) const {
+    return reinterpret_cast<std::byte *>(peers[rank].base + seatOf(collective, rank).target);
+  }
+  void reach(uint32_t collective, uint32_t rank, uint64_t progress);
+  void await(uint32_t collective, uint32_t rank, uint64_t progress);
+  void gather(uint32_t collective, uint32_t rank, WorkerPool &pool);
+  void reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count,
+              std::byte *target);
+  void allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t base);
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H

@@ -1,0 +1,354 @@
+//===- Mpi.cpp - Ranks as processes of an MPI job ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A wait is as patient as those it waits for make progress: their ranks' beats within programs,
+// their processes' signs of life between them; bytes that arrive are progress, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/mpi/Mpi.h"
+#include "collectives/Agreement.h"
+#include <algorithm>
+#include <cstring>
+#include <sched.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
+static constexpr double secondsToTellFailure = 2, lookSeconds = 0.02;
+static constexpr size_t pieceBytes = 32 << 20; // of collect()
+
+MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
+                                 const std::string &agreement, double timeoutSeconds,
+                                 double meetingSeconds)
+    : Communicator(std::move(newMesh), Place{0, 1}, nullptr), mpi(MpiLibrary::get(meetingSeconds)),
+      reduce(reduce), meetingSeconds(meetingSeconds) {
+  place.first = mpi.rank();
+  if (mpi.size() != ranks())
+    badInput("expected %u processes, one for each rank of mesh %s, found %u from %s; start with "
+             "mpirun -n %u",
+             ranks(), mesh.text().c_str(), mpi.size(), mpi.getVersion().c_str(), ranks());
+  if (mpi.rank() != rank)
+    badInput("expected rank %u of %u, as the environment says, found rank %u from %s", rank,
+             ranks(), mpi.rank(), mpi.getVersion().c_str());
+  watch = std::make_unique<Watch>(ranks(), timeoutSeconds);
+  world = mpi.makeWorld(meetingSeconds);
+  {
+    std::lock_guard<std::mutex> lock(mpi.getMutex());
+    pulse = std::make_unique<MpiPulse>(mpi, *watch, world, pulseTag);
+  }
+  requests.assign(size_t(2) * ranks(), mpi.noRequest());
+  lastSign.resize(ranks());
+  service = std::thread([this] { serve(); });
+  try {
+    agree(agreement);
+  } catch (...) {
+    sayGoodbye();
+    endService();
+    throw;
+  }
+}
+
+/// One that ends without having taken leave has failed, and the others are told of it.
+MpiCommunicator::~MpiCommunicator() {
+  if (!left) {
+    watch->fail();
+    mpi.giveUp();
+    for (double limit = monotonicSeconds() + secondsToTellFailure; monotonicSeconds() < limit;
+         usleep(1000)) {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      if (pulse->isFailureTold())
+        break;
+    }
+  }
+  endService();
+  std::lock_guard<std::mutex> lock(mpi.getMutex());
+  for (const auto &flight : flights)
+    flight->abandon();
+  pulse.reset();
+}
+
+void MpiCommunicator::sayGoodbye() {
+  try {
+    {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      pulse->leave();
+    }
+    endingBell.ring();
+    await(
+        nullptr, [&] { return pulse->haveAllLeft(); }, [&] { return heardFromAll(); },
+        [&] { throw Error(FSDPRT_HUNG, "not all ranks took their leave"); });
+    left = true;
+  } catch (const Error &) { // nothing is waited for any more
+    watch->fail();
+  }
+}
+
+void MpiCommunicator::endService() {
+  ending = true;
+  endingBell.ring();
+  service.join();
+}
+
+//===- Meeting ------------------------------------------------------------===//
+
+void MpiCommunicator::agree(const std::string &agreement) {
+  std::vector<char> mine(Agreement::limit + 1), all(mine.size() * ranks());
+  std::memcpy(mine.data(), agreement.data(), std::min(agreement.size(), Agreement::limit));
+  exchange(mine.data(), mine.size(), all.data());
+  std::vector<std::string> texts;
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    texts.push_back(&all[rank * mine.size()]);
+  compareAgreements(texts);
+}
+
+/// Of one collective, as text: what has to be the same on all ranks.
+static std::string textOf(const CollectiveKey &key) {
+  std::string axes;
+  for (uint32_t axis : key.axes)
+    axes += (axes.empty() ? "" : ",") + std::to_string(axis);
+  return format("%s %s of %llu x %s over axes %s, root %u, id %u",
+                fb::EnumNameReduction(key.reduction), fb::EnumNameCollectiveKind(key.kind),
+                (ull)key.count, nameOf(key.dtype), axes.c_str(), key.root, key.id);
+}
+
+void MpiCommunicator::checkSchedule() {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const Collective &each : collectives)
+    for (char c : textOf(each.key) + "\n")
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::vector<uint64_t> all(ranks());
+  exchange(&hash, sizeof hash, all.data());
+  barrier(); // all have what they need to say the same
+  for (uint32_t rank = 1; rank < ranks(); ++rank)
+    if (all[rank] != all[0])
+      badInput("rank %u has other collectives than rank 0: their hashes are %016llx and %016llx",
+               rank, (ull)all[rank], (ull)all[0]);
+}
+
+fsdprt_mpi_handle MpiCommunicator::groupOver(const std::vector<uint32_t> &members) {
+  for (const auto &[known, group] : groups)
+    if (known == members)
+      return group;
+  groups.emplace_back(
+      members, mpi.makeGroup(members, static_cast<int>(firstTag + groups.size()), meetingSeconds));
+  return groups.back().second;
+}
+
+void MpiCommunicator::makeFlights() {
+  uint64_t laneBytes = 0;
+  for (uint32_t i = 0; i < numCollectives(); ++i) {
+    const Collective &each = collectives[i];
+    const std::vector<uint32_t> &members = membersOf(i, firstRank());
+    flights.push_back(std::make_unique<MpiFlight>(mpi, each.key, members,
+                                                  each.groups->index[firstRank()], world,
+                                                  static_cast<int>(firstTag + i)));
+    if (reduce == MpiReduce::library && flights[i]->canUseLibrary())
+      flights[i]->useLibrary(groupOver(members));
+    laneBytes = std::max(laneBytes, flights[i]->laneBytes());
+  }
+  std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service looks at what is in flight
+  lanes.reserve(laneBytes);
+  inFlight.reserve(flights.size());
+}
+
+void MpiCommunicator::connect() {
+  if (numCollectives() + firstTag > mpi.highestTag())
+    failed("%s has tags for %u collectives, found %llu", mpi.getVersion().c_str(),
+           mpi.highestTag() - firstTag, (ull)numCollectives());
+  checkSchedule();
+  makeFlights();
+  barrier();
+}
+
+//===- Progress -----------------------------------------------------------===//
+
+/// The caller holds the mutex.
+bool MpiCommunicator::advanceAll(WorkerPool *pool) {
+  bool moved = false;
+  for (MpiFlight *flight : inFlight)
+    moved |= flight->advance(lanes, pool);
+  if (!moved)
+    return false;
+  inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(),
+                                [](MpiFlight *each) { return each->isDone(); }),
+                 inFlight.end());
+  busy = !inFlight.empty();
+  ++progress;
+  watch->beat(firstRank());
+  return true;
+}
+
+void MpiCommunicator::serve() {
+  while (!ending) {
+    uint32_t seen = endingBell.read();
+    try {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      if (!problem) {
+        pulse->beat();
+        advanceAll(nullptr);
+      }
+    } catch (const Error &error) {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      problem = error;
+      watch->fail(error.status);
+    }
+    if (!ending)
+      endingBell.sleep(seen, busy ? busyMilliseconds : idleMilliseconds);
+  }
+}
+
+void MpiCommunicator::poll() {
+  {
+    std::lock_guard<std::mutex> lock(mpi.getMutex());
+    if (problem)
+      throw Error(*problem);
+  }
+  Communicator::poll();
+}
+
+Abandoned MpiCommunicator::abandoned() const {
+  uint32_t heard = watch->failure();
+  return heard ? Abandoned(static_cast<fsdprt_status>(heard)) : Abandoned();
+}
+
+/// Until done(), asked under the mutex; late() when beats() has been still for too long.
+template <typename Done, typename Beats, typename Late>
+void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late) {
+  Patience patience(*watch);
+  double looked = monotonicSeconds();
+  for (uint32_t round = 1;; ++round) {
+    bool moved;
+    {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      moved = !problem && advanceAll(pool);
+      if (done())
+        return;
+    }
+    if (moved) {
+      round = 0;
+      continue;
+    }
+    // By the clock, too: on a machine with much to do 64 naps can take as long as the patience.
+    if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > lookSeconds) {
+      looked = now;
+      poll();
+      if (patience.isOver(beats()))
+        late();
+    }
+    round < 256 ? void(sched_yield()) : void(usleep(round < 4096 ? 50 : 500));
+  }
+}
+
+void MpiCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                            std::byte *target) {
+  std::lock_guard<std::mutex> lock(mpi.getMutex());
+  MpiFlight &flight = *flights[collective];
+  const std::vector<uint32_t> &members = membersOf(collective, rank);
+  auto dropped = std::find(members.begin(), members.end(), collectives[collective].dropped);
+  if (dropped != members.end())
+    flight.drop(static_cast<uint32_t>(dropped - members.begin()));
+  flight.start(source, target);
+  flight.advance(lanes, nullptr);
+  if (flight.isDone())
+    return;
+  inFlight.push_back(&flight);
+  if (!busy.exchange(true))
+    endingBell.ring();
+}
+
+void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
+  MpiFlight &flight = *flights[collective];
+  const std::vector<uint32_t> *missing = nullptr;
+  auto beats = [&] {
+    std::lock_guard<std::mutex> lock(mpi.getMutex());
+    missing = &flight.missing();
+    uint64_t sum = progress;
+    for (uint32_t member : *missing)
+      sum += watch->beats(member);
+    return sum;
+  };
+  await(
+      &pool, [&] { return flight.isDone(); }, beats,
+      [&] { reportMissing(collective, rank, *missing); });
+}
+
+//===- Between programs ---------------------------------------------------===//
+
+uint64_t MpiCommunicator::heardFromAll() const {
+  uint64_t sum = 0;
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    sum += rank == firstRank() ? 0 : pulse->heard(rank);
+  return sum;
+}
+
+/// Until all of them are there, from or to all other ranks in order; with one there is one.
+void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
+  std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
+  uint64_t calls = 0;
+  auto lookAround = [&] {
+    double now = monotonicSeconds();
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      if (uint64_t heard = pulse->heard(rank); heard != lastSign[rank].heard || rank == firstRank())
+        lastSign[rank] = {heard, now};
+      if (now - lastSign[rank].at > watch->timeoutSeconds())
+        throw Error(FSDPRT_HUNG,
+                    format("rank %u waited %g s to %s for %s; its process gives no sign of life",
+                           firstRank(), watch->timeoutSeconds(), why, whereabouts(rank).c_str()));
+    }
+    return ++calls;
+  };
+  await(nullptr, [&] { return mpi.isDone(messages, count); }, lookAround, [] {});
+}
+
+void MpiCommunicator::exchange(const void *mine, size_t bytes, void *all) {
+  bytes = std::min(bytes, exchangeLimit);
+  if (bytes)
+    std::memcpy(static_cast<std::byte *>(all) + firstRank() * bytes, mine, bytes);
+  {
+    std::lock_guard<std::mutex> lock(mpi.getMutex());
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      if (rank == firstRank())
+        continue;
+      void *into = static_cast<std::byte *>(all) + rank * bytes;
+      int size = static_cast<int>(bytes), peer = static_cast<int>(rank);
+      mpi.check(mpi->receive(world, into, size, peer, exchangeTag, &requests[2 * rank]),
+                "a receive");
+      mpi.check(mpi->send(world, mine, size, peer, exchangeTag, &requests[2 * rank + 1]), "a send");
+    }
+  }
+  awaitMessages(requests.data(), requests.size(), "meet between programs");
+}
+
+void MpiCommunicator::collect(uint32_t rank, const void *data, size_t bytes, void *into) {
+  if (rank == 0 && isRoot() && bytes)
+    std::memcpy(into, data, bytes);
+  if (rank == 0 || (!isRoot() && rank != firstRank()))
+    return;
+  for (size_t done = 0, part; done < bytes; done += part) {
+    part = std::min(bytes - done, pieceBytes);
+    fsdprt_mpi_handle request;
+    {
+      std::lock_guard<std::mutex> lock(mpi.getMutex());
+      int size = static_cast<int>(part);
+      if (isRoot())
+        mpi.check(mpi->receive(world, static_cast<std::byte *>(into) + done, size,
+                               static_cast<int>(rank), collectTag, &request),
+                  "a receive");
+      else
+        mpi.check(mpi->send(world, static_cast<const std::byte *>(data) + done, size, 0, collectTag,
+                            &request),
+                  "a send");
+    }
+    awaitMessages(&request, 1, isRoot() ? "collect" : "send");
+  }
+}
+
+void MpiCommunicator::leave() {
+  barrier();
+  sayGoodbye();
+}

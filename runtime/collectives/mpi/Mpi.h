@@ -1,0 +1,92 @@
+//===- Mpi.h - Ranks as processes of an MPI job ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between
+// members (MpiFlight.h), summed in rank order, or the library's own sums where that is asked for.
+//
+// All calls of MPI are made under one mutex and return at once. Beside the rank's thread one of the
+// communicator's makes messages go on while the rank computes, and carries signs of life
+// (MpiPulse.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_MPI_MPI_H
+#define FSDPRT_COLLECTIVES_MPI_MPI_H
+
+#include "collectives/mpi/MpiFlight.h"
+#include "collectives/mpi/MpiPulse.h"
+#include <optional>
+#include <thread>
+
+namespace fsdprt {
+
+enum class MpiReduce { ordered, library };
+
+class MpiCommunicator final : public Communicator {
+public:
+  /// Meets the other processes, and throws Error unless there is one for each rank of the mesh,
+  /// this one is `rank`, and all say the same in `agreement`: see Agreement.h.
+  MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
+                  double timeoutSeconds, double meetingSeconds);
+  ~MpiCommunicator() override;
+
+  const char *name() const override { return "mpi"; }
+  uint32_t processes() const override { return ranks(); }
+  void registerArena(uint32_t, const ArenaMemory &) override {}
+  void connect() override;
+  void exchange(const void *mine, size_t bytes, void *all) override;
+  void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
+  void leave() override;
+  void poll() override;
+  Abandoned abandoned() const override;
+  const std::string &getLibraryVersion() const { return mpi.getVersion(); }
+
+private:
+  enum Tag : int { pulseTag = 1, exchangeTag, collectTag, firstTag = 16 };
+
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
+  void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
+
+  void agree(const std::string &agreement);
+  void checkSchedule();
+  void makeFlights();
+  fsdprt_mpi_handle groupOver(const std::vector<uint32_t> &members);
+  bool advanceAll(WorkerPool *pool);
+  void serve();
+  void endService();
+  template <typename Done, typename Beats, typename Late>
+  void await(WorkerPool *pool, Done done, Beats beats, Late late);
+  void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
+  uint64_t heardFromAll() const;
+  void sayGoodbye();
+
+  MpiLibrary &mpi;
+  MpiReduce reduce;
+  double meetingSeconds;
+  fsdprt_mpi_handle world;
+  std::unique_ptr<MpiPulse> pulse;
+  MpiLanes lanes;
+  std::vector<std::unique_ptr<MpiFlight>> flights; // by collective
+  std::vector<MpiFlight *> inFlight;               // in the order of their starts
+  std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
+  std::vector<fsdprt_mpi_handle> requests; // of exchange()
+  struct Sign {
+    uint64_t heard;
+    double at;
+  };
+  std::vector<Sign> lastSign;   // of each process
+  std::optional<Error> problem; // that the service met
+  uint64_t progress = 0;
+  Bell endingBell;
+  std::atomic<bool> ending{false}, busy{false};
+  bool left = false;
+  std::thread service;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_MPI_MPI_H

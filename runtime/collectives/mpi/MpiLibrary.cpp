@@ -1,0 +1,167 @@
+//===- MpiLibrary.cpp - The process's MPI ------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Loading, beginning and ending. A process that failed ends without MPI_Finalize: mpirun then ends
+// the others, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/mpi/MpiLibrary.h"
+#include "core/Futex.h"
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <thread>
+
+using namespace fsdprt;
+
+static constexpr double secondsToFinalize = 30;
+
+namespace {
+/// Ends the process unless it is gone in time.
+class Deadline {
+public:
+  Deadline(double seconds, std::string message)
+      : limit(monotonicSeconds() + seconds), message(std::move(message)),
+        thread([this] { watch(); }) {}
+  ~Deadline() {
+    over = true;
+    bell.ring();
+    thread.join();
+  }
+
+private:
+  void watch() {
+    while (!over) {
+      uint32_t seen = bell.read();
+      if (over)
+        return;
+      if (monotonicSeconds() > limit) {
+        std::fprintf(stderr, "error: %s\n", message.c_str());
+        _exit(FSDPRT_HUNG);
+      }
+      bell.sleep(seen, 100);
+    }
+  }
+
+  double limit;
+  std::string message;
+  std::atomic<bool> over{false};
+  Bell bell;
+  std::thread thread;
+};
+} // namespace
+
+/// The folder that the program lies in.
+static std::string programFolder() {
+  char path[PATH_MAX];
+  ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+  std::string text(path, size > 0 ? static_cast<size_t>(size) : 0);
+  return text.substr(0, text.rfind('/'));
+}
+
+static const fsdprt_mpi_table *loadTable() {
+  std::vector<std::string> places;
+  if (const char *chosen = std::getenv("FSDPRT_MPI_MODULE"))
+    places = {chosen};
+  else
+    for (const char *folder : {"/../lib", ""})
+      places.push_back(programFolder() + folder + "/fsdprt_mpi.so");
+  std::string problem;
+  for (const std::string &place : places) {
+    if (access(place.c_str(), F_OK) != 0)
+      continue;
+    // Global: MPI libraries load parts of theirs that expect to find them.
+    void *module = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    void *symbol = module ? dlsym(module, FSDPRT_MPI_TABLE_NAME) : nullptr;
+    if (!symbol) {
+      problem = dlerror();
+      continue;
+    }
+    const fsdprt_mpi_table *table = reinterpret_cast<fsdprt_mpi_table_get_function>(symbol)();
+    if (table->version != FSDPRT_MPI_TABLE_VERSION)
+      failed("%s: expected version %u of the MPI module, found %u; build both together",
+             place.c_str(), FSDPRT_MPI_TABLE_VERSION, table->version);
+    return table;
+  }
+  if (!problem.empty())
+    failed("cannot load MPI: %s", problem.c_str());
+  std::string list;
+  for (const std::string &place : places)
+    list += (list.empty() ? "" : " nor ") + place;
+  failed("there is no MPI: found neither %s; it is built where CMake finds an MPI "
+         "(libopenmpi-dev), or name it in "
+         "FSDPRT_MPI_MODULE",
+         list.c_str());
+}
+
+MpiLibrary &MpiLibrary::get(double seconds) {
+  static MpiLibrary *library = new MpiLibrary(seconds); // lives as long as the process
+  return *library;
+}
+
+MpiLibrary::MpiLibrary(double seconds) : table(loadTable()) {
+  {
+    const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    Deadline deadline(
+        seconds,
+        format("%s%s: not all ranks arrived in MPI_Init within %g s; look for one that has not "
+               "started or is stopped, or give more time",
+               rank ? "rank " : "a rank", rank ? rank : "", seconds));
+    check(table->init(&ownRank, &ranks, &mostTag), "MPI_Init");
+  }
+  char text[256];
+  table->describe(text, sizeof text);
+  version = text;
+  on_exit(finalizeAtExit, this);
+}
+
+void MpiLibrary::finalizeAtExit(int status, void *object) {
+  auto *library = static_cast<MpiLibrary *>(object);
+  if (status != 0 || library->givenUp)
+    return;
+  Deadline deadline(secondsToFinalize,
+                    format("rank %u: the other ranks did not end their use of MPI within %g s",
+                           library->rank(), secondsToFinalize));
+  library->table->finalize();
+}
+
+void MpiLibrary::fail(int code, const char *what) const {
+  char text[512];
+  table->explain(code, text, sizeof text);
+  throw Error(FSDPRT_LOST,
+              format("rank %u: MPI reports for %s: %s", rank(), what, printable(text).c_str()));
+}
+
+fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
+  std::lock_guard<std::mutex> lock(mutex);
+  alignas(8) static thread_local fsdprt_mpi_handle made; // written later than the call
+  fsdprt_mpi_handle request;
+  check(table->world(&made, &request), "a communicator");
+  for (double limit = monotonicSeconds() + seconds; !isDone(&request, 1); usleep(200))
+    if (monotonicSeconds() > limit)
+      throw Error(FSDPRT_HUNG,
+                  format("rank %u: not all ranks came to make a communicator within %g s", rank(),
+                         seconds));
+  return made;
+}
+
+fsdprt_mpi_handle MpiLibrary::makeGroup(const std::vector<uint32_t> &members, int tag,
+                                        double seconds) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string names;
+  for (uint32_t member : members)
+    names += (names.empty() ? "" : ", ") + std::to_string(member);
+  Deadline deadline(seconds,
+                    format("rank %u: not all of the ranks %s came to make a group within %g s",
+                           rank(), names.c_str(), seconds));
+  fsdprt_mpi_handle made;
+  check(table->subgroup(std::vector<int>(members.begin(), members.end()).data(),
+                        static_cast<int>(members.size()), tag, &made),
+        "a group");
+  return made;
+}

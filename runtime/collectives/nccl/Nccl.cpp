@@ -1,0 +1,343 @@
+//===- Nccl.cpp - Ranks that meet over NCCL ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event behind the
+// collective, at the errors that the communicators report, at the watch and at the clock. The one
+// who finds an error, or that his patience is over, aborts the communicators of his own rank; the
+// flag that he leaves in the watch lets the others do the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/nccl/Nccl.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+using namespace fsdprt;
+
+namespace {
+/// Between two looks: at once at first, later up to two milliseconds.
+class Naps {
+public:
+  explicit Naps(uint32_t spins) : spins(spins) {}
+  void take() {
+    if (taken++ < spins)
+      return pauseBriefly();
+    timespec time = {0, nanoseconds};
+    nanosleep(&time, nullptr);
+    nanoseconds = std::min(nanoseconds * 3 / 2, 2000000l);
+  }
+
+private:
+  uint32_t spins, taken = 0;
+  long nanoseconds = 20000;
+};
+
+bool isReduction(const CollectiveKey &key) {
+  return key.kind == fb::CollectiveKind::reduce_scatter ||
+         key.kind == fb::CollectiveKind::all_reduce;
+}
+} // namespace
+
+NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins,
+                                   std::optional<uint32_t> localRank, bool isOnDevice)
+    : Communicator(newControl->getMesh(), Place{newControl->firstRank(), newControl->localRanks()},
+                   newControl->shareWatch()),
+      control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
+      library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
+  checkDevices();
+  // A rank's communicators are used in the order in which it begins collectives; on the device,
+  // too.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+}
+
+NcclCommunicator::~NcclCommunicator() { releaseArenas(); }
+
+//===- Set-up ---------------------------------------------------------------===//
+
+bool NcclCommunicator::mayShareDevices() const {
+  const char *shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  return nccl.version() >= 23000 && shared && std::strcmp(shared, "1") == 0;
+}
+
+void NcclCommunicator::checkDevices() const {
+  if (localRanks() <= static_cast<uint32_t>(cuda.devices()) || mayShareDevices())
+    return;
+  if (nccl.version() < 23000)
+    badInput("expected a CUDA device for each of %u ranks, found %d; %s cannot have several ranks "
+             "on one, NCCL 2.30 can",
+             localRanks(), cuda.devices(), nccl.text().c_str());
+  badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 "
+           "allows several ranks "
+           "on one",
+           localRanks(), cuda.devices());
+}
+
+int NcclCommunicator::deviceOf(uint32_t rank) const {
+  uint32_t index = rank - firstRank();
+  if (processes() > 1)
+    index += localRank.value_or(firstRank());
+  return static_cast<int>(index % static_cast<uint32_t>(cuda.devices()));
+}
+
+void NcclCommunicator::registerArena(uint32_t rank, const ArenaMemory &memory) {
+  arenas[rank - firstRank()] = memory;
+  if (!onDevice)
+    return control->registerArena(rank, memory);
+  unused.push_back(std::make_unique<Arena>(1, control->needsSharedArenas() ? Arena::Kind::shared
+                                                                           : Arena::Kind::own));
+  control->registerArena(
+      rank, {unused.back()->at(0), unused.back()->mappedBytes(), unused.back()->descriptor()});
+}
+
+void NcclCommunicator::findLanes() {
+  for (const Collective &each : collectives) {
+    Lane lane = {each.groups, isReduction(each.key)};
+    auto known = std::find_if(lanes.begin(), lanes.end(), [&](const Lane &other) {
+      return other.groups == lane.groups && other.reduces == lane.reduces;
+    });
+    laneOf.push_back(static_cast<uint32_t>(known - lanes.begin()));
+    if (known == lanes.end())
+      lanes.push_back(lane);
+  }
+}
+
+/// Integers are only moved: as bytes.
+NcclCall NcclCommunicator::callOf(uint32_t collective) const {
+  const CollectiveKey &key = getKey(collective);
+  NcclCall call = {key.kind,
+                   ncclU8,
+                   key.reduction == fb::Reduction::avg ? ncclAvg : ncclSum,
+                   key.count,
+                   static_cast<int>(key.root),
+                   laneOf[collective]};
+  switch (key.dtype) {
+  case DType::f64:
+    call.type = ncclF64;
+    break;
+  case DType::f32:
+    call.type = ncclF32;
+    break;
+  case DType::f16:
+    call.type = ncclF16;
+    break;
+  case DType::bf16:
+    call.type = ncclBF16;
+    break;
+  default:
+    call.count *= sizeOf(key.dtype);
+  }
+  return call;
+}
+
+/// What a process says of itself.
+struct NcclCommunicator::Word {
+  NcclId id;
+  int version;
+  NcclResult result;
+  unsigned char device[16]; // of its first rank
+};
+
+/// That all have the same NCCL, and where each process has one rank, devices of their own.
+void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
+  for (size_t i = 1; i < words.size(); ++i)
+    if (words[i].version != words[0].version)
+      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in "
+               "process %zu",
+               NcclLibrary::versionText(words[0].version).c_str(),
+               NcclLibrary::versionText(words[i].version).c_str(), i);
+  for (size_t i = 1; i < words.size() && !mayShareDevices(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (std::memcmp(words[i].device, words[j].device, sizeof words[i].device) == 0)
+        badInput("expected a CUDA device for each rank, found one that ranks %zu and %zu have "
+                 "both; NCCL 2.30 and "
+                 "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one",
+                 j, i);
+}
+
+/// Rank 0's.
+NcclId NcclCommunicator::agreeOnId() {
+  Word mine = {{}, nccl.version(), ncclOk, {}};
+  int device = 0;
+  cuda.check(cuda.deviceGet(&device, deviceOf(firstRank())), "find a device");
+  cuda.check(cuda.deviceGetUuid(mine.device, device), "ask for a device's UUID");
+  if (isRoot())
+    mine.result = nccl.getUniqueId(&mine.id);
+  std::vector<Word> words(processes());
+  control->exchange(&mine, sizeof mine, words.data());
+  if (words[0].result != ncclOk)
+    failed("rank 0 cannot begin to meet: %s", nccl.reason(words[0].result, nullptr).c_str());
+  checkOthers(words);
+  return words[0].id;
+}
+
+/// Until no call is under way on any rank here. False when that is not within `seconds`.
+bool NcclCommunicator::awaitSeats(double seconds) {
+  double limit = monotonicSeconds() + seconds;
+  for (Naps naps(0);; naps.take()) {
+    bool all = true;
+    for (auto &each : seats)
+      all = each->isSettled() && all;
+    if (all)
+      return true;
+    control->poll();
+    if (monotonicSeconds() > limit)
+      return false;
+  }
+}
+
+/// start(rank) on all ranks here as one group of NCCL's, and then until it has ended.
+template <typename Start>
+void NcclCommunicator::onEverySeat(const char *what, Start start) {
+  try {
+    NcclGroup group(nccl);
+    for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
+      start(rank);
+    NcclResult result = group.end();
+    if (result != ncclOk && result != ncclInProgress)
+      throw NcclFailure(FSDPRT_FAILED, nccl.reason(result, nullptr));
+    if (awaitSeats(watch->timeoutSeconds()))
+      return;
+  } catch (const NcclFailure &reason) {
+    throw Error(reason.status,
+                format("ranks cannot %s over %s: %s", what, nccl.text().c_str(), reason.what()));
+  }
+  throw Error(
+      FSDPRT_HUNG,
+      format("ranks cannot %s over %s: not all of %u did within %g s; NCCL_DEBUG=INFO says more",
+             what, nccl.text().c_str(), ranks(), watch->timeoutSeconds()));
+}
+
+void NcclCommunicator::join() {
+  NcclId id = agreeOnId();
+  for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
+    seats.push_back(std::make_unique<NcclRank>(nccl, cuda, deviceOf(rank), lanes.size()));
+  onEverySeat("meet", [&](uint32_t rank) { seat(rank).joinAll(id, ranks(), rank); });
+  for (size_t lane = 0; lane < lanes.size(); ++lane)
+    onEverySeat("form groups", [&](uint32_t rank) {
+      const Groups &groups = *lanes[lane].groups;
+      seat(rank).joinLane(lane, groups.members[rank][0], groups.index[rank]);
+    });
+}
+
+void NcclCommunicator::connect() {
+  for (const Collective &each : collectives)
+    control->add(each.key);
+  control->connect();
+  findLanes();
+  std::vector<NcclCall> calls;
+  for (uint32_t i = 0; i < numCollectives(); ++i)
+    calls.push_back(callOf(i));
+  std::vector<bool> reduces;
+  for (const Lane &lane : lanes)
+    reduces.push_back(lane.reduces);
+  try {
+    join();
+    for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank) {
+      seat(rank).adopt(arenas[rank - firstRank()]);
+      seat(rank).prepare(calls, reduces);
+    }
+  } catch (...) {
+    seats.clear(); // which aborts
+    throw;
+  }
+}
+
+void NcclCommunicator::releaseArenas() {
+  try {
+    if (!watch->hasFailed()) {
+      for (auto &each : seats)
+        each->finalize();
+      if (awaitSeats(watch->timeoutSeconds()))
+        for (auto &each : seats)
+          each->destroy();
+    }
+  } catch (const Error &) { // it has ended all the same
+  }
+  seats.clear();
+}
+
+void NcclCommunicator::leave() {
+  releaseArenas();
+  control->leave();
+}
+
+//===- Collectives ----------------------------------------------------------===//
+
+void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
+                             std::byte *target) {
+  const Collective &each = collectives[collective];
+  if (each.dropped == rank && isReduction(each.key)) {
+    uint64_t pieces = each.key.kind == fb::CollectiveKind::reduce_scatter
+                          ? membersOf(collective, rank).size()
+                          : 1;
+    source = seat(rank).zeros(pieces * each.key.count * sizeOf(each.key.dtype));
+  }
+  seat(rank).begin(collective, source, target);
+}
+
+void NcclCommunicator::joinNext(uint32_t rank) { seat(rank).joinNext(); }
+
+/// Of a rank of another process it is only known which collective it began last.
+bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
+  if (isLocal(member))
+    return seat(member).begun(collective) >= seat(rank).begun(collective);
+  return watch->lastCollective(member) == collective;
+}
+
+void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
+  std::vector<uint32_t> missing;
+  std::string others;
+  for (uint32_t member : membersOf(collective, rank)) {
+    if (!hasBegun(collective, rank, member))
+      missing.push_back(member);
+    if (member != rank)
+      others += (others.empty() ? ": " : ", ") + whereabouts(member);
+  }
+  if (!missing.empty())
+    reportMissing(collective, rank, missing);
+  throw Error(
+      FSDPRT_HUNG,
+      format(
+          "rank %u waited %g s at %s, which all its ranks have begun and %s has not completed%s; "
+          "NCCL_DEBUG=INFO says more",
+          rank, watch->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
+          others.c_str()));
+}
+
+void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) {
+  NcclRank &own = seat(rank);
+  Patience patience(*watch);
+  try {
+    for (Naps naps(spins); !(onDevice ? own.isOrdered(collective) : own.isComplete(collective));
+         naps.take()) {
+      control->poll();
+      uint64_t beats = 0;
+      for (uint32_t member : membersOf(collective, rank))
+        if (member != rank && (!isLocal(member) || !hasBegun(collective, rank, member)))
+          beats += watch->beats(member);
+      if (patience.isOver(beats))
+        reportStuck(collective, rank);
+    }
+  } catch (const NcclFailure &reason) {
+    own.abort();
+    throw Error(reason.status,
+                format("rank %u at %s: %s", rank, describe(collective).c_str(), reason.what()));
+  } catch (const Error &) {
+    own.abort();
+    throw;
+  }
+}
+
+void NcclCommunicator::poll() {
+  control->poll();
+  for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
+    try {
+      seat(rank).check();
+    } catch (const NcclFailure &reason) {
+      throw Error(reason.status, whereabouts(rank) + ": " + reason.what());
+    }
+}

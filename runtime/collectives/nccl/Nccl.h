@@ -1,0 +1,108 @@
+//===- Nccl.h - Ranks that meet over NCCL -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// NCCL moves what is in arenas. Everything else that ranks need of each other is of another
+// communicator, the control: which process has which ranks, the id by which NCCL's own ranks find
+// each other, words between programs, signs of life. So NCCL runs wherever another backend does:
+// between threads (local), processes of a machine, machines.
+//
+//     control    connect | rank 0's id to all
+//     NCCL               | one communicator of all ranks | split: one for each axis and channel
+//
+// (R5) of Communicator.h holds for what NCCL adds up in the order of the group, rounding once: its
+//      own order depends on its
+// algorithm, so sums of three ranks and more agree with those of other backends within rounding
+// only.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_NCCL_NCCL_H
+#define FSDPRT_COLLECTIVES_NCCL_NCCL_H
+
+#include "collectives/nccl/NcclRank.h"
+#include "device/Arena.h"
+#include <optional>
+
+namespace fsdprt {
+
+class NcclCommunicator final : public Communicator {
+public:
+  /// `control` has been made for the same mesh, and nothing was done with it yet. Where each
+  /// process has one rank, `localRank` is its number among those of its machine, if it is known;
+  /// `isOnDevice`: see (R10). Throws Error when there is no NCCL here.
+  NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
+                   std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
+  ~NcclCommunicator() override;
+
+  const char *name() const override { return "nccl"; }
+  const char *text() const override { return library.c_str(); }
+  uint32_t processes() const override { return control->processes(); }
+  bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
+  bool allowsCouriers() const override { return !onDevice; }
+  bool isOnDevice() const override { return onDevice; }
+  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
+    return seat(rank).spanOf(collective);
+  }
+  uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }
+  void registerArena(uint32_t rank, const ArenaMemory &memory) override;
+  void releaseArenas() override;
+  void connect() override;
+  void exchange(const void *mine, size_t bytes, void *all) override {
+    control->exchange(mine, bytes, all);
+  }
+  void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
+    control->collect(rank, data, bytes, into);
+  }
+  /// NCCL's communicators end first, while the loss of a rank is still one.
+  void leave() override;
+  void abort(fsdprt_status status) override { control->abort(status); }
+  void joinNext(uint32_t rank) override;
+  Abandoned abandoned() const override { return control->abandoned(); }
+  void poll() override;
+
+private:
+  /// A group of the mesh and a channel: each has a communicator.
+  struct Lane {
+    const Groups *groups;
+    bool reduces;
+  };
+  NcclRank &seat(uint32_t rank) const { return *seats[rank - firstRank()]; }
+  void begin(uint32_t collective, uint32_t rank, const std::byte *source,
+             std::byte *target) override;
+  void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
+
+  struct Word;
+  void checkDevices() const;
+  bool mayShareDevices() const;
+  void checkOthers(const std::vector<Word> &words) const;
+  int deviceOf(uint32_t rank) const;
+  void findLanes();
+  NcclCall callOf(uint32_t collective) const;
+  NcclId agreeOnId();
+  void join();
+  template <typename Start>
+  void onEverySeat(const char *what, Start start);
+  bool awaitSeats(double seconds);
+  bool hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const;
+  [[noreturn]] void reportStuck(uint32_t collective, uint32_t rank) const;
+
+  std::unique_ptr<Communicator> control;
+  NcclLibrary nccl;
+  CudaDriver cuda{"backend 'nccl'", CudaDriver::Use::transfers};
+  uint32_t spins;
+  std::optional<uint32_t> localRank;
+  bool onDevice;
+  std::vector<std::unique_ptr<Arena>> unused; // what the control maps of ranks on devices
+  std::string library;                        // its version, and the driver's
+  std::vector<Lane> lanes;
+  std::vector<uint32_t> laneOf; // by collective
+  std::vector<ArenaMemory> arenas;
+  std::vector<std::unique_ptr<NcclRank>> seats;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_NCCL_NCCL_H

@@ -1,0 +1,135 @@
+//===- NcclLibrary.h - What is used of NCCL ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The library (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is found when ranks are to meet
+// over NCCL, and nothing of it is needed to build: what follows are declarations of our own of its
+// binary interface.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_NCCL_NCCLLIBRARY_H
+#define FSDPRT_COLLECTIVES_NCCL_NCCLLIBRARY_H
+
+#include "device/cuda/CudaDriver.h"
+#include <climits>
+#include <string>
+
+namespace fsdprt {
+
+/// ncclComm_t.
+using NcclComm = struct NcclCommOpaque *;
+
+enum NcclResult : int {
+  ncclOk = 0,
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7
+};
+enum NcclType : int {
+  ncclU8 = 1,
+  ncclI32 = 2,
+  ncclI64 = 4,
+  ncclF16 = 6,
+  ncclF32 = 7,
+  ncclF64 = 8,
+  ncclBF16 = 9
+};
+enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
+
+/// ncclUniqueId: what the ranks of a communicator have in common before they meet.
+struct NcclId {
+  char bytes[128];
+};
+
+/// ncclConfig_t as it was in 2.18. The library takes defaults for what came later, since `version`
+/// says how old it is.
+struct NcclConfig {
+  static constexpr int unset = INT_MIN;
+  size_t size = sizeof(NcclConfig);
+  uint32_t magic = 0xcafebeef;
+  uint32_t version = 21800;
+  int blocking = 0;
+  int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
+  const char *netName = nullptr;
+  int splitShare = unset;
+  int padding = unset; // newer layouts have a member here
+};
+static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
+
+/// A name of a library's function, what we call it, its type; `OPTIONAL` for those that older
+/// versions lack.
+#define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
+  FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
+  FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
+  FUNCTION(ncclGetLastError, getLastError, const char *(*)(NcclComm))                              \
+  FUNCTION(ncclGetUniqueId, getUniqueId, NcclResult (*)(NcclId *))                                 \
+  FUNCTION(ncclCommInitRankConfig, commInitRankConfig,                                             \
+           NcclResult (*)(NcclComm *, int, NcclId, int, NcclConfig *))                             \
+  FUNCTION(ncclCommSplit, commSplit, NcclResult (*)(NcclComm, int, int, NcclComm *, NcclConfig *)) \
+  FUNCTION(ncclCommFinalize, commFinalize, NcclResult (*)(NcclComm))                               \
+  FUNCTION(ncclCommDestroy, commDestroy, NcclResult (*)(NcclComm))                                 \
+  FUNCTION(ncclCommAbort, commAbort, NcclResult (*)(NcclComm))                                     \
+  FUNCTION(ncclCommGetAsyncError, commGetAsyncError, NcclResult (*)(NcclComm, NcclResult *))       \
+  FUNCTION(ncclGroupStart, groupStart, NcclResult (*)())                                           \
+  FUNCTION(ncclGroupEnd, groupEnd, NcclResult (*)())                                               \
+  FUNCTION(ncclAllGather, allGather,                                                               \
+           NcclResult (*)(const void *, void *, size_t, NcclType, NcclComm, CudaStream))           \
+  FUNCTION(                                                                                        \
+      ncclReduceScatter, reduceScatter,                                                            \
+      NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream)) \
+  FUNCTION(                                                                                        \
+      ncclAllReduce, allReduce,                                                                    \
+      NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream)) \
+  FUNCTION(ncclBroadcast, broadcast,                                                               \
+           NcclResult (*)(const void *, void *, size_t, NcclType, int, NcclComm, CudaStream))      \
+  OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
+  OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
+
+/// Functions of a library that stays loaded.
+class NcclLibrary {
+public:
+  static constexpr int oldest = 21801; // the first with ncclCommSplit
+
+  /// Throws Error when there is none, or one that is too old.
+  NcclLibrary();
+
+  FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)
+
+  int version() const { return code; }
+  /// "NCCL 2.30.7 (libnccl.so.2)".
+  std::string text() const;
+  /// What a call on a communicator (may be null) has failed with.
+  std::string reason(NcclResult result, NcclComm comm) const;
+  static std::string versionText(int code);
+
+private:
+  std::string path;
+  int code = 0;
+};
+
+/// Calls that NCCL takes together. What begins is ended, also by an exception.
+class NcclGroup {
+public:
+  explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }
+  ~NcclGroup() { end(); }
+  NcclResult end() {
+    NcclResult result = isOpen ? nccl.groupEnd() : ncclOk;
+    isOpen = false;
+    return result;
+  }
+
+private:
+  const NcclLibrary &nccl;
+  bool isOpen = true;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_NCCL_NCCLLIBRARY_H

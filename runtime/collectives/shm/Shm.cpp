@@ -1,0 +1,214 @@
+//===- Shm.cpp - Ranks as processes of one machine --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Between programs: round n of exchange() is written to words[n % 2] of every desk. Nobody writes
+// round n + 2 before all have published n + 1, and so have read n.
+//
+// collect() goes through the sender's mailbox, piece by piece: `sent` is the sender's counter,
+// `received` rank 0's.
+//
+// A thread of its own beats the process's heart, so that one that is stopped differs from one that
+// computes or writes files. Waits between programs are as patient as hearts beat; within programs,
+// as ranks make progress.
+//
+//===----------------------------------------------------------------------===//
+
+#include "collectives/shm/Shm.h"
+#include "collectives/Agreement.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr uint32_t sliceMilliseconds = 20;
+static constexpr uint32_t heartbeatMilliseconds = 100;
+
+static_assert(sizeof Message::text > Agreement::limit, "an agreement is one message");
+
+ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
+                                 const std::string &agreement, double timeoutSeconds,
+                                 uint32_t newSpins)
+    : PeerMemory(std::move(mesh), Place{rank, 1}, nullptr), channel(descriptor),
+      timeout(timeoutSeconds) {
+  spins = newSpins;
+  Message hello;
+  hello.kind = Message::hello;
+  hello.rank = rank;
+  hello.ranks = ranks();
+  hello.version = fsdprt_abi_version();
+  std::strncpy(hello.text, agreement.c_str(), sizeof hello.text - 1);
+  if (!channel.send(hello))
+    throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks is gone", rank));
+  int attached;
+  receive(Message::welcome, attached);
+  board = std::make_unique<Board>(attached);
+  if (board->ranks() != ranks())
+    badInput("expected a board of %u ranks, found one of %u", ranks(), board->ranks());
+  watch = board->watch(timeout);
+  beat(); // or one that is stopped early would look like one that has not come
+  heart = std::thread([this] { beatHeart(); });
+}
+
+ShmCommunicator::~ShmCommunicator() {
+  ending = true;
+  endingBell.ring();
+  if (heart.joinable())
+    heart.join();
+}
+
+void ShmCommunicator::beat() {
+  board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ShmCommunicator::beatHeart() {
+  while (!ending) {
+    uint32_t seen = endingBell.read();
+    beat();
+    if (channel.isClosed()) // nobody watches over the ranks any more
+      watch->fail();
+    if (!ending)
+      endingBell.sleep(seen, heartbeatMilliseconds);
+  }
+}
+
+void ShmCommunicator::poll() {
+  if (watch->hasFailed() && channel.isClosed())
+    throw Error(FSDPRT_LOST,
+                format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
+                       whereabouts(firstRank()).c_str()));
+  Communicator::poll();
+}
+
+/// The host has the limit, and refuses when it is over; this is for a host that is gone.
+Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
+  Message message;
+  Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
+  if (got == Channel::Received::message && message.kind == kind)
+    return message;
+  if (got == Channel::Received::message && message.kind == Message::refusal)
+    throw Error(message.status == FSDPRT_ABANDONED ? FSDPRT_ABANDONED
+                                                   : failureStatus(message.status),
+                message.text);
+  throw Error(FSDPRT_LOST,
+              format("rank %u: the process that started the ranks %s", firstRank(),
+                     got == Channel::Received::nothing ? "does not answer" : "is gone"));
+}
+
+uint64_t ShmCommunicator::scheduleHash() const {
+  uint64_t hash = 0xcbf29ce484222325;
+  auto add = [&](uint64_t value) {
+    for (int i = 0; i < 8; ++i, value >>= 8)
+      hash = (hash ^ (value & 0xff)) * 0x100000001b3;
+  };
+  for (const Collective &each : collectives) {
+    const CollectiveKey &key = each.key;
+    for (uint64_t value :
+         {uint64_t(key.kind), uint64_t(key.reduction), uint64_t(key.dtype), key.count,
+          uint64_t(key.root), uint64_t(key.id), uint64_t(key.axes.size())})
+      add(value);
+    for (uint32_t axis : key.axes)
+      add(axis);
+  }
+  return hash;
+}
+
+void ShmCommunicator::writeNames() {
+  for (uint32_t i = 0; i < numCollectives(); ++i)
+    std::strncpy(board->name(i), describe(i).c_str(), Board::nameBytes - 1);
+}
+
+void ShmCommunicator::connect() {
+  if (numCollectives() > board->collectives())
+    badInput("expected at most %u collectives, found %llu", board->collectives(),
+             (ull)numCollectives());
+  Message arena;
+  arena.kind = Message::arena;
+  arena.rank = firstRank();
+  arena.bytes = own.bytes;
+  arena.schedule = scheduleHash();
+  if (isRoot())
+    writeNames();
+  if (!channel.send(arena, own.descriptor))
+    throw Error(FSDPRT_LOST,
+                format("rank %u: the process that started the ranks is gone", firstRank()));
+  pointers.assign(1, std::vector<const std::byte *>(ranks()));
+  peers.resize(ranks());
+  arenas.resize(ranks());
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    int attached;
+    Message peer = receive(Message::peer, attached);
+    if (peer.rank != rank || attached < 0)
+      failed("rank %u: expected the arena of rank %u, found none", firstRank(), rank);
+    if (rank != firstRank())
+      arenas[rank] = std::make_unique<PeerArena>(attached, peer.bytes);
+    close(attached);
+    std::byte *base = rank == firstRank() ? own.base : arenas[rank]->data();
+    peers[rank] = {board->seats(rank), &board->desk(rank).bell, reinterpret_cast<uint64_t>(base)};
+  }
+}
+
+/// Until ready(), which `rank` has to bring about.
+template <typename Ready>
+void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
+  Patience patience(*watch);
+  waitFor(board->desk(firstRank()).bell, spins, sliceMilliseconds, ready, [&] {
+    poll();
+    if (patience.isOver(board->desk(rank).heartbeat.load(std::memory_order_relaxed) +
+                        watch->beats(rank)))
+      throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it gave no sign of life",
+                                      firstRank(), timeout, why, whereabouts(rank).c_str()));
+  });
+}
+
+void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
+  poll(); // where nobody ever waits for long nobody would look
+  Board::Desk &desk = board->desk(firstRank());
+  uint64_t round = desk.exchanges.load(std::memory_order_relaxed) + 1;
+  if (bytes)
+    std::memcpy(desk.words[round % 2], mine, std::min(bytes, exchangeLimit));
+  desk.exchanges.store(round, std::memory_order_release);
+  for (uint32_t rank = 0; rank < ranks(); ++rank)
+    if (rank != firstRank())
+      board->desk(rank).bell.ring();
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    Board::Desk &other = board->desk(rank);
+    awaitDesk(rank, "meet between programs",
+              [&] { return other.exchanges.load(std::memory_order_acquire) >= round; });
+    if (bytes)
+      std::memcpy(static_cast<std::byte *>(all) + rank * bytes, other.words[round % 2],
+                  std::min(bytes, exchangeLimit));
+  }
+}
+
+void ShmCommunicator::collect(uint32_t rank, const void *data, size_t bytes, void *into) {
+  if (rank == 0 && isRoot() && bytes)
+    std::memcpy(into, data, bytes);
+  if (rank == 0 || (!isRoot() && rank != firstRank()))
+    return;
+  Board::Desk &desk = board->desk(rank);
+  for (size_t done = 0, part; done < bytes; done += part) {
+    part = std::min(bytes - done, Board::mailboxBytes);
+    uint64_t pieces = (isRoot() ? desk.received : desk.sent).load(std::memory_order_relaxed);
+    if (isRoot()) {
+      awaitDesk(rank, "collect",
+                [&] { return desk.sent.load(std::memory_order_acquire) > pieces; });
+      std::memcpy(static_cast<std::byte *>(into) + done, desk.mailbox, part);
+      desk.received.store(pieces + 1, std::memory_order_release);
+      desk.bell.ring();
+      continue;
+    }
+    awaitDesk(0, "send", [&] { return desk.received.load(std::memory_order_acquire) == pieces; });
+    std::memcpy(desk.mailbox, static_cast<const std::byte *>(data) + done, part);
+    desk.sent.store(pieces + 1, std::memory_order_release);
+    board->desk(0).bell.ring();
+  }
+}
+
+void ShmCommunicator::leave() {
+  barrier();
+  board->desk(firstRank()).finished.store(1, std::memory_order_release);
+}

@@ -1,0 +1,61 @@
+//===- Shm.h - Ranks as processes of one machine ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Seats,
+// bells and mailboxes are on the board that the process which started them made (ShmHost.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_SHM_SHM_H
+#define FSDPRT_COLLECTIVES_SHM_SHM_H
+
+#include "collectives/Channel.h"
+#include "collectives/local/PeerMemory.h"
+#include "device/Arena.h"
+#include <thread>
+
+namespace fsdprt {
+
+class ShmCommunicator final : public PeerMemory {
+public:
+  /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error
+  /// when their agreements (collectives/Agreement.h) are not the same; so before memory is taken.
+  ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
+                  double timeoutSeconds, uint32_t spins);
+  ~ShmCommunicator() override;
+
+  const char *name() const override { return "shm"; }
+  uint32_t processes() const override { return ranks(); }
+  bool needsSharedArenas() const override { return true; }
+  void registerArena(uint32_t rank, const ArenaMemory &memory) override { own = memory; }
+  void connect() override;
+  void exchange(const void *mine, size_t bytes, void *all) override;
+  void collect(uint32_t rank, const void *data, size_t bytes, void *into) override;
+  void leave() override;
+  void poll() override;
+
+private:
+  Message receive(Message::Kind kind, int &attached);
+  uint64_t scheduleHash() const;
+  void writeNames();
+  void beat();
+  void beatHeart();
+  template <typename Ready>
+  void awaitDesk(uint32_t rank, const char *why, Ready ready);
+
+  Channel channel;
+  std::unique_ptr<Board> board;
+  ArenaMemory own;
+  std::vector<std::unique_ptr<PeerArena>> arenas;
+  double timeout;
+  std::atomic<bool> ending{false};
+  Bell endingBell;
+  std::thread heart;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_SHM_SHM_H

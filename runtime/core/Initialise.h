@@ -1,0 +1,41 @@
+//===- Initialise.h - Initial values of parameters --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Element i of a parameter depends on the seed, the parameter's name and i alone; or it
+// is element i of the values that came with the model.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_CORE_INITIALISE_H
+#define FSDPRT_CORE_INITIALISE_H
+
+#include "core/DType.h"
+
+namespace fsdprt {
+
+/// constant: a. normal: mean a, standard deviation b. uniform: in [a, b).
+struct Distribution {
+  fb::InitKind kind;
+  double a, b;
+};
+
+/// Writes elements [first, first + count) of the parameter whose name has the stream `stream`.
+void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
+                   uint64_t count, DType type, void *to);
+
+/// Values of a parameter in the artifact: all elements, or one that all are.
+struct StoredValues {
+  const std::byte *data;
+  DType type;
+  bool same;
+};
+
+/// Writes elements [first, first + count), converted to `type`.
+void storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type, void *to);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_CORE_INITIALISE_H

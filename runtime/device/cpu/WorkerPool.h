@@ -1,0 +1,75 @@
+//===- WorkerPool.h - The threads of one rank -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The rank's own thread is worker 0; the others sleep between tasks.
+//
+//     run(task):   worker 0   task(0) ----------- waits for all
+//                  worker 1   ...... task(1) ---
+//                  worker 2   ...... task(2) -----
+//
+// Nothing is allocated by run. A task must not throw.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_DEVICE_CPU_WORKERPOOL_H
+#define FSDPRT_DEVICE_CPU_WORKERPOOL_H
+
+#include "core/Futex.h"
+#include <thread>
+#include <vector>
+
+namespace fsdprt {
+
+class WorkerPool {
+public:
+  /// `spins`: see spinsFor.
+  WorkerPool(uint32_t workers, uint32_t spins);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool &) = delete;
+  WorkerPool &operator=(const WorkerPool &) = delete;
+
+  uint32_t size() const { return workers; }
+
+  /// Calls task(w) for every worker w and returns when all have returned.
+  template <typename Task>
+  void run(Task &&task) {
+    start([](void *object,
+             uint32_t worker) { (*static_cast<std::remove_reference_t<Task> *>(object))(worker); },
+          &task);
+    task(0);
+    finish();
+  }
+
+  /// The part of [0, extent) that worker `w` takes, beginning at multiples of `tile`.
+  static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
+                    uint64_t &end) {
+    uint64_t tiles = extent / tile + (extent % tile != 0);
+    begin = tiles / workers * w + (tiles % workers * w) / workers;
+    end = tiles / workers * (w + 1) + (tiles % workers * (w + 1)) / workers;
+    begin *= tile;
+    end = end * tile < extent ? end * tile : extent;
+  }
+
+private:
+  using Function = void (*)(void *object, uint32_t worker);
+  void start(Function function, void *object);
+  void finish();
+  void serve(uint32_t worker);
+
+  uint32_t workers, spins;
+  Function function = nullptr;
+  void *object = nullptr;
+  alignas(64) Bell work;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> ending{false};
+  alignas(64) Bell done;
+  std::atomic<uint32_t> running{0};
+  std::vector<std::thread> threads;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_DEVICE_CPU_WORKERPOOL_H

@@ -1,0 +1,66 @@
+//===- CudaTimeline.cpp - When a rank's GPU did what ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The clocks are compared at an event that the host has just waited for: the difference is what a
+// look at it takes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/CudaTimeline.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <ctime>
+
+using namespace fsdprt;
+
+static uint64_t nanoseconds() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+CudaTimeline::CudaTimeline(const CudaQueue &queue, uint64_t stamps) : queue(queue), events(stamps) {
+  queue.use();
+  const CudaDriver &cuda = queue.driver();
+  cuda.check(cuda.eventCreate(&base, cudaEventTimed), "make an event with a time");
+  for (CudaEvent &event : events)
+    cuda.check(cuda.eventCreate(&event, cudaEventTimed), "make an event with a time");
+}
+
+CudaTimeline::~CudaTimeline() {
+  queue.use();
+  for (CudaEvent event : events)
+    if (event)
+      queue.driver().eventDestroy(event);
+  if (base)
+    queue.driver().eventDestroy(base);
+}
+
+void CudaTimeline::begin(const std::function<void()> &idle) {
+  last.store(0, std::memory_order_relaxed);
+  queue.finish(idle);
+  queue.driver().check(queue.driver().eventRecord(base, queue.stream(CudaQueue::compute)),
+                       "record an event");
+  queue.finish(idle);
+  hostBase = nanoseconds();
+}
+
+uint32_t CudaTimeline::stamp(CudaQueue::Lane lane) noexcept {
+  uint32_t number = last.fetch_add(1, std::memory_order_relaxed);
+  if (number >= events.size())
+    return 0;
+  queue.use();
+  queue.driver().eventRecord(events[number], queue.stream(lane));
+  return number + 1;
+}
+
+uint64_t CudaTimeline::timeOf(uint32_t stamp) const {
+  float milliseconds = 0;
+  queue.use();
+  queue.driver().check(queue.driver().eventElapsedTime(&milliseconds, base, events.at(stamp - 1)),
+                       "ask for the time between events");
+  return hostBase + static_cast<uint64_t>(std::max(0.0, static_cast<double>(milliseconds) * 1e6));
+}

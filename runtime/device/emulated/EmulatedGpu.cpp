@@ -1,0 +1,75 @@
+//===- EmulatedGpu.cpp - A rank's GPU, emulated -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "device/emulated/EmulatedGpu.h"
+#include "core/Error.h"
+#include "device/GpuFactory.h"
+#include "emulator/Emulator.h"
+#include "emulator/TensorMap.h"
+#include "fsdprt/emulator.h"
+#include <algorithm>
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+struct EmulatedGpu::State {
+  explicit State(const Artifact &artifact)
+      : emulator("PTX of " + artifact.getFile(), std::string(artifact.ptx())) {}
+  Emulator emulator;
+  Storage *memory = nullptr;
+};
+
+EmulatedGpu::EmulatedGpu(const Artifact &artifact) : state(std::make_unique<State>(artifact)) {}
+
+EmulatedGpu::~EmulatedGpu() = default;
+
+void EmulatedGpu::attach(const Arena &arena) {
+  state->memory = &state->emulator.memory().attach("the arena", arena.at(0), arena.mappedBytes());
+}
+
+static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
+  TensorMap map;
+  map.type = table.dtype() == fb::DType::bf16 ? TensorType::BF16 : TensorType::F16;
+  map.rank = table.sizes()->size();
+  map.address = address + table.offset();
+  map.swizzle = TensorSwizzle::Bytes128;
+  for (uint32_t i = 0; i < map.rank; ++i) {
+    map.sizes[i] = table.sizes()->Get(i);
+    map.box[i] = table.box()->Get(i);
+    if (i > 0)
+      map.strides[i - 1] = table.strides()->Get(i - 1);
+  }
+  return encodeTensorMap(map);
+}
+
+void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
+  const fb::Grid &grid = *phase.grid();
+  uint32_t count = pointersOf(kernel);
+  auto addressOf = [&](uint32_t binding) {
+    return state->memory->base +
+           static_cast<uint64_t>(static_cast<uint8_t *>(bindings[binding]) - state->memory->bytes);
+  };
+  Launch launch;
+  launch.entry = phase.symbol()->str();
+  const Function *entry = state->emulator.module().find(launch.entry);
+  if (entry && entry->requiredCluster[0]) // as a driver takes it from the code
+    std::copy_n(entry->requiredCluster, 3, launch.cluster);
+  launch.grid[0] = grid.blocks();
+  launch.cluster[0] = grid.cluster();
+  launch.block[0] = grid.threads();
+  launch.dynamicSharedBytes = grid.shared_bytes();
+  for (uint32_t i = 0; i < count; ++i)
+    launch.argument(addressOf(i));
+  for (uint32_t i = 0; grid.maps() && i < grid.maps()->size(); ++i)
+    launch.argument(encode(*grid.maps()->Get(i), addressOf(grid.maps()->Get(i)->binding())));
+  state->emulator.launch(launch);
+}
+
+void fsdprt_register_emulator() {
+  registerEmulatedGpus([](const Artifact &artifact) -> std::unique_ptr<Gpu> {
+    return std::make_unique<EmulatedGpu>(artifact);
+  });
+}

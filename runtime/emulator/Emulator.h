@@ -1,0 +1,90 @@
+//===- Emulator.h - Run PTX without a GPU -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The interface of the emulator: parse a module, give it memory, launch its functions.
+//
+//   Emulator emulator("kernel.ptx", text);
+//   uint64_t x = emulator.memory().attach("x", data, bytes).base;
+//   Launch launch;
+//   launch.entry = "kernel", launch.block = {128, 1, 1};
+//   launch.argument(x), launch.argument(uint32_t(n));
+//   emulator.launch(launch);
+//
+// Everything that goes wrong is an Error: "kernel.ptx:12:5: error: ...".
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_EMULATOR_H
+#define FSDPRT_EMULATOR_EMULATOR_H
+
+#include "emulator/machine/Memory.h"
+#include <cstring>
+
+namespace fsdprt::emulate {
+
+/// Of the module, in global and constant memory.
+using Variables = std::map<const Variable *, Storage *>;
+
+struct Checks {
+  bool initialised = true; ///< registers and memory are written before they are read
+  bool races = true;       ///< threads that touch the same bytes are ordered
+};
+
+struct Launch {
+  std::string entry;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
+  uint64_t dynamicSharedBytes = 0;
+  std::vector<std::vector<uint8_t>> arguments; ///< the bytes of each parameter
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< instructions of warps
+  Checks checks;
+
+  template <typename T>
+  void argument(const T &value) {
+    auto bytes = reinterpret_cast<const uint8_t *>(&value);
+    arguments.emplace_back(bytes, bytes + sizeof value);
+  }
+};
+
+struct Counters {
+  uint64_t instructions = 0;     ///< of warps
+  uint64_t laneInstructions = 0; ///< of lanes whose guard held
+  uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
+  uint64_t globalSectors = 0; ///< of 32 bytes, per instruction of a warp
+  uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
+  uint64_t sharedPasses = 0;  ///< without conflicts: the fewest
+  uint64_t bankConflicts = 0; ///< passes more than those
+  uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
+  uint64_t multiplyAdds = 0; ///< of matrix instructions
+  std::map<std::string, uint64_t, std::less<>> opcodes;
+};
+
+class Emulator {
+public:
+  /// Several modules may share a memory.
+  Emulator(std::string name, std::string text,
+           std::shared_ptr<Memory> memory = std::make_shared<Memory>());
+  ~Emulator();
+  Emulator(const Emulator &) = delete;
+  Emulator &operator=(const Emulator &) = delete;
+  const Module &module() const { return *parsed; }
+  Memory &memory() { return *all; }
+  const Program &program(const std::string &entry);
+  /// The bytes of a variable in global or constant memory.
+  Storage &variable(const std::string &name);
+  Counters launch(const Launch &launch);
+
+private:
+  void placeVariables();
+
+  std::unique_ptr<Module> parsed;
+  std::shared_ptr<Memory> all;
+  std::map<std::string, Program> programs;
+  Variables variables;
+};
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_EMULATOR_H

@@ -1,0 +1,90 @@
+//===- TensorMap.h - Tensors as copies of boxes see them --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What the driver's cuTensorMapEncodeTiled() makes, and PTX ISA calls "Tensor-map": an object of
+// 128 bytes that says where a tensor lies and which box of it an instruction copies. How the driver
+// encodes it is not documented, so the emulator has an encoding of its own, with a magic number and
+// a checksum, and takes no other. Numbers of enumerators are the driver's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_TENSORMAP_H
+#define FSDPRT_EMULATOR_TENSORMAP_H
+
+#include "emulator/ptx/Types.h"
+#include <array>
+
+namespace fsdprt::emulate {
+
+enum class TensorType : uint32_t {
+  U8,
+  U16,
+  U32,
+  S32,
+  U64,
+  S64,
+  F16,
+  F32,
+  F64,
+  BF16,
+  F32Flushed,
+  TF32,
+  TF32Flushed
+};
+enum class TensorInterleave : uint32_t { None, Bytes16, Bytes32 };
+enum class TensorSwizzle : uint32_t { None, Bytes32, Bytes64, Bytes128 };
+enum class TensorFill : uint32_t { Zeros, NaN };
+
+constexpr unsigned maxTensorRank = 5;
+
+/// The arguments of cuTensorMapEncodeTiled(). Dimension 0 is the one whose elements are neighbours.
+struct TensorMap {
+  TensorType type = TensorType::U8;
+  uint32_t rank = 0;
+  uint64_t address = 0;
+  uint64_t sizes[maxTensorRank] = {};       ///< in elements
+  uint64_t strides[maxTensorRank - 1] = {}; ///< in bytes, of dimensions 1 and on
+  uint32_t box[maxTensorRank] = {};
+  uint32_t steps[maxTensorRank] = {1, 1, 1, 1,
+                                   1}; ///< elementStrides: of a box every n-th element is copied
+  TensorInterleave interleave = TensorInterleave::None;
+  TensorSwizzle swizzle = TensorSwizzle::None;
+  uint32_t promotion = 0; ///< l2Promotion
+  TensorFill fill = TensorFill::Zeros;
+
+  unsigned elementBytes() const;
+  /// How many of a box's elements are copied along a dimension.
+  uint32_t count(unsigned dimension) const;
+  uint32_t rowBytes() const { return count(0) * elementBytes(); }
+  uint64_t boxBytes() const;
+  /// As operations on elements know it.
+  Type elementType() const;
+};
+
+using TensorMapBytes = std::array<uint8_t, 128>;
+
+/// Throws Error where the driver would refuse the arguments, or the emulator lacks something.
+TensorMapBytes encodeTensorMap(const TensorMap &map);
+/// Nothing if `bytes` are not of encodeTensorMap().
+std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
+
+/// PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix Layout": within rows of 128 bytes,
+/// chunks of 16 are exchanged by what row it is of two, four or eight. `row` is the number of the
+/// row of 128 bytes.
+constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
+  uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
+  return address ^ (row & mask) << 4;
+}
+constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
+  return swizzled(address, swizzle, address >> 7);
+}
+
+/// Of the pattern: 32, 64 or 128.
+constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_TENSORMAP_H

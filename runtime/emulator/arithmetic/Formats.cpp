@@ -1,0 +1,80 @@
+//===- Formats.cpp - Floating-point numbers as bits -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every narrow format's numbers are doubles, so encoding is one rounding of a double's mantissa.
+//
+//===----------------------------------------------------------------------===//
+
+#include "emulator/arithmetic/Formats.h"
+
+using namespace fsdprt::emulate;
+
+double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
+  uint32_t ones = (1u << format.exponent) - 1, exponent = bits >> format.mantissa & ones;
+  uint32_t mantissa = bits & ((1u << format.mantissa) - 1);
+  bool isNegative = bits >> (format.mantissa + format.exponent) & 1;
+  int bias = static_cast<int>(ones >> 1);
+  double value;
+  if (format.hasInfinity && exponent == ones)
+    value = mantissa ? NAN : INFINITY;
+  else if (!format.hasInfinity && exponent == ones && mantissa == (1u << format.mantissa) - 1)
+    value = NAN;
+  else if (exponent)
+    value = std::ldexp(double(mantissa | 1u << format.mantissa),
+                       int(exponent) - bias - format.mantissa);
+  else
+    value = std::ldexp(double(mantissa), 1 - bias - format.mantissa);
+  return isNegative ? -value : value;
+}
+
+/// Whether to go to the next larger magnitude, by what is cut off in units of half of the last
+/// place.
+static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
+  switch (rounding) {
+  case Rounding::NearestEven:
+    return rest > 0.5 || (rest == 0.5 && (kept & 1));
+  case Rounding::NearestAway:
+    return rest >= 0.5;
+  case Rounding::Zero:
+    return false;
+  case Rounding::Down:
+    return rest > 0 && isNegative;
+  case Rounding::Up:
+    return rest > 0 && !isNegative;
+  }
+  return false;
+}
+
+uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding rounding,
+                                 bool isFinite) {
+  if (value != value)
+    return format.nan;
+  bool isNegative = std::signbit(value);
+  uint32_t sign = uint32_t(isNegative) << (format.mantissa + format.exponent);
+  uint32_t ones = (1u << format.exponent) - 1;
+  uint32_t infinity = ones << format.mantissa,
+           largest = format.hasInfinity ? infinity - 1 : infinity + (1u << format.mantissa) - 2;
+  uint32_t overflow = isFinite ? largest : format.hasInfinity ? infinity : format.nan;
+  double magnitude = std::fabs(value);
+  if (std::isinf(value))
+    return sign | overflow;
+  int bias = static_cast<int>(ones >> 1), exponent = 0;
+  std::frexp(magnitude, &exponent); // magnitude in [0.5, 1) * 2^exponent
+  exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+  double scaled = std::ldexp(magnitude, format.mantissa - exponent); // its last place is 1
+  double whole = std::floor(scaled);
+  uint64_t kept = static_cast<uint64_t>(whole);
+  kept += roundsAway(scaled - whole, kept, isNegative, rounding);
+  uint64_t bits = kept; // the hidden bit adds 1 to the exponent
+  if (exponent > 1 - bias)
+    bits += uint64_t(exponent + bias - 1) << format.mantissa;
+  if (bits > largest) {
+    bool staysFinite = rounding == Rounding::Zero || (rounding == Rounding::Down && !isNegative) ||
+                       (rounding == Rounding::Up && isNegative);
+    return sign | (staysFinite ? largest : overflow);
+  }
+  return sign | static_cast<uint32_t>(bits);
+}

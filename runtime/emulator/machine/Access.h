@@ -1,0 +1,95 @@
+//===- Access.h - Checked accesses to memory --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// From an address to bytes: which memory, within its bounds, aligned, written before it is read,
+// ordered with what others did to it. Everything that touches memory goes through here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_MACHINE_ACCESS_H
+#define FSDPRT_EMULATOR_MACHINE_ACCESS_H
+
+#include "emulator/machine/Machine.h"
+
+namespace fsdprt::emulate {
+
+struct Place {
+  Storage *storage = nullptr;
+  uint64_t offset = 0;
+  bool isGlobal = false, isShared = false;
+  uint8_t *bytes() const { return storage->bytes + offset; }
+};
+
+enum class Touch : uint8_t { Reads, Writes, Updates };
+
+/// What one instruction of a warp does to memory. While it is there, its threads learn nothing new.
+class Access {
+public:
+  Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
+  bool isStrong = false; ///< PTX ISA, "Strong Operations"
+  bool isAsync = false;  ///< by the async proxy
+  bool isSilent = false; ///< not checked for races: the hardware's own objects
+
+  /// Fails for what is out of bounds or not aligned.
+  Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
+                unsigned alignment = 0) const;
+  /// Checks an access of a lane; `thread` is its own, or its agent's. Before bytes are written:
+  /// `value` are the new ones.
+  void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
+             const uint8_t *value = nullptr);
+  /// The same, by the lane's own thread.
+  void check(const Place &place, unsigned bytes, unsigned lane, const uint8_t *value = nullptr) {
+    check(place, bytes, lane, warp.thread(lane), value);
+  }
+
+private:
+  [[noreturn]] void outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane,
+                                const Storage *nearest) const;
+  void checkWritten(const Place &place, unsigned bytes, unsigned lane) const;
+  void noteVisit(const Place &place, uint32_t thread) const;
+  void checkRaces(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
+                  const uint8_t *value);
+  void checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place,
+                 unsigned lane, uint32_t thread, bool isSameValue);
+  void touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
+                 bool isSameValue);
+  void noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread);
+  void checkAgainst(const Cell::Access &before, bool wasWrite, const Place &place, unsigned bytes,
+                    unsigned lane, uint32_t thread, bool isSameValue) const;
+  bool isOrdered(const Cell::Access &before, uint32_t thread) const;
+  bool isProxied(const Cell::Access &before, uint32_t thread) const;
+  std::string nameOfThreads(const Cell::Access &access) const;
+  [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
+                               unsigned bytes, unsigned lane) const;
+
+  /// That was found to be fine: neighbours mostly have the same past. By whether it was a write.
+  struct Known {
+    Cell::Access access;
+    uint32_t thread = 0;
+  };
+  mutable Known known[2];
+
+  Warp &warp;
+  Touch touch;
+};
+
+/// "shared memory + 0x40", "'x' + 16".
+std::string describe(const Place &place);
+
+/// Counts what an instruction's lanes do to global or shared memory.
+class Traffic {
+public:
+  void add(const Place &place, uint64_t address, unsigned bytes);
+  void count(Counters &counters, bool isStore) const;
+
+private:
+  uint64_t global[warpSize], shared[warpSize];
+  unsigned globalCount = 0, sharedCount = 0, size = 0;
+};
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_MACHINE_ACCESS_H

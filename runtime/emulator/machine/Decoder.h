@@ -1,0 +1,179 @@
+//===- Decoder.h - From statements to instructions --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What decoders of instruction families share: operands to slots, modifiers one by one, and errors
+// at the statement.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_MACHINE_DECODER_H
+#define FSDPRT_EMULATOR_MACHINE_DECODER_H
+
+#include "emulator/machine/Program.h"
+#include <initializer_list>
+#include <unordered_map>
+
+namespace fsdprt::emulate {
+
+/// The parts of "ld.global.v2.b32" behind the first; each is taken once.
+class Modifiers {
+public:
+  Modifiers(std::string_view opcode);
+  std::string_view name() const { return base; }
+  bool take(std::string_view part);
+  /// Which of `parts` is there, or -1.
+  int takeOneOf(std::initializer_list<std::string_view> parts);
+  std::optional<Type> takeType();
+  bool has(std::string_view part) const;
+  const std::vector<std::string_view> &left() const { return parts; }
+
+private:
+  std::string_view base;
+  std::vector<std::string_view> parts;
+};
+
+class Decoder {
+public:
+  Decoder(const Module &module, const Function &entry);
+  Program finish();
+
+  //===- For families of instructions: the current statement --------------===//
+
+  Modifiers modifiers{""};
+  const Statement *statement = nullptr;
+
+  [[noreturn]] void fail(const char *text, ...) const __attribute__((format(printf, 2, 3)));
+  [[noreturn]] void failAt(Location at, const std::string &text) const;
+  /// A type out of the opcode.
+  Type type();
+  Type typeOneOf(std::initializer_list<Type> types);
+  void operandCount(unsigned least, unsigned most);
+  unsigned operandCount() const { return statement->operands.size(); }
+  const Operand &operand(unsigned index) const { return statement->operands[index]; }
+
+  /// A register of the type's size, or a constant.
+  Slot source(const Operand &operand, Type type);
+  Slot source(unsigned index, Type type) { return source(operand(index), type); }
+  /// A register; a sink gets a slot that nobody reads.
+  Slot destination(const Operand &operand, Type type);
+  Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
+  Slot predicate(const Operand &operand);
+  /// For operands that may be wider than the instruction: loads, stores, conversions. Registers'
+  /// sizes are in `size`.
+  Slot wideSource(const Operand &operand, Type type, unsigned &size);
+  Slot wideDestination(const Operand &operand, Type type, unsigned &size);
+  /// The base of [base+n]; n goes to `offset`, a base that is a constant as well. `isWide` says
+  /// that it has 64 bits.
+  Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
+  /// A number that has to be known now.
+  uint64_t constant(const Operand &operand, const char *what);
+  Slot constantSlot(unsigned size, uint64_t bits);
+  Slot scratch(unsigned size);
+  /// The carry of add.cc: a predicate.
+  Slot conditionCode() { return carry ? carry : carry = scratch(0); }
+  /// Elements of {a, b}, or the operand itself.
+  static std::vector<const Operand *> elements(const Operand &operand);
+
+  Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
+  /// The same, with what the handler needs to know.
+  template <typename Plan>
+  Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins,
+                    const Plan &plan) {
+    program.plans.push_back(std::make_shared<const Plan>(plan));
+    Instruction &instruction = emit(run, outs, ins);
+    instruction.plan = program.plans.back().get();
+    return instruction;
+  }
+
+private:
+  /// A function in place of a call of it.
+  struct Frame {
+    const Function *function;
+    Frame *caller = nullptr;
+    std::vector<Slot> registers;
+    std::map<const Variable *, Placement> variables;
+    std::vector<uint32_t> starts; ///< of each statement
+    struct Fixup {
+      uint32_t instruction;
+      const Operand *label;
+      uint32_t scope;
+    };
+    std::vector<Fixup> fixups;
+    std::vector<uint32_t> returns; ///< branches to the end
+  };
+
+  void placeParameters(Frame &frame);
+  void placeVariables(Frame &frame);
+  void findShared(const Function &function, std::vector<const Function *> &seen,
+                  std::vector<const Variable *> &used) const;
+  void findShared(const Operand &operand, std::vector<const Function *> &seen,
+                  std::vector<const Variable *> &used) const;
+  void placeShared();
+  void decodeFunction(Frame &frame);
+  void decodeStatement();
+  void decodeBranch();
+  void decodeIndexedBranch();
+  void decodeCall();
+  void passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
+                     Frame &callee);
+  void decodeReturn();
+  void resolveLabels(Frame &frame);
+  uint32_t findLabel(const Frame &frame, uint32_t scope, const Operand &label);
+  Slot registerSlot(uint32_t index);
+  Slot addressOf(const Variable &variable, int64_t addend, unsigned size, const Operand &operand);
+  std::optional<Placement> placement(const Variable &variable) const;
+  Slot special(const Operand &operand, unsigned size);
+  uint64_t literal(const Operand &operand, Type type);
+
+  const Module &module;
+  Program program;
+  Frame *frame = nullptr;
+  std::map<std::pair<unsigned, uint64_t>, Slot> constants;
+  std::map<std::pair<const Variable *, int64_t>, Slot> addresses;
+  std::map<const Variable *, uint64_t> shared;
+  unsigned depth = 0; ///< of calls
+  Slot carry = 0;
+};
+
+/// Instruction families, by the first part of their opcodes. False: not one of this family.
+using Family = bool (*)(Decoder &);
+bool decodeInteger(Decoder &);
+bool decodeCarry(Decoder &);
+bool decodeBits(Decoder &);
+bool decodeLogic(Decoder &);
+bool decodeFloat(Decoder &);
+bool decodeHalf(Decoder &);
+bool decodeApproximate(Decoder &);
+bool decodeCompare(Decoder &);
+bool decodeConvert(Decoder &);
+bool decodeMove(Decoder &);
+bool decodeLoadStore(Decoder &);
+bool decodeAddresses(Decoder &);
+bool decodeAtomic(Decoder &);
+bool decodeWarp(Decoder &);
+bool decodeBarrier(Decoder &);
+bool decodeMatrix(Decoder &);
+bool decodeMatrixMove(Decoder &);
+bool decodeWgmma(Decoder &);
+bool decodeWgmmaOrder(Decoder &);
+bool decodeAsyncCopy(Decoder &);
+bool decodeAsyncStore(Decoder &);
+bool decodeCopiesArrive(Decoder &);
+bool decodeBulkCopy(Decoder &);
+bool decodeTensorCopy(Decoder &);
+bool decodeMbarrier(Decoder &);
+
+/// Marks instructions that have a register which a wgmma has, or one that is moved to or from such
+/// a one.
+void watchRegisters(Program &program);
+
+/// For each branch the first instruction that all ways from it lead to; `nowhere` where they only
+/// meet in the end.
+void findMeetingPoints(std::vector<Instruction> &code);
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_MACHINE_DECODER_H

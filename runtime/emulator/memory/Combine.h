@@ -1,0 +1,31 @@
+//===- Combine.h - Operations of atomics and reductions ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red" and
+// "cp.reduce.async.bulk": what becomes of a number in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_MEMORY_COMBINE_H
+#define FSDPRT_EMULATOR_MEMORY_COMBINE_H
+
+#include "emulator/machine/Decoder.h"
+
+namespace fsdprt::emulate {
+
+enum class Combination : uint8_t { Add, Min, Max, Inc, Dec, Exch, Cas, And, Or, Xor };
+
+/// `b` is the operand, `c` the second one of cas. Sums of f32 in global memory are flushed.
+uint64_t combine(Combination op, Type type, bool isGlobal, uint64_t old, uint64_t b,
+                 uint64_t c = 0);
+bool isCombination(Combination op, Type type);
+/// Fails if there is none, or one that does not go with the type.
+Combination takeCombination(Decoder &d);
+void checkCombination(Decoder &d, Combination op, Type type);
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_MEMORY_COMBINE_H

@@ -1,0 +1,60 @@
+//===- Mbarriers.h - Barriers in shared memory ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase is over
+// when all expected arrivals and all announced bytes have come. What the object's 8 bytes hold is
+// up to the implementation: here they repeat the state that the block keeps, so that an overwritten
+// object is noticed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_MEMORY_MBARRIERS_H
+#define FSDPRT_EMULATOR_MEMORY_MBARRIERS_H
+
+#include "emulator/machine/Access.h"
+
+namespace fsdprt::emulate {
+
+/// An mbarrier of the lane's block, or of another one of its cluster. Fails where there is none.
+class MbarrierRef {
+public:
+  MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
+      : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
+  /// `thread` is the lane's own, or an agent that acts for it in the async proxy.
+  MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
+  void arrive(uint32_t count, bool drops);
+  void expect(int64_t bytes);
+  /// Bytes that have come.
+  void complete(int64_t bytes) { expect(-bytes); }
+  /// What the lane, or the agent `thread`, has done is before what those do that see the phase end.
+  void release(uint32_t thread);
+  /// That the async proxy knows of mbarrier.init: what `agent` does comes behind a fence.
+  void checkVisible(uint32_t agent) const;
+  /// Ends the phase if all has come.
+  void finish();
+  void remove();
+  bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
+  /// Lanes of the warp know what was released into the phase that has ended.
+  void acquire(LaneMask lanes);
+  uint64_t state() const { return barrier->bits(); }
+  /// In shared::cluster.
+  uint64_t address() const { return uint64_t(owner->rank + 1) << rankShift | offset; }
+  const Block &block() const { return *owner; }
+
+private:
+  void store();
+
+  Warp *warp;
+  unsigned lane;
+  Block *owner;
+  uint64_t offset;
+  Mbarrier *barrier;
+  uint8_t *bytes;
+};
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_MEMORY_MBARRIERS_H

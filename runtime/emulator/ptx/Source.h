@@ -1,0 +1,42 @@
+//===- Source.h - A file of PTX, and errors in it ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every error says where: "kernel.ptx:12:5: error: ...".
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EMULATOR_PTX_SOURCE_H
+#define FSDPRT_EMULATOR_PTX_SOURCE_H
+
+#include "core/Error.h"
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fsdprt::emulate {
+
+/// Counted from 1.
+struct Location {
+  uint32_t line = 0, column = 0;
+};
+
+struct Source {
+  std::string name;
+  std::string text;
+
+  /// Throws Error. `at` is for its place.
+  [[noreturn]] void fail(Location at, const char *text, ...) const
+      __attribute__((format(printf, 3, 4)));
+};
+
+/// A word of the source for a message: control characters are '?', long ones are cut.
+inline std::string quoted(std::string_view text) {
+  return "'" + printable(text.data(), text.size()) + "'";
+}
+
+} // namespace fsdprt::emulate
+
+#endif // FSDPRT_EMULATOR_PTX_SOURCE_H

@@ -1,0 +1,187 @@
+//===- Copies.cpp - What commands move without a kernel ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Copies, fills and initial values, in the arenas and in the rank's file.
+//
+//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a
+//                                           channel; by a GPU on a stream
+//   copy from the file or to it             done by the rank, or by the filer where it is on a
+//                                           channel; with a GPU always by the rank
+//
+// What is written to the file in steps comes from an arena; zeros and initial values go through a
+// buffer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Arenas.h"
+#include "core/Initialise.h"
+#include "core/Philox.h"
+#include "execute/World.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace fsdprt;
+
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // of that buffer
+
+Courier *World::carrierOf(const Rank &rank, Carrier carrier) const {
+  return (carrier == Carrier::file     ? rank.filer
+          : carrier == Carrier::copies ? rank.copier
+                                       : rank.courier)
+      .get();
+}
+
+World::Move World::moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
+                          const char *label) const {
+  Move move;
+  move.bytes = copy.source()->bytes();
+  move.label = label;
+  uint64_t from = offsetOf(index, *copy.source(), iteration),
+           to = offsetOf(index, *copy.target(), iteration);
+  if (isInFile(layout, from))
+    move.offset = from - fileBegin(layout);
+  else
+    move.from = member(index).arena.at(from);
+  if (isInFile(layout, to))
+    move.offset = to - fileBegin(layout);
+  else
+    move.to = member(index).arena.at(to);
+  return move;
+}
+
+/// Between the file and memory that only the GPU sees.
+void World::carryInChunks(Rank &rank, const Move &move) {
+  std::byte *chunk = rank.chunk.data();
+  for (uint64_t done = 0, part; done < move.bytes; done += part) {
+    part = std::min<uint64_t>(rank.chunk.size(), move.bytes - done);
+    if (move.from)
+      rank.gpu->read(chunk, move.from + done, part);
+    else
+      rank.file->read(move.offset + done, chunk, part);
+    if (move.to)
+      rank.gpu->write(move.to + done, chunk, part);
+    else
+      rank.file->write(move.offset + done, chunk, part);
+  }
+}
+
+void World::carry(Rank &rank, const Move &move) {
+  if (move.from && move.to) {
+    if (move.from != move.to)
+      std::memcpy(move.to, move.from, move.bytes);
+    return;
+  }
+  try {
+    if (rank.gpu && !rank.gpu->isShared())
+      carryInChunks(rank, move);
+    else if (move.to)
+      rank.file->read(move.offset, move.to, move.bytes);
+    else
+      rank.file->write(move.offset, move.from, move.bytes);
+  } catch (const Error &error) {
+    throw Error(error.status,
+                "copy " + printable(move.label, std::strlen(move.label)) + ": " + error.what());
+  }
+}
+
+void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
+  uint64_t offset = offsetOf(index, target, iteration);
+  Gpu *gpu = member(index).gpu.get();
+  if (gpu && isOnDevice(layout, offset) &&
+      gpu->fill(member(index).arena.at(offset), target.bytes()))
+    return;
+  finishGpu(member(index));
+  if (!isInFile(layout, offset)) {
+    std::memset(member(index).arena.at(offset), 0, target.bytes());
+    return;
+  }
+  std::vector<std::byte> zeros(std::min<uint64_t>(target.bytes(), chunkBytes));
+  for (uint64_t done = 0; done < target.bytes(); done += zeros.size())
+    member(index).file->write(offset - fileBegin(layout) + done, zeros.data(),
+                              std::min<uint64_t>(zeros.size(), target.bytes() - done));
+}
+
+void World::copy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  Rank &rank = member(index);
+  Move move =
+      moveOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
+  const std::byte *from = move.from;
+  std::byte *to = move.to;
+  uint64_t bytes = move.bytes;
+  if (rank.gpu && from && to && rank.gpu->copy(to, from, bytes))
+    return;
+  finishGpu(rank);
+  if (bytes < (256 << 10) || !from || !to)
+    return carry(rank, move);
+  if (from == to)
+    return;
+  rank.pool.run([&](uint32_t worker) {
+    uint64_t begin, end;
+    WorkerPool::split(bytes, 4096, rank.pool.size(), worker, begin, end);
+    if (begin < end)
+      std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+/// Its wait ends it.
+void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
+  Rank &rank = member(index);
+  Move move = moveOf(index, copy, iteration, instruction.label);
+  bool isBetweenArenas = move.from && move.to;
+  if (rank.gpu && isBetweenArenas &&
+      rank.gpu->startCopy(instruction.collective, move.to, move.from, move.bytes))
+    return;
+  finishGpu(rank);
+  rank.moves[instruction.collective] = move;
+  if (Courier *courier = carrierOf(rank, instruction.carrier))
+    courier->post(instruction.collective);
+  else
+    carry(rank, move);
+}
+
+/// The part of the parameter that this rank's shard covers.
+void World::initialise(uint32_t index, const fb::Initialise &initialise) {
+  const fb::State &state = *layout.states()->Get(initialise.state());
+  const fb::Param &param = *artifact.manifest().params()->Get(initialise.param());
+  uint64_t elements = 1;
+  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
+    elements *= param.shape()->Get(i);
+  uint64_t held = firstElement(state, index);
+  uint64_t begin = std::max(param.offset(), held),
+           end = std::min(param.offset() + elements, held + state.elements());
+  if (begin >= end)
+    return;
+  Distribution distribution = {param.init(), param.a(), param.b()};
+  const fb::Value *value = param.value();
+  StoredValues stored = {};
+  if (value)
+    stored = {artifact.values(*value), value->dtype(), value->bytes() == sizeOf(value->dtype())};
+  uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
+  /// Elements [from, from + count) of the parameter, by all threads of the rank.
+  auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
+    WorkerPool &pool = member(index).pool;
+    pool.run([&](uint32_t worker) {
+      uint64_t first, last;
+      WorkerPool::split(count, 4096, pool.size(), worker, first, last);
+      if (first >= last)
+        return;
+      if (value)
+        storedValues(stored, from + first, last - first, state.dtype(), to + first * size);
+      else
+        initialValues(distribution, options.seed, stream, from + first, last - first, state.dtype(),
+                      to + first * size);
+    });
+  };
+  if (std::byte *memory = memoryOf(index, state))
+    return generate(begin - param.offset(), end - begin, memory + (begin - held) * size);
+  std::vector<std::byte> chunk(std::min<uint64_t>((end - begin) * size, chunkBytes));
+  for (uint64_t at = begin; at < end; at += chunk.size() / size) {
+    uint64_t count = std::min<uint64_t>(chunk.size() / size, end - at);
+    generate(at - param.offset(), count, chunk.data());
+    writeState(index, state, (at - held) * size, count * size, chunk.data());
+  }
+}

@@ -1,0 +1,366 @@
+//===- RendezvousHost.cpp - Brings processes of other launchers together -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One loop over all connections. One that says nothing, or something else, is none of a rank: it is
+// left alone or closed, and changes nothing for the others. A rank that goes before all have met
+// ends the rendezvous, as a contradiction does; all that have come are told why, and for some
+// seconds those that come later with a contradiction. A process of another job is told so, and left
+// out: it cannot end this job's rendezvous.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Futex.h"
+#include "launch/Rendezvous.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/random.h>
+
+using namespace fsdprt;
+
+static constexpr double tellSeconds = 0.5;
+static constexpr double joinSeconds = 10;  // from the welcome to the channel
+static constexpr double lingerSeconds = 3; // for ranks that come behind a refusal
+static constexpr double occupiedSeconds =
+    5; // a refused rendezvous of before lingers that long at most
+static constexpr size_t mostStrangers = 64; // connections that have not said who they are
+
+static Descriptor listenAt(const MeetingAddress &address, int type) {
+  Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int yes = 1;
+  if (address.address.ss_family != AF_UNIX)
+    setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!file.isOpen() ||
+      bind(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0 ||
+      listen(file.get(), SOMAXCONN) != 0)
+    return Descriptor();
+  return file;
+}
+
+RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
+    : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
+  std::string where;
+  for (double deadline = std::min(limit, monotonicSeconds() + occupiedSeconds);
+       !listening.isOpen();) {
+    int problem = EAGAIN;
+    std::string unknown;
+    std::vector<MeetingAddress> addresses = MeetingAddress::of(place, unknown);
+    for (const MeetingAddress &address : addresses) {
+      where = address.text;
+      listening = listenAt(address, SOCK_STREAM);
+      problem = errno;
+      if (listening.isOpen())
+        return;
+    }
+    if (problem == EADDRNOTAVAIL)
+      badInput("rank 0 is to listen at %s (MASTER_ADDR, MASTER_PORT), which is no address of this "
+               "machine (%s); rank 0 "
+               "has to run "
+               "where MASTER_ADDR says",
+               where.c_str(), machineName().c_str());
+    if (problem != EADDRINUSE && problem != EAGAIN)
+      badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
+               strerror(problem));
+    if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
+      std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
+      badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): it is in use by another "
+               "process; choose another "
+               "MASTER_PORT%s%s",
+               where.c_str(), answer.empty() ? "" : "; that process says: ", answer.c_str());
+    }
+    if (monotonicSeconds() > limit)
+      badInput("MASTER_ADDR: the name '%s' could not be looked up within %g s: %s",
+               printable(place.address).c_str(), seconds, unknown.c_str());
+    usleep(100000);
+  }
+}
+
+const RendezvousHost::Guest *RendezvousHost::find(uint32_t rank) const {
+  for (const auto &guest : guests)
+    if (guest->isKnown && guest->hello.rank == rank)
+      return guest.get();
+  return nullptr;
+}
+
+uint32_t RendezvousHost::numKnown() const {
+  return static_cast<uint32_t>(std::count_if(guests.begin(), guests.end(),
+                                             [](const auto &guest) { return guest->isKnown; }));
+}
+
+/// "rank 1" or "ranks 1, 3", and how many strangers there are.
+std::string RendezvousHost::missing() const {
+  std::string names;
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < place.ranks; ++rank)
+    if (!find(rank) && ++count <= 16)
+      names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  if (count > 16)
+    names += format(" and %u more", count - 16);
+  std::string text = format("rank%s %s of %u", count == 1 ? "" : "s", names.c_str(), place.ranks);
+  if (!turnedAway.empty())
+    text += " (" + turnedAway + " was turned away)";
+  if (size_t strangers = guests.size() - numKnown())
+    text += format(" (%zu connection%s did not say which)", strangers, strangers == 1 ? "" : "s");
+  return text;
+}
+
+//===- Connections --------------------------------------------------------===//
+
+/// Until something comes, or `until`.
+void RendezvousHost::await(int extra, double until) {
+  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
+  for (const auto &guest : guests)
+    wanted.push_back({guest->connection.get(), POLLIN, 0});
+  double wait = std::clamp(until - monotonicSeconds(), 0.0, tellSeconds);
+  poll(wanted.data(), wanted.size(), static_cast<int>(wait * 1000) + 1);
+}
+
+void RendezvousHost::acceptAll() {
+  for (int file;
+       (file = accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+    if (guests.size() - numKnown() >= mostStrangers)
+      guests.erase(std::find_if(guests.begin(), guests.end(),
+                                [](const auto &guest) { return !guest->isKnown; }));
+    Descriptor connection(file);
+    if (place.meetingName.empty() || processBehind(file))
+      guests.push_back(std::make_unique<Guest>(std::move(connection)));
+  }
+}
+
+/// Whether a frame may be the first of a rank: it comes, or says why it does not.
+static bool isHello(const Frame &frame) {
+  return frame.kind == Frame::hello || frame.kind == Frame::refusal;
+}
+
+void RendezvousHost::readAll() {
+  for (size_t i = 0; i < guests.size();) {
+    Guest &guest = *guests[i];
+    FrameReader::State state = guest.reader.read(guest.connection.get());
+    if (state == FrameReader::State::end && guest.isKnown)
+      throw Error(FSDPRT_LOST,
+                  format("rank %u (process %u on %s) was lost before all ranks had met",
+                         guest.hello.rank, guest.hello.process,
+                         printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
+    if (state == FrameReader::State::complete && guest.isKnown)
+      guest.reader.clear(); // it has said who it is, and nothing more is asked
+    else if (state == FrameReader::State::complete &&
+             (!isHello(guest.reader.get()) || turnAway(guest)))
+      state = FrameReader::State::foreign;
+    else if (state == FrameReader::State::complete && guest.reader.get().kind == Frame::refusal)
+      takeRefusal(guest);
+    else if (state == FrameReader::State::complete)
+      admit(guest);
+    if (state == FrameReader::State::end || state == FrameReader::State::foreign)
+      guests.erase(guests.begin() + static_cast<ptrdiff_t>(i));
+    else
+      ++i;
+  }
+}
+
+/// Of a rank that does not come, and says why. It counts as having come then.
+void RendezvousHost::takeRefusal(Guest &guest) {
+  guest.hello = guest.reader.get();
+  guest.isKnown = true;
+  throw Error(failureStatus(guest.hello.status), guest.hello.words());
+}
+
+static std::string nameOf(const Frame &hello) {
+  return format("process %u on %s", hello.process,
+                printable(hello.host, strlen(hello.host)).c_str());
+}
+
+static std::string jobWords(const std::string &job) {
+  return job.empty() ? "a job that nothing names" : "job " + printable(job);
+}
+
+/// Says why a process is of another job; empty: it may be of this one. Sessions count where nothing
+/// names either job, and on one machine only: ranks of several machines are refused later, for that
+/// reason.
+std::string RendezvousHost::otherJob(const Frame &hello) const {
+  std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
+  if (job != place.job)
+    return format(
+        "%s is of %s, and ranks of %s meet here; choose another MASTER_PORT for one of the jobs",
+        who.c_str(), jobWords(job).c_str(), jobWords(place.job).c_str());
+  if (!job.empty() || place.session == hello.session || machineIdentity() != hello.machine)
+    return "";
+  return format("%s was started in session %s, and rank 0 in session %s; nothing says whether they "
+                "are of one job; set "
+                "FSDP_RUN_JOB_ID to one text for all ranks of a job, or choose another MASTER_PORT "
+                "for one of the jobs",
+                who.c_str(), printable(hello.session).c_str(), printable(place.session).c_str());
+}
+
+/// Tells a process of another job that it is, and returns true; else returns false.
+bool RendezvousHost::turnAway(const Guest &guest) {
+  const Frame &hello = guest.reader.get();
+  std::string reason = otherJob(hello);
+  if (reason.empty())
+    return false;
+  Frame frame = Frame::make(Frame::refusal);
+  frame.status = FSDPRT_BAD_INPUT;
+  std::strncpy(frame.text, ("MASTER_ADDR, MASTER_PORT: " + reason).c_str(), sizeof frame.text - 1);
+  sendFrame(guest.connection.get(), frame);
+  bool bySession = place.job.empty() && !*hello.job;
+  turnedAway = format("rank %u, %s, of %s,", hello.rank, nameOf(hello).c_str(),
+                      bySession ? "another session" : jobWords(hello.job).c_str());
+  return true;
+}
+
+/// Throws Error when it contradicts those that came before. It counts as having come then, and so
+/// is told.
+void RendezvousHost::admit(Guest &guest) {
+  const Frame &hello = guest.hello = guest.reader.get();
+  guest.reader.clear();
+  const Guest *twin = find(hello.rank);
+  guest.isKnown = true;
+  if (hello.secondsLeft > 0)
+    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft); // all give up together
+  if (hello.interface != fsdprt_abi_version())
+    badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
+             "one installation",
+             hello.rank, nameOf(hello).c_str(), hello.interface >> 16, hello.interface & 0xffff,
+             fsdprt_abi_version() >> 16, fsdprt_abi_version() & 0xffff);
+  if (hello.ranks != place.ranks)
+    badInput("ranks do not agree: the number of ranks (WORLD_SIZE) is %u on rank 0 and %u on rank "
+             "%u (%s)",
+             place.ranks, hello.ranks, hello.rank, nameOf(hello).c_str());
+  if (twin)
+    badInput(
+        "two processes say that they are rank %u of %u: %s, and %s; each needs a RANK of its own, "
+        "and each job a MASTER_PORT or FSDP_RUN_JOB_ID of its own",
+        hello.rank, hello.ranks, nameOf(twin->hello).c_str(), nameOf(hello).c_str());
+  if (hello.rank >= place.ranks)
+    badInput("%s says that it is rank %u of %u", nameOf(hello).c_str(), hello.rank, hello.ranks);
+}
+
+//===- Meeting ------------------------------------------------------------===//
+
+void RendezvousHost::checkMachines() const {
+  std::string list;
+  bool differ = false;
+  for (uint32_t rank = 0; rank < place.ranks; ++rank) {
+    const Frame &hello = find(rank)->hello;
+    differ |= std::strcmp(hello.machine, find(0)->hello.machine) != 0;
+    if (rank < 64)
+      list += format("%srank %u on %s", rank ? ", " : "", rank,
+                     printable(hello.host, strlen(hello.host)).c_str());
+  }
+  if (differ)
+    badInput("ranks of several machines (or containers with a network of their own) need MPI to "
+             "reach each other: "
+             "start with "
+             "mpirun, or srun --mpi=pmix and --backend=mpi; found %s",
+             list.c_str());
+}
+
+void RendezvousHost::tellMissing() {
+  if (monotonicSeconds() - lastTold < tellSeconds)
+    return;
+  lastTold = monotonicSeconds();
+  Frame frame = Frame::make(Frame::missing);
+  std::strncpy(frame.text, missing().c_str(), sizeof frame.text - 1);
+  for (const auto &guest : guests)
+    if (guest->isKnown)
+      sendFrame(guest->connection.get(), frame);
+}
+
+/// A name that nobody guesses; who connects has to be of the same user besides.
+static std::string secretName() {
+  uint64_t words[2] = {};
+  if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
+    failed("cannot draw random numbers: %s", strerror(errno));
+  return format("fsdp-run/%016llx%016llx", static_cast<unsigned long long>(words[0]),
+                static_cast<unsigned long long>(words[1]));
+}
+
+void RendezvousHost::welcome(std::vector<Member> &members) {
+  Frame frame = Frame::make(Frame::welcome);
+  frame.introduce(place);
+  std::strncpy(frame.text, secretName().c_str(), sizeof frame.text - 1);
+  MeetingAddress address = MeetingAddress::abstract(frame.text);
+  Descriptor door = listenAt(address, SOCK_SEQPACKET);
+  if (!door.isOpen())
+    failed("cannot listen at %s: %s", address.text.c_str(), strerror(errno));
+  for (const auto &guest : guests)
+    if (guest->isKnown)
+      sendFrame(guest->connection.get(), frame);
+  members.resize(place.ranks);
+  uint32_t joined = 0;
+  for (double until = monotonicSeconds() + joinSeconds; joined < place.ranks;) {
+    await(door.get(), until);
+    for (int file; (file = accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+      Channel channel(file);
+      std::optional<int> process = processBehind(file);
+      int attached;
+      Message message;
+      if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
+          message.kind != Message::join || message.rank >= place.ranks ||
+          members[message.rank].channel.isOpen())
+        continue;
+      members[message.rank].channel = Descriptor(channel.release());
+      members[message.rank].process = *process;
+      ++joined;
+    }
+    for (uint32_t rank = 0; rank < place.ranks; ++rank)
+      if (!members[rank].channel.isOpen() && monotonicSeconds() > until)
+        throw Error(FSDPRT_LOST, format("rank %u (%s) was lost when all ranks had met", rank,
+                                        nameOf(find(rank)->hello).c_str()));
+  }
+}
+
+/// Tells those that have come, and those that come in the next seconds when they would be refused
+/// as well. Otherwise whoever comes next may belong to another attempt, and finds the address free.
+void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
+  Frame frame = Frame::make(Frame::refusal);
+  frame.status = reason.status;
+  std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
+  bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
+  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
+    for (auto guest = guests.begin(); guest != guests.end();) {
+      Guest &each = **guest;
+      FrameReader::State state =
+          each.isKnown ? FrameReader::State::complete : each.reader.read(each.connection.get());
+      const Frame &said = each.isKnown ? each.hello : each.reader.get();
+      if (state == FrameReader::State::complete &&
+          (each.isKnown || (isHello(said) && !turnAway(each)))) {
+        sendFrame(each.connection.get(), frame);
+        if (said.rank < place.ranks)
+          told.insert(said.rank);
+      }
+      guest = state == FrameReader::State::partial ? guest + 1 : guests.erase(guest);
+    }
+    if (told.size() >= place.ranks || !staysTrue)
+      return;
+    await(-1, until);
+    acceptAll();
+  }
+}
+
+std::vector<RendezvousHost::Member> RendezvousHost::gather() {
+  std::vector<Member> members;
+  try {
+    while (numKnown() < place.ranks) {
+      await(-1, limit);
+      acceptAll();
+      readAll();
+      if (numKnown() < place.ranks && monotonicSeconds() > limit)
+        throw Error(FSDPRT_HUNG,
+                    format("%s did not arrive within %g s", missing().c_str(), seconds));
+      if (numKnown() < place.ranks)
+        tellMissing();
+    }
+    checkMachines();
+    welcome(members);
+  } catch (const Error &reason) {
+    refuse(reason);
+    throw;
+  }
+  listening = Descriptor();
+  guests.clear();
+  return members;
+}

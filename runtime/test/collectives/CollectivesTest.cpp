@@ -1,0 +1,110 @@
+//===- CollectivesTest.cpp - What collectives are made of -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Meshes, sums, worker pools, the flight recorder. The collectives themselves: ConformanceTest.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "artifact/Mesh.h"
+#include "collectives/Watch.h"
+#include "collectives/local/Reduce.h"
+#include "device/cpu/WorkerPool.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace fsdprt;
+
+static Mesh meshOf(std::vector<uint64_t> sizes) {
+  std::vector<Mesh::Axis> axes;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    axes.push_back({i == 0 ? "a" : "b", sizes[i]});
+  return Mesh(axes);
+}
+
+TEST(Mesh, Groups) {
+  Mesh mesh = meshOf({2, 3});
+  EXPECT_EQ(mesh.group(4, {1}), (std::vector<uint32_t>{3, 4, 5}));
+  EXPECT_EQ(mesh.group(4, {0}), (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(mesh.group(4, {0, 1}), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(mesh.group(4, {}), (std::vector<uint32_t>{4}));
+  EXPECT_EQ(mesh.indexOn("b", 4), 1u);
+  EXPECT_EQ(mesh.text(), "a=2,b=3");
+}
+
+TEST(Mesh, NeighboursOnAnAxis) {
+  Mesh mesh({{"replicate", 2}, {"shard", 6}, {"other", 2}}, {{1, 3}, {1, 2}});
+  EXPECT_EQ(mesh.ranks(), 24u);
+  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // (1, 3, 1)
+  EXPECT_EQ(mesh.group(19, {4}), (std::vector<uint32_t>{17, 19}));
+  EXPECT_EQ(mesh.groupSize({3}), 3u);
+  EXPECT_EQ(mesh.pieces(4), 3u);
+  EXPECT_EQ(mesh.pieceOf(4, 19), 0u);
+  EXPECT_EQ(mesh.pieceOf(5, 19), 1u);
+  EXPECT_EQ(mesh.solo().pieces(4), 1u);
+}
+
+TEST(Watch, EndsTheLatestCollectiveOfANumber) {
+  Watch watch(1, 1);
+  const Flight *flights = watch.lifeOf(0).recorder;
+  for (uint32_t collective : {5u, 6u, 5u})
+    watch.beginCollective(0, collective);
+  watch.endCollective(0, 5); // the second of them
+  EXPECT_EQ(flights[0].end, 0u);
+  EXPECT_EQ(flights[1].end, 0u);
+  EXPECT_NE(flights[2].end, 0u);
+  uint64_t end = flights[2].end;
+  watch.beginCollective(0, 5);
+  watch.endCollective(0, 5);
+  watch.endCollective(0, 6);
+  EXPECT_EQ(flights[2].end, end);
+  EXPECT_NE(flights[3].end, 0u);
+  EXPECT_NE(flights[1].end, 0u);
+}
+
+TEST(Watch, RecordsTheLastCollectivesInOrder) {
+  Watch watch(1, 1);
+  watch.beginRun(0, "step", 3);
+  for (uint32_t i = 0; i < Life::recorded + 6; ++i) {
+    watch.beginCollective(0, i);
+    watch.endCollective(0, i);
+  }
+  std::vector<uint32_t> described;
+  std::string text = watch.record("why", [&](uint32_t collective) {
+    described.push_back(collective);
+    return "c" + std::to_string(collective);
+  });
+  ASSERT_EQ(described.size(), Life::recorded);
+  for (uint32_t i = 0; i < described.size(); ++i)
+    EXPECT_EQ(described[i], i + 6);
+  EXPECT_EQ(text.find("\"c5\""), std::string::npos);
+  EXPECT_NE(text.find("\"run\": \"step 3\""), std::string::npos);
+}
+
+TEST(Reduce, NegativeZerosMakePlusZero) {
+  float zero = -0.0f, sum = 1;
+  const std::byte *sources[] = {reinterpret_cast<std::byte *>(&zero),
+                                reinterpret_cast<std::byte *>(&zero)};
+  reduceInOrder(DType::f32, false, sources, 2, 0, 1, reinterpret_cast<std::byte *>(&sum));
+  EXPECT_FALSE(std::signbit(sum));
+}
+
+TEST(WorkerPool, SplitsAtTiles) {
+  for (uint64_t extent : {1, 7, 64, 1000})
+    for (uint64_t tile : {1, 3, 64})
+      for (uint32_t workers : {1u, 2u, 5u}) {
+        uint64_t next = 0;
+        for (uint32_t w = 0; w < workers; ++w) {
+          uint64_t begin, end;
+          WorkerPool::split(extent, tile, workers, w, begin, end);
+          if (begin >= end)
+            continue;
+          EXPECT_EQ(begin, next);
+          EXPECT_EQ(begin % tile, 0u);
+          next = end;
+        }
+        EXPECT_EQ(next, extent);
+      }
+}

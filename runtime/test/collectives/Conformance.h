@@ -1,0 +1,69 @@
+//===- Conformance.h - What every backend is tested with --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A backend says how communicators are made for a mesh; ConformanceTest.cpp does the rest, on each
+// backend that is registered:
+//
+//     static RegisterBackend mine(std::make_unique<MyBackend>());
+//
+// meet() calls the body for each rank that this process has, each on a thread of its own; so one
+// that needs a process per rank, started by another program, calls it once, and skips meshes of
+// another size.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_COLLECTIVES_CONFORMANCE_H
+#define FSDPRT_TEST_COLLECTIVES_CONFORMANCE_H
+
+#include "collectives/Communicator.h"
+#include "device/Arena.h"
+#include <functional>
+#include <memory>
+
+namespace fsdprt::test {
+
+/// What a meeting is about: the same for all ranks.
+struct Meeting {
+  Mesh mesh;
+  std::vector<CollectiveKey> keys;
+  uint64_t arenaBytes = 1 << 20;
+  double timeoutSeconds = 60;
+  uint32_t workers = 1;
+  std::function<void(Communicator &)> prepare =
+      {}; ///< behind add(), in every process; may be empty
+};
+
+/// A rank of a meeting, connected.
+struct Attendee {
+  Communicator &communicator;
+  uint32_t rank;
+  const Arena &arena;
+  WorkerPool &pool;
+  bool sumsInOrder = true; ///< false: (R5) holds within rounding
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+  virtual const char *name() const = 0;
+  /// False: the tests of meshes of this size are skipped.
+  virtual bool canMeet(uint32_t) const { return true; }
+  /// What a body counts is then counted for all ranks.
+  virtual bool isOneProcess() const { return true; }
+  virtual void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) = 0;
+};
+
+std::vector<std::unique_ptr<Backend>> &backends();
+
+struct RegisterBackend {
+  explicit RegisterBackend(std::unique_ptr<Backend> backend) {
+    backends().push_back(std::move(backend));
+  }
+};
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TEST_COLLECTIVES_CONFORMANCE_H

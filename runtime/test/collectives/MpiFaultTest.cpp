@@ -1,0 +1,71 @@
+//===- MpiFaultTest.cpp - A rank under mpirun is lost -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// mpirun is the one that sees a process end; all have to be gone soon behind that, with a code that
+// is not 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdprt/fsdprt.h"
+#include "test/collectives/MpiFixture.h"
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+class MpiFaults : public MpiRun {
+protected:
+  /// A run without an end that has a fault, and 60 s.
+  Result lose(const std::string &fault, const std::string &options = "",
+              const std::string &mpiOptions = "") {
+    Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
+                        "timeout 60 " + mpi(3, mpiOptions));
+    EXPECT_NE(result.code, 124) << fault << ": it did not end\n" << result.output;
+    EXPECT_NE(bash("pgrep -f ' toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + "'"), 0)
+        << fault << ": a process is left\n"
+        << result.output;
+    return result;
+  }
+};
+} // namespace
+
+TEST_F(MpiFaults, AKilledRankEndsAll) { // F1: by mpirun, which mostly names it, in words of its own
+  for (std::string fault :
+       {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
+    Result result = lose(fault);
+    EXPECT_EQ(result.code, 128 + 9) << fault << "\n" << result.output;
+  }
+}
+
+TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) { // F4: its own exit code is 0
+  Result result = lose("exit:1:compute:3");
+  EXPECT_NE(result.code, 0) << result.output;
+}
+
+TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
+  if (bash("mpirun --version | grep -q 'Open MPI'") != 0)
+    GTEST_SKIP() << "mpirun is not Open MPI's";
+  Result result = lose("kill:1:gather:3", "--timeout-seconds=6", "--enable-recovery");
+  EXPECT_NE(result.output.find("step 3: rank "), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("waited 6 s at collective "), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
+}
+
+TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // F16, of all ranks and of one
+  ToyOptions options;
+  options.shards = 2;
+  auto manifest = toyManifest(options);
+  manifest.isa = {"sse2"};
+  auto file = pack(manifest);
+  writeFile(at("toyisa.fsdp"), file.data(), file.size());
+  script("one", "[ $OMPI_COMM_WORLD_RANK = 1 ] && export FSDPRT_HIDE_FEATURES=sse2; exec \"$@\"");
+  expectMpi(2, FSDPRT_BAD_INPUT, "processor features that this machine lacks: sse2",
+            "toyisa.fsdp --steps=2", "env FSDPRT_HIDE_FEATURES=sse2");
+  expectMpi(2, FSDPRT_BAD_INPUT,
+            "rank 1: toyisa.fsdp: manifest: the kernels need processor features",
+            "toyisa.fsdp --steps=2", "sh ./one");
+  expectMpi(2, 0, "step 2/2", "toyisa.fsdp --steps=2");
+}

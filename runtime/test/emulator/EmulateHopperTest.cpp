@@ -1,0 +1,235 @@
+//===- EmulateHopperTest.cpp - Whole kernels of sm_90a, and faults planted in them *- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Matrix product and attention out of tensor copies, mbarriers and wgmma, against f64; then what
+// orders their parts is taken out piece by piece.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/emulator/EmulateInputs.h"
+#include "test/emulator/EmulateTensors.h"
+#include <cmath>
+
+using namespace fsdprt::test;
+using namespace fsdprt::emulate;
+
+namespace {
+/// A row-major matrix in panels of 64 columns, each as the swizzle of 128 bytes has it.
+TensorMap panels(uint64_t rows, uint64_t columns, uint32_t boxRows,
+                 TensorSwizzle swizzle = TensorSwizzle::Bytes128) {
+  TensorMap map = denseMap(TensorType::BF16, {64, rows, columns / 64},
+                           {64, boxRows, uint32_t(columns / 64)}, swizzle);
+  map.strides[0] = 2 * columns, map.strides[1] = 128;
+  return map;
+}
+
+void attach(Emulator &emulator, Launch &launch, TensorMap map, const char *name,
+            std::vector<uint16_t> &values) {
+  map.address = emulator.memory().attach(name, values.data(), 2 * values.size()).base;
+  launch.argument(encodeTensorMap(map));
+}
+
+//===- Product ------------------------------------------------------------===//
+
+struct Gemm {
+  static constexpr unsigned m = 128, n = 128, k = 320;
+  std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
+  std::vector<float> c = std::vector<float>(m * n, NAN);
+  uint32_t boxRows = 64; ///< of B
+  TensorSwizzle swizzle = TensorSwizzle::Bytes128;
+
+  Counters run(const std::string &text) {
+    Emulator emulator("gemm.ptx", text);
+    Launch launch;
+    launch.entry = "gemm_sm90";
+    launch.grid[0] = n / 64, launch.grid[1] = m / 128, launch.block[0] = 384,
+    launch.dynamicSharedBytes = 4 * (16384 + 8192) + 64;
+    launch.stepLimit = 1 << 20;
+    attach(emulator, launch, denseMap(TensorType::BF16, {k, m}, {64, 128}, TensorSwizzle::Bytes128),
+           "A", a);
+    attach(emulator, launch, denseMap(TensorType::BF16, {k, n}, {64, boxRows}, swizzle), "B", b);
+    launch.argument(emulator.memory().attach("C", c.data(), c.size() * 4).base);
+    launch.argument(n);
+    launch.argument(k);
+    return emulator.launch(launch);
+  }
+  double worst() const {
+    double worst = 0;
+    for (unsigned row = 0; row < m; ++row)
+      for (unsigned column = 0; column < n; ++column) {
+        double sum = 0;
+        for (unsigned i = 0; i < k; ++i)
+          sum += double(Brain::widen(a[row * k + i])) * Brain::widen(b[column * k + i]);
+        worst = std::max(worst, std::fabs(c[row * n + column] - sum));
+      }
+    return worst;
+  }
+};
+} // namespace
+
+TEST(EmulateHopper, ProductOfMatrices) {
+  Gemm gemm;
+  Counters counters = gemm.run(readInput("gemm-sm90a.ptx"));
+  EXPECT_EQ(counters.multiplyAdds, uint64_t(Gemm::m) * Gemm::n * Gemm::k);
+  EXPECT_LT(gemm.worst(), 2e-5);
+}
+
+TEST(EmulateHopper, ASwappedSwizzleGivesAnotherProduct) {
+  Gemm gemm;
+  gemm.swizzle = TensorSwizzle::None;
+  gemm.run(readInput("gemm-sm90a.ptx"));
+  EXPECT_GT(gemm.worst(), 1);
+}
+
+TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
+  auto run = [](uint32_t rows) {
+    Gemm gemm;
+    gemm.boxRows = rows;
+    return messageOf([&] { gemm.run(readInput("gemm-sm90a.ptx")); });
+  };
+  EXPECT_TRUE(says(run(63), "deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(run(63), "which waits for 0 of 1 arrivals and 128 bytes"));
+  // A row more overwrites the first one of the next buffer.
+  EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
+                            "asynchronously writes at line"));
+}
+
+//===- Attention ----------------------------------------------------------===//
+
+namespace {
+struct Attention {
+  static constexpr unsigned size = 64, length = 256, heads = 2, rows = heads * length;
+  std::vector<uint16_t> q = randomBrains(rows * size, 3), k = randomBrains(length * size, 4),
+                        v = randomBrains(length * size, 5),
+                        o = std::vector<uint16_t>(rows * size, 0x7fff);
+  std::vector<float> logarithms = std::vector<float>(rows, NAN);
+
+  Counters run(const std::string &text) {
+    Emulator emulator("attention.ptx", text);
+    Launch launch;
+    launch.entry = "fa3_fwd";
+    launch.grid[0] = length / 128, launch.grid[1] = heads, launch.block[0] = 384,
+    launch.dynamicSharedBytes = 49280;
+    launch.stepLimit = 1 << 20;
+    attach(emulator, launch, panels(rows, size, 128), "Q", q);
+    attach(emulator, launch, panels(length, size, 64), "K", k);
+    attach(emulator, launch, panels(length, size, 64), "V", v);
+    launch.argument(emulator.memory().attach("O", o.data(), 2 * o.size()).base);
+    launch.argument(emulator.memory().attach("LSE", logarithms.data(), 4 * rows).base);
+    launch.argument(uint64_t(0));
+    launch.argument(length);
+    launch.argument(heads);
+    launch.argument(heads); // that share a head of K and V
+    launch.argument(float(1.4426950408889634 / std::sqrt(double(size))));
+    launch.argument(0.0f);
+    launch.argument(0.0f);
+    return emulator.launch(launch);
+  }
+
+  /// The row's results, and behind them the logarithm of its sum.
+  std::vector<double> expected(unsigned row) const {
+    std::vector<double> result(size + 1);
+    double total = 0;
+    for (unsigned key = 0; key <= row % length; ++key) {
+      double score = 0;
+      for (unsigned i = 0; i < size; ++i)
+        score += double(Brain::widen(q[row * size + i])) * Brain::widen(k[key * size + i]);
+      double weight = std::exp(score / std::sqrt(double(size)));
+      total += weight;
+      for (unsigned i = 0; i < size; ++i)
+        result[i] += weight * Brain::widen(v[key * size + i]);
+    }
+    for (unsigned i = 0; i < size; ++i)
+      result[i] /= total;
+    result[size] = std::log(total);
+    return result;
+  }
+};
+} // namespace
+
+TEST(EmulateHopper, CausalAttention) {
+  Attention attention;
+  attention.run(readInput("attention-sm90a.ptx"));
+  double worst = 0, worstLogarithm = 0;
+  for (unsigned row = 0; row < Attention::rows; ++row) {
+    std::vector<double> expected = attention.expected(row);
+    for (unsigned i = 0; i < Attention::size; ++i)
+      worst = std::max(
+          worst, std::fabs(Brain::widen(attention.o[row * Attention::size + i]) - expected[i]));
+    worstLogarithm =
+        std::max(worstLogarithm, std::fabs(attention.logarithms[row] - expected[Attention::size]));
+  }
+  EXPECT_LT(worst, 6e-3); // weights and results are rounded to bf16: 2^-9 of numbers up to 1, each
+  EXPECT_LT(worstLogarithm, 1e-5);
+}
+
+namespace {
+struct Fault {
+  const char *part, *to;
+  std::vector<const char *> messages; ///< one of them
+  unsigned least;                     ///< how many of the places have to be found
+  bool isAll = true;                  ///< at each place
+};
+} // namespace
+
+template <typename Kernel>
+static void plant(const std::string &input, const Fault &fault) {
+  std::string text = readInput(input);
+  unsigned found = 0;
+  for (unsigned n = 0;; ++n) {
+    std::string changed = replaced(text, fault.part, n, fault.to);
+    if (changed.empty())
+      break;
+    std::string message = messageOf([&] { Kernel().run(changed); });
+    bool isFound = false;
+    for (const char *part : fault.messages)
+      isFound |= message.find(part) != std::string::npos;
+    EXPECT_TRUE(isFound || (message.empty() && !fault.isAll))
+        << fault.part << " " << n << ": " << message;
+    found += isFound;
+  }
+  EXPECT_GE(found, fault.least) << fault.part;
+}
+
+/// "mbarrier.try_wait P1, ..." becomes one that does not wait: the rest of the line is an operation
+/// on nothing.
+static const std::vector<Fault> faults = {
+    {"fence.mbarrier_init.release.cluster;",
+     "",
+     {"the async proxy does not know of the mbarrier"},
+     1},
+    {"bar.sync \t0;", "", {"there is no mbarrier", "data race"}, 1},
+    {"mbarrier.try_wait.parity.shared.b64 P1, ",
+     "mov.pred P1, 1; //",
+     {"data race", "never written"},
+     2},
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last ones tell nobody
+    {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
+    // A fence that another one before it makes needless may go.
+    {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},
+    {"wgmma.wait_group.sync.aligned 0;",
+     "wgmma.wait_group.sync.aligned 1;",
+     {"with no wgmma.wait_group", "data race"},
+     0},
+    {"wgmma.wait_group.sync.aligned \t0;",
+     "wgmma.wait_group.sync.aligned 1;",
+     {"with no wgmma.wait_group", "data race"},
+     0},
+    {"wgmma.wait_group.sync.aligned 1;",
+     "wgmma.wait_group.sync.aligned 2;",
+     {"with no wgmma.wait_group"},
+     0},
+    {"wgmma.commit_group.sync.aligned;", "", {"with no wgmma.wait_group", "data race"}, 1}};
+
+TEST(EmulateHopper, WhatTheProductLacksIsFound) {
+  for (const Fault &fault : faults)
+    plant<Gemm>("gemm-sm90a.ptx", fault);
+}
+
+TEST(EmulateHopper, WhatAttentionLacksIsFound) {
+  for (const Fault &fault : faults)
+    plant<Attention>("attention-sm90a.ptx", fault);
+}

@@ -1,0 +1,77 @@
+//===- HandMade.h - Programs made by hand, to be walked ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A unit of one parameter over ranks, and as much of an arena and of programs as a test wants:
+//
+//     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_NULL_HANDMADE_H
+#define FSDPRT_TEST_NULL_HANDMADE_H
+
+#include "null/NullDevice.h"
+#include "testing/toy/ToyModel.h"
+
+namespace fsdprt::test {
+
+struct HandMade {
+  using Block = std::vector<std::unique_ptr<fb::CommandT>>;
+  static constexpr uint64_t shardBytes = 256, firstFree = 512;
+
+  explicit HandMade(uint64_t shards = 2, uint64_t replicas = 1);
+
+  fb::LayoutT &layout() { return *manifest.layouts[0]; }
+  Block &init() { return manifest.programs[0]->commands; }
+  Block &step() { return manifest.programs[1]->commands; }
+  fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
+  fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
+
+  /// A buffer of the step between two of its commands, behind all others.
+  fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
+
+  /// To `to`: each returns its number.
+  uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
+                  std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
+  void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
+  void collective(Block &to, fb::CollectiveKind kind, uint32_t id, fb::Slice source,
+                  fb::Slice target, uint64_t count, uint32_t channel,
+                  std::vector<uint32_t> axes = {1});
+  void copy(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 0);
+  void wait(Block &to, uint32_t id);
+  void fill(Block &to, fb::Slice target);
+
+  std::shared_ptr<const Artifact> artifact() const;
+  NullResult walk(const NullOptions &options = NullOptions()) const {
+    return walkPrograms(*artifact(), options);
+  }
+  /// All findings, a line each.
+  std::string findings() const;
+
+  fb::ManifestT manifest;
+
+private:
+  uint64_t end = firstFree;
+};
+
+/// A step of two ranks: gather, forward, reduction, update, each with its wait, or with fills of
+/// nothing in their places.
+HandMade soundStep(uint32_t channel = 1);
+
+inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace fsdprt::test
+
+/// With a message that shows what was found.
+#define EXPECT_FOUND(hand, part)                                                                   \
+  {                                                                                                \
+    std::string text = (hand).findings();                                                          \
+    EXPECT_TRUE(contains(text, part)) << text;                                                     \
+  }
+
+#endif // FSDPRT_TEST_NULL_HANDMADE_H

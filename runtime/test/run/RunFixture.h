@@ -1,0 +1,93 @@
+//===- RunFixture.h - fsdp-run as a process ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Artifacts in a folder of the test's own, and what a process said and how it ended.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_RUN_RUNFIXTURE_H
+#define FSDPRT_TEST_RUN_RUNFIXTURE_H
+
+#include "testing/toy/ToyModel.h"
+#include <cstdio>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fsdprt::test {
+
+struct Result {
+  int code;
+  std::string output;
+};
+
+/// A folder with the toy model for 1 to 4 ranks, and fsdp-run in it.
+class Run : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = root + "/run." + std::to_string(getpid());
+    ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
+    for (int shards : {1, 2, 3, 4}) {
+      ToyOptions options;
+      options.shards = shards;
+      auto file = pack(toyManifest(options));
+      writeFile(at("toy" + std::to_string(shards) + ".fsdp"), file.data(), file.size());
+    }
+  }
+  void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
+
+  std::string at(const std::string &name) const { return folder + "/" + name; }
+
+  /// The toy model for 3 ranks with another seed, and one with a bit that is wrong.
+  void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
+    ToyOptions options;
+    options.shards = 3;
+    options.replicas = 1;
+    auto manifest = toyManifest(options);
+    manifest.seed = 99;
+    auto first = pack(manifest), second = pack(toyManifest(options));
+    second[second.size() / 2] ^= std::byte{4};
+    writeFile(at(other), first.data(), first.size());
+    writeFile(at(damaged), second.data(), second.size());
+  }
+
+  /// Runs fsdp-run in the folder.
+  Result run(const std::string &arguments, const std::string &environment = "") {
+    std::string command = "cd " + folder + " && " + environment + " " FSDP_RUN " 2>&1 " + arguments;
+    std::FILE *pipe = popen(command.c_str(), "r");
+    Result result = {-1, ""};
+    char buffer[4096];
+    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      result.output.append(buffer, got);
+    int status = pclose(pipe);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return result;
+  }
+
+  /// The exit code of a script that is run in the folder.
+  int bash(const std::string &script) {
+    writeFile(at("script"), script.data(), script.size());
+    return WEXITSTATUS(std::system(("cd " + folder + " && bash script").c_str()));
+  }
+
+  void expect(int code, const std::string &words, const std::string &arguments) {
+    Result result = run(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.output;
+    EXPECT_NE(result.output.find(words), std::string::npos) << arguments << "\n" << result.output;
+  }
+
+  std::string text(const std::string &name) {
+    auto bytes = readFile(at(name));
+    return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+
+  std::string root = FSDPRT_SCRATCH, folder;
+};
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TEST_RUN_RUNFIXTURE_H

@@ -1,0 +1,471 @@
+//===- SaveTest.cpp - Saving and resuming -----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The index by itself; 10 steps against 5 and 5; every way in which a save may be damaged; a
+// process that dies, or a disk that is full, at every call that a save makes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Error.h"
+#include "io/Safetensors.h"
+#include "test/run/RunFixture.h"
+#include "train/SaveFolder.h"
+#include "train/SaveIndex.h"
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <regex>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+//===- The index ----------------------------------------------------------===//
+
+static SaveIndex someIndex() {
+  SaveIndex index;
+  index.artifactHash = std::string(64, 'a');
+  index.modelSource = "m\xff\"odel.mlir"; // not UTF-8
+  index.run.step = 7;
+  index.run.seed = UINT64_MAX;
+  index.run.rate = {0.1, 1e-300, 3, 9};
+  index.run.dataHash = std::string(64, 'b');
+  index.run.dataType = "uint16";
+  index.block[FSDPRT_BLOCK_LOSS] = NAN;
+  index.block[FSDPRT_BLOCK_LR] = 0.1f;
+  index.mesh = {{"shard", 2}};
+  index.units = {{"root", "F32", 2, 64, {{"w", "F32", 0, {13, 7}}, {"scalar", "F32", 91, {}}}}};
+  index.states = {{"root/parameter", "parameter", "F32", 0, 64, {0, 1}}};
+  index.files = {{"rank-00000.safetensors", std::string(64, 'c'), 400},
+                 {"rank-00001.safetensors", "", 0}};
+  return index;
+}
+
+static std::string refusal(const std::string &text) {
+  try {
+    readIndex("index.json", text);
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status, FSDPRT_BAD_INPUT);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SaveIndex, ComesBackAsItWas) {
+  SaveIndex index = someIndex();
+  std::string text = writeIndex(index);
+  SaveIndex back = readIndex("index.json", text);
+  EXPECT_EQ(back.sha256, index.sha256);
+  EXPECT_EQ(back.run.seed, UINT64_MAX);
+  EXPECT_EQ(back.run.rate.lr, 0.1);
+  EXPECT_EQ(back.run.rate.minimum, 1e-300);
+  EXPECT_TRUE(std::isnan(back.block[FSDPRT_BLOCK_LOSS]));
+  EXPECT_EQ(back.block[FSDPRT_BLOCK_LR], 0.1f);
+  EXPECT_EQ(back.meshText(), "shard=2");
+  EXPECT_TRUE(back.hasLayoutOf(index));
+  back.units[0].params[0].shape[0] = 14;
+  EXPECT_FALSE(back.hasLayoutOf(index));
+}
+
+TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
+  // Each of these would be copied, compared or printed level by level, on the stack.
+  size_t levels = 200000;
+  std::string deep = std::string(levels, '[') + std::string(levels, ']');
+  for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
+    EXPECT_NE(refusal(text).find("expected JSON nested at most 64 deep"), std::string::npos);
+  // Brackets inside of strings do not count.
+  EXPECT_EQ(refusal("{\"a\": \"" + deep + "\"}").find("nested"), std::string::npos);
+}
+
+TEST(SaveIndex, IsRefusedWhenDamaged) {
+  SaveIndex index = someIndex();
+  std::string text = writeIndex(index);
+  for (size_t size = 0; size < text.size(); ++size)
+    EXPECT_NE(refusal(text.substr(0, size)), "") << "cut at " << size;
+  for (size_t i = 0; i < text.size() * 8; ++i) {
+    std::string damaged = text;
+    damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ 1 << i % 8);
+    EXPECT_NE(refusal(damaged), "") << "bit " << i;
+  }
+  EXPECT_NE(refusal(text + "\n"), "");
+  std::string later = text;
+  later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
+  EXPECT_NE(refusal(later).find("expected version 1 of the format, found 2"), std::string::npos)
+      << refusal(later);
+}
+
+/// Whole by its hash, but not what an index has to be.
+TEST(SaveIndex, IsRefusedWhenMalformed) {
+  SaveIndex index = someIndex();
+  const std::string text = writeIndex(index);
+  for (auto [from, to] :
+       {std::pair("\"step\": 7", "\"step\": -7"), std::pair("\"step\": 7", "\"step\": \"7\""),
+        std::pair("\"units\"", "\"onits\""), std::pair("\"size\":2", "\"size\":2.5"),
+        std::pair("\"files\":[0,1]", "\"files\":{}"), std::pair("\"lr\":0.1", "\"lr\":null"),
+        std::pair("\"overfit\":false", "\"overfit\":0"), std::pair("[13,7]", "[13,-7]")}) {
+    std::string odd = text;
+    ASSERT_NE(odd.find(from), std::string::npos) << from;
+    odd.replace(odd.find(from), std::strlen(from), to);
+    size_t at = odd.size() - 68;
+    odd.replace(at, 64, std::string(64, '0'));
+    odd.replace(at, 64, sha256Text(odd.data(), odd.size()));
+    bool empty = std::strcmp(to, "\"files\":{}") ==
+                 0; // no piece: found when it is compared with the artifact
+    EXPECT_EQ(refusal(odd) == "", empty) << to << refusal(odd);
+  }
+}
+
+//===- Runs ---------------------------------------------------------------===//
+
+namespace {
+class Save : public Run {
+protected:
+  Save() {
+    if (access("/dev/shm", W_OK) == 0) // where flushing costs nothing
+      root = "/dev/shm";
+  }
+  void expectSame(const std::string &a, const std::string &b) {
+    EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
+  }
+  /// Steps, losses, norms and rates of metrics.
+  std::string numbers(const std::string &file) {
+    std::string lines = text(file), result;
+    for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
+      result += lines.substr(at, lines.find("\"tokens_per", at) - at) + "\n";
+    return result;
+  }
+  void write(const std::string &name, const std::string &content) {
+    writeFile(at(name), content.data(), content.size());
+  }
+};
+} // namespace
+
+TEST_F(Save, GoesOnBitForBit) {
+  std::string book;
+  for (int i = 0; i < 200; ++i)
+    book += "line " + std::to_string(i * i) + "\n";
+  write("book.txt", book);
+  for (std::string ranks : {"1", "2", "3", "4"}) {
+    std::string base =
+        "toy" + ranks +
+        ".fsdp --text=book.txt --val-every=3 --lr=0.2 --warmup=4 --seed=5 --assert-no-allocations";
+    expect(0, "10 steps in",
+           base +
+               " --steps=10 --lr-decay-steps=9 --min-lr=0.01 --metrics=a --export=a.st --save=a" +
+               ranks);
+    expect(0, "saved step 5: b" + ranks + "/step-00000005",
+           base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
+    // What the save has need not be given again.
+    expect(0, "resumed behind step 5 of b" + ranks + "/step-00000005",
+           "toy" + ranks +
+               ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
+               "--threads-per-rank=2 --resume=b" +
+               ranks + " --save=b" + ranks + " --check-against=unsharded");
+    EXPECT_EQ(numbers("a"), numbers("b"));
+    expectSame("a.st", "b.st");
+    expectSame("a" + ranks + "/latest", "b" + ranks + "/latest"); // and so the hashes of all files
+    expectSame("a" + ranks + "/step-00000010/index.json",
+               "b" + ranks + "/step-00000010/index.json");
+    expect(0, "no step is left of --steps=10",
+           "toy" + ranks + ".fsdp --text=book.txt --steps=10 --resume=b" + ranks);
+  }
+}
+
+TEST_F(Save, KeepsWholeStatesOnce) {
+  ToyOptions options;
+  options.replicas = 2;
+  auto file = pack(toyManifest(options));
+  writeFile(at("hsdp.fsdp"), file.data(), file.size());
+  expect(0, "saved step 2", "hsdp.fsdp --steps=2 --save=s");
+  expect(0, "4 steps in", "hsdp.fsdp --steps=4 --save=t");
+  for (int rank = 0; rank < 4; ++rank) {
+    SafetensorsFile saved(at("s/step-00000002/" + rankFileName(rank)));
+    EXPECT_EQ(saved.getTensors().size(), rank < 2 ? 3u : 1u)
+        << rank; // replicas have their step blocks alone
+  }
+  expect(0, "resumed", "hsdp.fsdp --steps=4 --save=s --resume=s");
+  expectSame("s/latest", "t/latest");
+}
+
+TEST_F(Save, KeepsTheNewest) {
+  expect(0, "saved step 9", "toy2.fsdp --steps=9 --save=s --save-every=2 --keep=2");
+  EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000008\nstep-00000009\" ]"), 0);
+  expect(0, "saved step 12", "toy2.fsdp --steps=12 --save=s/ --resume=s/ --keep=1");
+  EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000012\" ]"), 0);
+}
+
+TEST_F(Save, RefusesOtherRuns) {
+  expect(0, "saved step 2", "toy2.fsdp --steps=2 --save=s --save-every=1");
+  expect(2, "s: has saves of another run; go on from the last with --resume=s, or save elsewhere",
+         "toy2.fsdp --steps=4 --save=s");
+  expect(2,
+         "s: its last save is s/step-00000002, and the run goes on from s/step-00000001; save "
+         "elsewhere",
+         "toy2.fsdp --steps=4 --save=s --resume=s/step-00000001");
+  expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=t --resume=s/step-00000001");
+  expect(2,
+         "s/step-00000002: saved on mesh replicate=1,shard=2, but toy3.fsdp is for mesh "
+         "replicate=1,shard=3",
+         "toy3.fsdp --resume=s");
+  ToyOptions options;
+  options.workers = 3;
+  auto file = pack(toyManifest(options));
+  writeFile(at("other.fsdp"), file.data(), file.size());
+  expect(2, "s/step-00000002: saved by another artifact: expected the one from",
+         "other.fsdp --resume=s");
+  expect(2, "--steps: expected at least the 2 that s/step-00000002 has behind it, found 1",
+         "toy2.fsdp --resume=s --steps=1");
+  expect(2, "--seed: s/step-00000002 has seed 0, found 3", "toy2.fsdp --resume=s --seed=3");
+  expect(2, "--overfit: the run of s/step-00000002 saw new samples",
+         "toy2.fsdp --resume=s --overfit");
+  expect(0, "resumed", "toy2.fsdp --resume=s --overfit --other-data --steps=3");
+  expect(0,
+         "note: the learning rate is not the save's: expected 0.1, at least 0, warm-up 0, decay to "
+         "step 0; now 0.05,",
+         "toy2.fsdp --resume=s --steps=3 --lr=0.05");
+  write("a.txt", std::string(300, 'a'));
+  write("b.txt", std::string(300, 'b'));
+  expect(2, "s/step-00000002: its run trained on random ids; leave --text and --data out",
+         "toy2.fsdp --resume=s --text=a.txt");
+  expect(0, "saved step 1", "toy2.fsdp --text=a.txt --steps=1 --save=u");
+  expect(2, "u/step-00000001: its run trained on a file of tokens", "toy2.fsdp --resume=u");
+  expect(2, "b.txt: not the tokens of u/step-00000001: expected 300 of type uint8 with SHA-256",
+         "toy2.fsdp --resume=u --text=b.txt");
+  expect(2, "--val-fraction: the run of u/step-00000001 trained on the first 270 tokens, found 150",
+         "toy2.fsdp --resume=u --text=a.txt --val-fraction=0.5");
+  expect(0, "resumed", "toy2.fsdp --resume=u --text=b.txt --other-data --steps=2");
+}
+
+TEST_F(Save, RefusesBadUsage) {
+  expect(2, "--save-every requires --save", "toy2.fsdp --save-every=2");
+  expect(2, "--keep requires --save", "toy2.fsdp --keep=2");
+  expect(2, "--other-data requires --resume", "toy2.fsdp --other-data");
+  expect(2, "--init excludes --resume", "toy2.fsdp --resume=s --init=w");
+  expect(2, "does not go with --save", "toy2.fsdp --only-kinds=row --save=s");
+  expect(2, "no: expected a folder of saves, or a save: No such file", "toy2.fsdp --resume=no");
+  expect(2, "toy2.fsdp: expected a folder of saves, or a save: not a folder",
+         "toy2.fsdp --resume=toy2.fsdp");
+  ASSERT_EQ(bash("mkdir empty"), 0);
+  expect(2, "empty: has no save", "toy2.fsdp --resume=empty");
+  expect(2, "toy2.fsdp: cannot save there: Not a directory", "toy2.fsdp --save=toy2.fsdp");
+  expect(2, "no/such/s: cannot make the folder for saves: No such file",
+         "toy2.fsdp --save=no/such/s");
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // nothing was left behind
+  EXPECT_EQ(bash("[ ! -e new ]"), 0);
+  write("m", "not metrics\n");
+  expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
+  expect(2, "m: expected lines of metrics to go on behind, found something else at byte 0",
+         "toy2.fsdp --steps=2 --resume=s --metrics=m");
+  // One process at a time.
+  EXPECT_EQ(bash("exec 9<s && flock -n 9 && " FSDP_RUN
+                 " toy2.fsdp --steps=2 --save=s --resume=s 2>err; [ $? = 2 ]"),
+            0);
+  EXPECT_NE(text("err").find("s: another process saves there"), std::string::npos) << text("err");
+}
+
+/// Of a folder of saves the newest one that is whole is taken, and why is said; a save that the
+/// user names is refused.
+TEST_F(Save, LeavesDamageOut) {
+  expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
+  const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
+  auto fallsBack = [&](const std::string &words, int step) {
+    expect(0, "warning: " + words, resume);
+    expect(0,
+           "; going on from s/step-0000000" + std::to_string(step) +
+               ", the newest save that is whole",
+           resume);
+    expect(0, "resumed behind step " + std::to_string(step), resume);
+  };
+  auto damaged = [&](const std::string &name, const std::string &words, auto change, int step = 2) {
+    std::string whole = text(name), broken = whole;
+    change(broken);
+    write(name, broken);
+    fallsBack(words, step);
+    for (const std::string &told : {words, std::string("; other saves: s/step-00000002")})
+      if (name.rfind(folder, 0) == 0)
+        expect(2, told, "toy2.fsdp --steps=5 --resume=s/step-00000004");
+    write(name, whole);
+  };
+  for (std::string name : {"rank-00000.safetensors", "rank-00001.safetensors"}) {
+    size_t size = text(folder + name).size();
+    damaged(folder + name,
+            folder + name + ": expected " + std::to_string(size) + " bytes, found " +
+                std::to_string(size - 1) + "; it is cut short or was replaced",
+            [](std::string &text) { text.pop_back(); });
+    for (size_t at : {size_t(0), size_t(9), size / 2, size - 1})
+      damaged(folder + name, folder + name + ": expected SHA-256 ",
+              [&](std::string &text) { text[at] ^= 4; });
+    ASSERT_EQ(std::rename(this->at(folder + name).c_str(), this->at("away").c_str()), 0);
+    fallsBack(folder + name + ": cannot open a file of the save: No such file", 2);
+    ASSERT_EQ(std::rename(this->at("away").c_str(), this->at(folder + name).c_str()), 0);
+  }
+  damaged(folder + "index.json",
+          folder + "index.json: its SHA-256 is not the one at its end; it is damaged",
+          [](std::string &text) { text[text.find("\"seed\":0") + 7] = '1'; });
+  damaged(folder + "index.json",
+          folder + "index.json: expected the JSON object of a save; it is cut short or damaged",
+          [](std::string &text) { text.resize(200); });
+  damaged(
+      "s/latest", "s/latest: expected the name of a save",
+      [](std::string &text) { text.resize(20); }, 4);
+  const std::string nothing = "s/latest: expected the name of a save and the SHA-256 of its index, "
+                              "as 64 digits and a newline, found ";
+  damaged(
+      "s/latest", nothing + "nothing; name a save itself, such as s/step-00000004",
+      [](std::string &text) { text.clear(); }, 4);
+  damaged(
+      "s/latest",
+      nothing + "'no ?"
+                "?'; name a save itself, such as s/step-00000004",
+      [](std::string &text) { text = "no \x01\xff"; }, 4);
+  damaged("s/latest", "s/step-00000004: 'latest' beside it expects SHA-256 ",
+          [](std::string &text) { text[20] = text[20] == 'a' ? 'b' : 'a'; });
+  damaged(
+      "s/latest", "s/step-00000002: 'latest' beside it expects SHA-256 ",
+      [](std::string &text) { text[12] = '2'; }, 4);
+  damaged(
+      "s/latest", "s/step-00000009/index.json: cannot open the index of the save: No such file",
+      [](std::string &text) { text[12] = '9'; }, 4);
+  ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
+            0); // no 'latest': the newest
+  expect(0, "resumed behind step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
+  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
+  fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
+  ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
+  expect(2, "s: none of its 2 saves is whole: s/step-00000004/index.json: ", resume);
+}
+
+TEST_F(Save, FullDisk) {
+  expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
+  // A limit on the size of files that the second save's do not fit.
+  EXPECT_EQ(bash("ulimit -f 1; " FSDP_RUN
+                 " toy2.fsdp --steps=3 --save=s --resume=s >log 2>&1; [ $? = 1 ]"),
+            0)
+      << text("log");
+  EXPECT_NE(text("log").find("step 3 could not be saved: s/.step-00000003.tmp/index.json: cannot "
+                             "write: File too large"),
+            std::string::npos)
+      << text("log");
+  EXPECT_NE(text("log").find("saves from before are untouched"), std::string::npos) << text("log");
+  EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000001\" ]"), 0);
+  expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s --resume=s");
+}
+
+//===- At every call ------------------------------------------------------===//
+
+namespace {
+class SaveCalls : public Save {
+protected:
+  void SetUp() override {
+    Save::SetUp();
+    saves = at("saves");
+    options = " --save-every=1 --keep=1 --save=" + saves;
+    expect(0, "saved step 2", "toy2.fsdp --steps=2" + options);
+    golden = readLatest();
+    clear();
+    Result result = run("toy2.fsdp --steps=2" + options, preload("", 0));
+    ASSERT_EQ(result.code, 0) << result.output;
+    std::ifstream log(at("log"));
+    for (std::string line; std::getline(log, line);)
+      calls.push_back(line);
+    clear();
+  }
+  void clear() { ASSERT_EQ(std::system(("rm -rf " + saves).c_str()), 0); }
+  std::string preload(const std::string &how, size_t number) const {
+    std::string text = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_IN=" + saves;
+    return how.empty() ? text + " FAIL_LOG=" + at("log")
+                       : text + " FAIL_HOW=" + how + " FAIL_AT=" + std::to_string(number);
+  }
+  std::string readLatest() const {
+    std::ifstream file(saves + "/latest");
+    std::string line;
+    std::getline(file, line);
+    return line;
+  }
+  /// What a user does then: goes on from the last save, or begins anew where there is none.
+  void goOn(const std::string &where) {
+    bool any = !readLatest().empty();
+    Result result = run("toy2.fsdp --steps=2 --resume=" + saves + options);
+    if (result.code == 2 && !any)
+      result = run("toy2.fsdp --steps=2" + options);
+    EXPECT_EQ(result.code, 0) << where << "\n" << result.output;
+    EXPECT_EQ(readLatest(), golden) << where;
+    EXPECT_EQ(
+        bash("[ \"$(ls -A " + saves + " | grep -v step-00000001)\" = \"latest\nstep-00000002\" ]"),
+        0)
+        << where;
+  }
+
+  std::string saves, options, golden;
+  std::vector<std::string> calls;
+};
+} // namespace
+
+TEST_F(SaveCalls, AreInTheOrderThatSurvives) {
+  // Of the second save: everything is flushed before it is named, and named before the old one
+  // goes.
+  std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
+                                    "fsync .step-00000002.tmp",
+                                    "rename step-00000002",
+                                    "fsync ",
+                                    "write latest.*.tmp",
+                                    "fsync latest.*.tmp",
+                                    "rename latest",
+                                    "fsync ",
+                                    "rename .step-00000001.tmp"};
+  // The digits of a temporary name are random.
+  for (std::string &line : calls)
+    line = std::regex_replace(line, std::regex("latest\\.[0-9a-f]{16}\\.tmp"), "latest.*.tmp");
+  auto at = calls.begin();
+  for (const std::string &word : words) {
+    size_t space = word.find(' ');
+    std::string call = word.substr(0, space + 1) + saves + (space + 1 == word.size() ? "" : "/") +
+                       word.substr(space + 1);
+    auto found = std::find_if(at, calls.end(), [&](const std::string &line) {
+      return line == call || line == call + "/";
+    });
+    ASSERT_NE(found, calls.end()) << call;
+    at = found + 1;
+  }
+  for (std::string rank : {"0", "1"}) {
+    auto flushed =
+        std::find(calls.begin(), calls.end(),
+                  "fsync " + saves + "/.step-00000002.tmp/rank-0000" + rank + ".safetensors");
+    auto named = std::find(calls.begin(), calls.end(), "rename " + saves + "/step-00000002");
+    EXPECT_LT(flushed, named);
+  }
+}
+
+TEST_F(SaveCalls, MayBeTheLast) {
+  ASSERT_GT(calls.size(), 30u);
+  for (size_t k = 1; k <= calls.size(); ++k) {
+    Result result = run("toy2.fsdp --steps=2" + options, preload("kill", k));
+    EXPECT_EQ(result.code, 128 + SIGKILL) << calls[k - 1] << "\n" << result.output;
+    goOn("killed before " + calls[k - 1]);
+    clear();
+  }
+}
+
+TEST_F(SaveCalls, MayFindTheDiskFull) {
+  for (size_t k = 1; k <= calls.size(); ++k) {
+    Result result = run("toy2.fsdp --steps=2" + options, preload("full", k));
+    if (result.code == 0) { // only removals were left, or flushing a folder
+      EXPECT_EQ(readLatest(), golden) << calls[k - 1];
+    } else {
+      EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
+                                             << result.output; // the first: the folder itself
+      EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
+                                                                        << result.output;
+      EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),
+                std::string::npos)
+          << result.output;
+    }
+    if (k > 1)
+      goOn("disk full from " + calls[k - 1]);
+    clear();
+  }
+}

@@ -1,0 +1,48 @@
+//===- CublasLtStubKernels.h - Products as plain kernels --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TESTING_CUBLASLT_CUBLASLTSTUBKERNELS_H
+#define FSDPRT_TESTING_CUBLASLT_CUBLASLTSTUBKERNELS_H
+
+#include "device/cuda/CublasLt.h"
+#include <array>
+#include <string>
+
+namespace fsdprt::test {
+
+/// Elements from one row, column and matrix to the next.
+struct StubStrides {
+  uint64_t row, col, batch;
+};
+
+/// d = activation(a · b + c + bias), as the library has it: column by column.
+struct StubProduct {
+  enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
+  std::array<const void *, 6> pointers = {}; // a, b, c, d, bias, aux
+  uint64_t m = 0, n = 0, k = 0, batches = 1;
+  StubStrides a = {}, b = {}, c = {}, d = {};
+  uint64_t auxLeading = 0;
+  uint32_t flags = 0;
+};
+
+/// A module of one kernel for each pair of types, in the context that is current.
+class StubKernels {
+public:
+  /// Once; what went wrong, or nothing.
+  std::string load();
+  /// Begins a product; what went wrong, or nothing.
+  std::string launch(const StubProduct &product, LtType factors, LtType result, CudaStream stream);
+
+private:
+  CudaModule module = nullptr;
+  CudaResult (*launchKernel)(CudaFunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, unsigned, CudaStream, void **, void **) = nullptr;
+  CudaResult (*getFunction)(CudaFunction *, CudaModule, const char *) = nullptr;
+};
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TESTING_CUBLASLT_CUBLASLTSTUBKERNELS_H

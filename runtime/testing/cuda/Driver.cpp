@@ -1,0 +1,393 @@
+//===- Driver.cpp - CUDA's driver as the emulator has it --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Operations are done from a stack, since there may be thousands behind each other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "testing/cuda/Driver.h"
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <utility>
+
+using namespace fsdprt;
+using namespace fsdprt::emulated;
+
+static constexpr uint64_t granularity = uint64_t(2) << 20, contextBytes = uint64_t(300) << 20;
+static constexpr std::chrono::milliseconds queryLimit(500);
+static constexpr uint64_t mostDevices = 64, leastCapability = 10, mostCapability = 999;
+
+static uint64_t numberIn(const char *variable, uint64_t otherwise) {
+  const char *given = std::getenv(variable);
+  return given && *given ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+//===- What the environment says ------------------------------------------===//
+
+static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= least &&
+         number <= most;
+}
+
+static bool isFault(const std::string &text) {
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon);
+  if (colon == std::string::npos)
+    return kind == "unordered";
+  return (kind == "hang" || kind == "fail" || kind == "slow") &&
+         isNumber(text.substr(colon + 1), 1, UINT64_MAX);
+}
+
+std::string emulated::wrongVariable() {
+  struct Variable {
+    const char *name;
+    uint64_t least, most;
+  };
+  static constexpr Variable numbers[] = {{"DEVICES", 0, mostDevices},
+                                         {"CAPABILITY", leastCapability, mostCapability},
+                                         {"BYTES", 0, INT64_MAX},
+                                         {"ORDER", 0, UINT32_MAX},
+                                         {"NO_PEERS", 1, 1}};
+  auto valueOf = [](const char *name) {
+    const char *given = std::getenv((std::string("FSDPRT_EMULATED_CUDA_") + name).c_str());
+    return std::string(given ? given : "");
+  };
+  for (const Variable &each : numbers)
+    if (std::string value = valueOf(each.name);
+        !value.empty() && !isNumber(value, each.least, each.most))
+      return format("FSDPRT_EMULATED_CUDA_%s: expected a number from %llu to %llu, found '%s'",
+                    each.name, static_cast<unsigned long long>(each.least),
+                    static_cast<unsigned long long>(each.most), printable(value).c_str());
+  if (std::string value = valueOf("FAULT"); !value.empty() && !isFault(value))
+    return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N "
+                  "with N of at least 1, found '%s'",
+                  printable(value).c_str());
+  return {};
+}
+
+Driver &Driver::only() {
+  static Driver *driver =
+      new Driver; // lives on while the process ends: a thread may still wait for a kernel then
+  return *driver;
+}
+
+Driver::Driver() {
+  contexts.resize(
+      std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_DEVICES", 1), 0, mostDevices));
+  for (size_t i = 0; i < contexts.size(); ++i)
+    contexts[i].device = static_cast<int>(i);
+  isBlocking = numberIn("CUDA_LAUNCH_BLOCKING", 0) == 1;
+  isRandom = std::getenv("FSDPRT_EMULATED_CUDA_ORDER") != nullptr;
+  const char *planted = std::getenv("FSDPRT_EMULATED_CUDA_FAULT");
+  fault = planted ? planted : "";
+  if (size_t colon = fault.find(':'); colon != std::string::npos) {
+    faultAt = std::strtoull(fault.c_str() + colon + 1, nullptr, 10);
+    fault.resize(colon);
+  }
+  random.seed(static_cast<uint32_t>(numberIn("FSDPRT_EMULATED_CUDA_ORDER", 1)));
+}
+
+Context *&emulated::currentContext() {
+  static thread_local Context *current = nullptr;
+  return current;
+}
+
+Context &Driver::current() const {
+  if (!currentContext() || currentContext()->users == 0)
+    throw Misuse(invalidContext, "the thread has no current context");
+  return *currentContext();
+}
+
+//===- Memory -------------------------------------------------------------===//
+
+HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
+  static uint64_t next = uint64_t(0x58) << 40; // no shadow of a sanitizer
+  memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw std::bad_alloc();
+  next += (bytes + (2 << 20)) >> 20 << 20;
+}
+
+HostMapping::~HostMapping() { munmap(memory, bytes); }
+
+static uint64_t rounded(uint64_t bytes) {
+  return (bytes + granularity - 1) / granularity * granularity;
+}
+
+/// What a context, code and allocations take of a device.
+uint64_t Driver::usedBytes(int device) const {
+  uint64_t used = contexts[static_cast<size_t>(device)].users ? contextBytes : 0;
+  for (const auto &[address, each] : allocations)
+    used +=
+        each.device == device && each.kind != MemoryKind::pinned ? rounded(each.storage->size) : 0;
+  for (const auto &[handle, module] : modules)
+    used += module->context->device == device && module->isLoaded ? rounded(module->bytes) : 0;
+  return used;
+}
+
+/// Ten times, with one decimal place: 9.0, or FSDPRT_EMULATED_CUDA_CAPABILITY.
+int emulated::capability() {
+  return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
+                                               leastCapability, mostCapability));
+}
+
+/// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
+uint64_t emulated::memoryBytes() {
+  return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
+}
+
+void Driver::expectRoom(int device, uint64_t bytes) const {
+  if (usedBytes(device) + rounded(bytes) > memoryBytes())
+    throw std::bad_alloc();
+}
+
+uint64_t Driver::add(Allocation allocation) {
+  uint64_t address = allocation.storage->base;
+  allocation.storage->touched.assign(allocation.storage->size, 0);
+  allocations.emplace(address, std::move(allocation));
+  return address;
+}
+
+/// Work that is under way may use it: it ends first.
+void Driver::free(uint64_t address, bool isPinned) {
+  auto found = allocations.find(address);
+  if (found == allocations.end() || (found->second.kind == MemoryKind::pinned) != isPinned)
+    throw Misuse(invalidValue, format("frees 0x%llx, which is no such allocation",
+                                      static_cast<unsigned long long>(address)));
+  awaitAll();
+  footprints.forget(address, address + found->second.storage->size);
+  memory->release(*found->second.storage);
+  allocations.erase(found);
+}
+
+Storage &Driver::range(uint64_t address, uint64_t count, const char *what) {
+  Storage *storage = memory->find(address);
+  if (!storage || !allocations.count(storage->base) ||
+      count > storage->base + storage->size - address)
+    throw Misuse(invalidValue, format("%s %llu bytes at 0x%llx, which are not in one allocation",
+                                      what, static_cast<unsigned long long>(count),
+                                      static_cast<unsigned long long>(address)));
+  return *storage;
+}
+
+//===- Handles ------------------------------------------------------------===//
+
+Stream &Driver::makeStream(Context &context) {
+  auto made = std::make_unique<Stream>();
+  made->context = &context;
+  made->number = newStreamNumber();
+  Stream &stream = *made;
+  streams.emplace(&stream, std::move(made));
+  return stream;
+}
+
+Stream &Driver::streamOf(void *handle) {
+  Context &context = current();
+  if (!handle) {
+    Stream *&own = ownStreams[&context];
+    if (!own)
+      own = &makeStream(context);
+    return *own;
+  }
+  auto found = streams.find(static_cast<Stream *>(handle));
+  if (found == streams.end())
+    throw Misuse(invalidHandle, "uses a stream that there is not");
+  if (found->second->context != &context)
+    throw Misuse(invalidHandle,
+                 format("uses stream %u of device %d while the current context is of device %d",
+                        found->second->number, found->second->context->device, context.device));
+  return *found->second;
+}
+
+Event &Driver::eventOf(void *handle) {
+  current();
+  auto found = events.find(static_cast<Event *>(handle));
+  if (found == events.end())
+    throw Misuse(invalidHandle, "uses an event that there is not");
+  return *found->second;
+}
+
+//===- Work ---------------------------------------------------------------===//
+
+OperationRef Driver::enqueue(Stream &stream, std::string name,
+                             std::function<std::vector<Touched>()> body, OperationRef alsoAfter,
+                             std::function<std::function<bool()>()> begin) {
+  auto made = std::make_shared<Operation>();
+  made->name = std::make_shared<const std::string>(std::move(name));
+  made->stream = stream.number;
+  made->body = std::move(body);
+  made->begin = std::move(begin);
+  for (const OperationRef &before : {stream.last, alsoAfter})
+    if (before)
+      made->after.push_back(before);
+  stream.last = made;
+  if (stream.capture)
+    stream.capture->operations.push_back(made);
+  else
+    submit(made);
+  return made;
+}
+
+void Driver::submit(const OperationRef &operation) {
+  operation->time = ++times[operation->stream];
+  operation->clock = host;
+  for (const OperationRef &before : operation->after)
+    operation->clock.learn(before->clock);
+  operation->clock.set(operation->stream, operation->time);
+  if (operation->begin)
+    operation->attempt = operation->begin();
+  pending.push_back(operation);
+}
+
+bool Driver::execute(Operation &operation) {
+  if (operation.hangs || (operation.attempt && !operation.attempt()))
+    return false;
+  try {
+    if (operation.body)
+      footprints.add({operation.stream, operation.time, operation.name}, operation.clock,
+                     operation.body());
+  } catch (...) {
+    hasFailed = true;
+    throw;
+  }
+  operation.isDone = true;
+  operation.after.clear();
+  operation.body = nullptr;
+  operation.begin = nullptr;
+  operation.attempt = nullptr;
+  return true;
+}
+
+bool Driver::isFaulty(const char *kind) { return fault == kind && ++kernels == faultAt; }
+
+void Driver::executeBefore(const OperationRef &operation, Time limit) {
+  for (std::vector<OperationRef> stack{operation}; !stack.empty();) {
+    OperationRef top = stack.back();
+    size_t height = stack.size();
+    for (const OperationRef &before : top->after)
+      if (!before->isDone)
+        stack.push_back(before);
+    if (stack.size() != height)
+      continue;
+    stack.pop_back();
+    if (!top->isDone && !execute(*top)) { // others wait for something else perhaps
+      if (!executeOther())
+        return;
+      stack = {operation};
+    }
+    if (std::chrono::steady_clock::now() > limit)
+      return;
+  }
+}
+
+/// What may be done now.
+static bool mayBegin(const Operation &operation) {
+  return !operation.isDone &&
+         std::all_of(operation.after.begin(), operation.after.end(),
+                     [](const OperationRef &before) { return before->isDone; });
+}
+
+/// Any work that waits for others, and has not to.
+bool Driver::executeOther() {
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
+      return true;
+  return false;
+}
+
+void Driver::executeAny(const OperationRef &until, Time limit) {
+  std::set<Operation *> stuck;
+  while (!until->isDone && std::chrono::steady_clock::now() <= limit) {
+    std::vector<Operation *> ready;
+    for (const OperationRef &each : pending)
+      if (mayBegin(*each) && !stuck.count(each.get()))
+        ready.push_back(each.get());
+    if (ready.empty())
+      return;
+    Operation &drawn = *ready[random() % ready.size()];
+    if (execute(drawn))
+      stuck.clear();
+    else
+      stuck.insert(&drawn);
+  }
+}
+
+void Driver::await(const OperationRef &operation, std::chrono::milliseconds most) {
+  if (!operation)
+    return;
+  if (!operation->isDone) {
+    Time limit = std::chrono::steady_clock::now() + most;
+    if (isRandom)
+      executeAny(operation, limit);
+    else
+      executeBefore(operation, limit);
+    pending.erase(std::remove_if(pending.begin(), pending.end(),
+                                 [](const OperationRef &each) { return each->isDone; }),
+                  pending.end());
+  }
+  if (operation->isDone)
+    host.learn(operation->clock);
+}
+
+bool Driver::query(const OperationRef &operation) {
+  bool wasOver = isOver(operation);
+  await(operation, queryLimit);
+  return wasOver;
+}
+
+void Driver::awaitAll() {
+  for (size_t left = pending.size() + 1; !pending.empty() && pending.size() < left;) {
+    left = pending.size();
+    await(OperationRef(pending.back()));
+  }
+  for (const auto &[handle, stream] : streams)
+    if (const OperationRef &last = stream->capture ? stream->lastBefore : stream->last)
+      host.learn(last->clock);
+}
+
+/// What is to be done is forgotten, and what went wrong.
+void Driver::reset() {
+  pending.clear();
+  footprints = {};
+  hasFailed = false;
+  for (auto &[handle, stream] : streams) {
+    stream->last = stream->lastBefore = nullptr;
+    stream->capture = nullptr;
+  }
+}
+
+OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
+  std::map<Operation *, OperationRef> made;
+  auto end = std::make_shared<Operation>();
+  for (const OperationRef &each : graph.operations) {
+    auto copy = std::make_shared<Operation>(*each);
+    uint32_t &number = graph.streams[each->stream];
+    number = number ? number : newStreamNumber();
+    copy->stream = number;
+    for (OperationRef &before : copy->after)
+      before = made.at(before.get());
+    if (copy->after.empty()) // the stream's work before it, and the graph's own last time
+      for (const OperationRef &before : {stream.last, graph.last})
+        if (before)
+          copy->after.push_back(before);
+    submit(copy);
+    made[each.get()] = copy;
+    end->after.push_back(copy);
+  }
+  end->name = std::make_shared<const std::string>("a graph");
+  end->stream = stream.number;
+  for (const OperationRef &before : {stream.last, graph.last})
+    if (before)
+      end->after.push_back(before);
+  submit(end);
+  stream.last = graph.last = end;
+  return end;
+}

@@ -1,0 +1,274 @@
+//===- Driver.h - CUDA's driver as the emulator has it ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Devices, contexts, allocations, and streams whose work is done as late as it may be:
+//
+//   a call      puts an operation into the graph of what is to be done: behind those of its stream,
+//               and behind events
+//   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing
+//               else
+//   a query     does so too, but for half a second at most
+//
+// so that a missing event is a wrong number at least; Footprints says which two operations nothing
+// orders. With FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn
+// by N, until it is over. For tests of who uses it, FSDPRT_EMULATED_CUDA_FAULT plants a fault:
+// hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms longer; unordered,
+// no stream waits for an event. A variable with another value ends cuInit, so that no test passes
+// by a slip of the pen.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TESTING_CUDA_DRIVER_H
+#define FSDPRT_TESTING_CUDA_DRIVER_H
+
+#include "core/Error.h"
+#include "emulator/Emulator.h"
+#include "testing/cuda/Footprints.h"
+#include "testing/cuda/Peers.h"
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <set>
+
+namespace fsdprt::emulated {
+
+using namespace fsdprt::emulate;
+using Address = unsigned long long;
+
+enum Result : int {
+  success = 0,
+  invalidValue = 1,
+  outOfMemory = 2,
+  notInitialised = 3,
+  invalidContext = 201,
+  noBinary = 209,
+  invalidPtx = 218,
+  invalidHandle = 400,
+  notFound = 500,
+  notReady = 600,
+  peerAlreadyEnabled = 704,
+  launchFailed = 719,
+  captureUnsupported = 900,
+  captureInvalidated = 901,
+  captureMerge = 902,
+  captureUnmatched = 903,
+  captureUnjoined = 904,
+  captureIsolation = 905,
+  capturedEvent = 907
+};
+
+/// A call that is wrong: what it returns, and what is said.
+class Misuse : public Error {
+public:
+  Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
+  Result result;
+};
+
+struct Operation;
+using OperationRef = std::shared_ptr<Operation>;
+struct Operation {
+  std::shared_ptr<const std::string> name;
+  uint32_t stream = 0, time = 0;
+  Clock clock;
+  std::function<std::vector<Touched>()> body; ///< none: only something to be behind
+  /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has
+  /// ended.
+  std::function<std::function<bool()>()> begin;
+  std::function<bool()> attempt;
+  std::vector<OperationRef> after;
+  bool isDone = false, hangs = false;
+};
+
+struct Context {
+  int device = 0;
+  unsigned users = 0;
+};
+
+struct Stream;
+/// Of streams: what is put on them is kept instead of done.
+struct Capture {
+  Stream *origin;
+  std::vector<OperationRef> operations;
+  std::set<Stream *> streams;
+  bool isInvalid = false;
+};
+struct Stream {
+  Context *context = nullptr;
+  uint32_t number = 0;
+  OperationRef last; ///< of the capture, while there is one
+  OperationRef lastBefore;
+  std::shared_ptr<Capture> capture;
+};
+struct Event : std::enable_shared_from_this<Event> {
+  Context *context = nullptr;
+  OperationRef recorded;
+  std::weak_ptr<Capture> capture;
+  bool isCaptured = false;
+  std::chrono::steady_clock::time_point time;
+};
+struct Graph {
+  std::vector<OperationRef> operations;
+};
+struct ExecutableGraph {
+  Context *context = nullptr;
+  std::vector<OperationRef> operations;
+  std::map<uint32_t, uint32_t> streams; ///< those of the capture, as it calls them
+  OperationRef last;
+};
+
+struct LoadedModule;
+struct Entry {
+  LoadedModule *module;
+  std::string name;
+  uint64_t dynamicShared;
+};
+/// Its code takes memory as soon as one of its entries is asked for, or launched: as with
+/// CUDA_MODULE_LOADING=LAZY, which is usual.
+struct LoadedModule {
+  LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
+      : context(context), bytes(text.size()),
+        emulator("module.ptx", std::move(text), std::move(memory)) {}
+  Context *context;
+  uint64_t bytes;
+  bool isLoaded = false;
+  Emulator emulator;
+  std::map<std::string, Entry> entries;
+};
+
+/// Memory that the host has at the same address: where no other emulated allocation comes near.
+class HostMapping {
+public:
+  explicit HostMapping(size_t bytes);
+  ~HostMapping();
+  HostMapping(const HostMapping &) = delete;
+  HostMapping &operator=(const HostMapping &) = delete;
+  void *memory;
+  size_t bytes;
+};
+enum class MemoryKind { device, managed, pinned };
+struct Allocation {
+  Storage *storage;
+  MemoryKind kind;
+  int device;
+  std::unique_ptr<HostMapping> mapping;
+};
+
+class Driver {
+public:
+  static Driver &only();
+
+  std::mutex mutex;
+  bool isReady = false, hasFailed = false;
+
+  //===- Devices and memory ---------------------------------------------------===//
+
+  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
+  std::map<uint64_t, Allocation> allocations;
+  std::vector<Context> contexts;
+  Context &current() const;
+  uint64_t usedBytes(int device) const;
+  void expectRoom(int device, uint64_t bytes) const;
+  uint64_t add(Allocation allocation);
+  void free(uint64_t address, bool isPinned);
+  /// The bytes [address, +count) of one allocation; fails where there are none.
+  Storage &range(uint64_t address, uint64_t count, const char *what);
+
+  //===- Handles --------------------------------------------------------------===//
+
+  std::map<LoadedModule *, std::unique_ptr<LoadedModule>> modules;
+  std::map<Stream *, std::unique_ptr<Stream>> streams;
+  std::map<Event *, std::shared_ptr<Event>> events;
+  std::map<Graph *, std::unique_ptr<Graph>> graphs;
+  std::map<ExecutableGraph *, std::unique_ptr<ExecutableGraph>> executables;
+  /// Null: the current context's own stream.
+  Stream &streamOf(void *handle);
+  Event &eventOf(void *handle);
+  Stream &makeStream(Context &context);
+
+  //===- Work -----------------------------------------------------------------===//
+
+  OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
+                       OperationRef alsoAfter = nullptr,
+                       std::function<std::function<bool()>()> begin = nullptr);
+  /// Behind the last operation on a stream; null where it has none.
+  bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
+  /// Does what is before it; the host knows of all that then. In part where there is more than
+  /// `limit` for.
+  void await(const OperationRef &operation,
+             std::chrono::milliseconds limit = std::chrono::hours(1000));
+  /// Whether it was done already; does it, within the limit of a query.
+  bool query(const OperationRef &operation);
+  void awaitAll();
+  OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
+  uint32_t newStreamNumber() { return ++lastStream; }
+  void reset();
+  /// Of a planted fault.
+  /// CUDA_LAUNCH_BLOCKING=1, as with NVIDIA's: a launch is over when its call returns.
+  bool blocksLaunches() const { return isBlocking; }
+  bool ignoresEvents() const { return fault == "unordered"; }
+  /// Counts kernels: whether this one has it.
+  bool isFaulty(const char *kind);
+  std::chrono::milliseconds delay() const {
+    return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
+  }
+
+private:
+  Driver();
+  void submit(const OperationRef &operation);
+  /// False: it is of no use to go on with it now.
+  bool execute(Operation &operation);
+  using Time = std::chrono::steady_clock::time_point;
+  void executeBefore(const OperationRef &operation, Time limit);
+  void executeAny(const OperationRef &until, Time limit);
+  bool executeOther();
+
+  std::map<Context *, Stream *> ownStreams;
+  std::map<uint32_t, uint32_t> times; // by stream
+  uint32_t lastStream = 0;
+  std::vector<OperationRef> pending;
+  Clock host;
+  Footprints footprints;
+  bool isRandom = false, isBlocking = false;
+  std::minstd_rand random;
+  std::string fault;
+  uint64_t faultAt = 0, kernels = 0;
+};
+
+/// Of this thread.
+Context *&currentContext();
+/// Of each device.
+int capability();
+uint64_t memoryBytes();
+/// Of those that say what is emulated: one whose value is none; empty: there is none.
+std::string wrongVariable();
+
+/// Runs a call; what it throws is said and becomes a result, `onError` unless it says which.
+template <typename Body>
+Result call(Result onError, Body body) {
+  Driver &driver = Driver::only();
+  std::lock_guard lock(driver.mutex);
+  if (!driver.isReady)
+    return notInitialised;
+  if (driver.hasFailed)
+    return launchFailed;
+  try {
+    return body(driver);
+  } catch (const Misuse &error) {
+    std::fprintf(stderr, "emulated CUDA: %s\n", error.what());
+    return error.result;
+  } catch (const std::bad_alloc &) {
+    return outOfMemory;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "emulated CUDA: %s\n", error.what());
+    return driver.hasFailed ? launchFailed : onError;
+  }
+}
+
+} // namespace fsdprt::emulated
+
+#endif // FSDPRT_TESTING_CUDA_DRIVER_H

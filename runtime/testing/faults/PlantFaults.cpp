@@ -1,0 +1,424 @@
+//===- PlantFaults.cpp - Artifacts with a fault in them ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Takes what the compiler has written apart, plants one fault in the program `step`, and puts it
+// together again: as a file for fsdp-run, or, with `every`, each fault of each kind at each place
+// that has one, and counts which of them the null device finds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Error.h"
+#include "null/NullDevice.h"
+#include "testing/toy/ToyModel.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+using Block = std::vector<std::unique_ptr<fb::CommandT>>;
+
+/// A command, and where it is.
+struct Place {
+  Block *block;
+  size_t index;
+  uint32_t number;
+
+  fb::CommandT &command() const { return *(*block)[index]; }
+};
+
+/// An artifact to plant in.
+struct Subject {
+  fb::ManifestT manifest;
+  std::vector<Place> places; // of `step`, by number
+
+  explicit Subject(const Artifact &artifact) {
+    artifact.manifest().UnPackTo(&manifest);
+    if (fb::ProgramT *program = step())
+      collect(program->commands);
+  }
+  fb::ProgramT *step() {
+    for (auto &program : manifest.programs)
+      if (program->name == "step")
+        return program.get();
+    return nullptr;
+  }
+  fb::LayoutT &layout() { return *manifest.layouts[step()->layout]; }
+  uint32_t stepNumber() {
+    for (uint32_t i = 0;; ++i)
+      if (manifest.programs[i].get() == step())
+        return i;
+  }
+
+private:
+  void collect(Block &block) {
+    for (size_t i = 0; i < block.size(); ++i) {
+      places.push_back({&block, i, static_cast<uint32_t>(places.size())});
+      if (fb::LoopT *loop = block[i]->body.AsLoop())
+        collect(loop->body);
+    }
+  }
+};
+
+/// Slices of a command that it reads or writes.
+std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
+                                                   fb::CommandT &command) {
+  std::vector<std::pair<fb::Slice *, bool>> slices; // and whether it writes
+  if (fb::LaunchT *launch = command.body.AsLaunch())
+    for (size_t i = 0; i < launch->bindings.size(); ++i)
+      slices.push_back({&launch->bindings[i], manifest.kernels[launch->kernel]->writes[i] != 0});
+  else if (fb::CollectiveT *collective = command.body.AsCollective())
+    slices = {{collective->source.get(), false}, {collective->target.get(), true}};
+  else if (fb::CopyT *copy = command.body.AsCopy())
+    slices = {{copy->source.get(), false}, {copy->target.get(), true}};
+  else if (fb::FillT *fill = command.body.AsFill())
+    slices = {{fill->target.get(), true}};
+  return slices;
+}
+
+bool meet(const fb::Slice &a, const fb::Slice &b) {
+  return a.offset() < b.offset() + b.bytes() && b.offset() < a.offset() + a.bytes();
+}
+
+std::optional<uint32_t> startedBy(const fb::CommandT &command) {
+  const fb::CollectiveT *collective = command.body.AsCollective();
+  const fb::CopyT *copy = command.body.AsCopy();
+  if (collective && collective->channel)
+    return collective->id;
+  return copy && copy->channel ? std::optional(copy->id) : std::nullopt;
+}
+
+void remove(const Place &place) {
+  place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index));
+}
+
+/// A command that does nothing, so that the others keep their numbers.
+void blank(const Place &place) {
+  fb::FillT nothing;
+  nothing.target = std::make_unique<fb::Slice>(0, 0, 0, 0, 0);
+  place.command().body.Set(std::move(nothing));
+}
+
+//===- Faults -------------------------------------------------------------===//
+
+/// Plants at a place, or returns false where there is nothing to plant.
+using Plant = std::function<bool(Subject &, const Place &)>;
+
+bool dropWait(Subject &, const Place &place) {
+  if (!place.command().body.AsWait())
+    return false;
+  remove(place);
+  return true;
+}
+
+bool dropStart(Subject &, const Place &place) {
+  if (!startedBy(place.command()))
+    return false;
+  blank(place);
+  return true;
+}
+
+/// What a launch of a kernel fetches by its first tensor map begins where the binding ends.
+bool moveMap(Subject &subject, const Place &place) {
+  fb::LaunchT *launch = place.command().body.AsLaunch();
+  if (!launch)
+    return false;
+  fb::KernelT &kernel = *subject.manifest.kernels[launch->kernel];
+  for (auto &phase : kernel.phases)
+    if (phase->grid && !phase->grid->maps.empty()) {
+      fb::TensorMapT &map = *phase->grid->maps.front();
+      map.offset += (map.binding < kernel.binding_bytes.size() ? kernel.binding_bytes[map.binding]
+                                                               : kernel.shared_bytes) /
+                    64 * 64;
+      return true;
+    }
+  return false;
+}
+
+/// What is on a channel is not any more, and its wait is for nothing.
+bool dropToken(Subject &, const Place &place) {
+  if (!startedBy(place.command()))
+    return false;
+  if (fb::CollectiveT *collective = place.command().body.AsCollective())
+    collective->channel = 0;
+  else
+    place.command().body.AsCopy()->channel = 0;
+  return true;
+}
+
+/// The wait for what is started here goes behind the first command that needs it: one that touches
+/// the target, or writes the source.
+bool delayWait(Subject &subject, const Place &place) {
+  std::optional<uint32_t> id = startedBy(place.command());
+  if (!id)
+    return false;
+  auto moved = slicesOf(subject.manifest, place.command());
+  Block &block = *place.block;
+  size_t wait = place.index;
+  while (wait < block.size() &&
+         !(block[wait]->body.AsWait() && block[wait]->body.AsWait()->id == *id))
+    ++wait;
+  for (size_t i = wait + 1; i < block.size(); ++i)
+    for (auto [slice, writes] : slicesOf(subject.manifest, *block[i]))
+      if (meet(*slice, *moved[1].first) || (writes && meet(*slice, *moved[0].first))) {
+        std::rotate(block.begin() + static_cast<ptrdiff_t>(wait),
+                    block.begin() + static_cast<ptrdiff_t>(wait) + 1,
+                    block.begin() + static_cast<ptrdiff_t>(i) + 1);
+        return true;
+      }
+  return false;
+}
+
+fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number) {
+  for (auto &buffer : subject.layout().buffers) {
+    bool lives =
+        buffer->program == UINT32_MAX || (buffer->program == subject.stepNumber() &&
+                                          buffer->first <= number && number <= buffer->last);
+    if (lives && buffer->offset <= slice.offset() &&
+        slice.offset() < buffer->offset + buffer->bytes)
+      return buffer.get();
+  }
+  return nullptr;
+}
+
+/// A range goes on until 64 bytes behind its buffer. (One that lies in another live buffer as a
+/// whole might be meant so.)
+bool moveRange(Subject &subject, const Place &place, size_t which) {
+  auto slices = slicesOf(subject.manifest, place.command());
+  if (which >= slices.size() || slices[which].first->bytes() == 0)
+    return false;
+  fb::Slice &slice = *slices[which].first;
+  fb::BufferT *buffer = bufferOf(subject, slice, place.number);
+  if (!buffer)
+    return false;
+  uint64_t end = slice.offset() + slice.bytes(),
+           over = buffer->offset + (buffer->bytes + 63) / 64 * 64 + 64 - end;
+  uint64_t offset = slice.offset() + (over + 63) / 64 * 64;
+  if (offset >= buffer->offset + buffer->bytes)
+    return false;
+  slice = at(slice, offset);
+  return true;
+}
+
+bool misalign(Subject &, const Place &place, size_t which) {
+  fb::LaunchT *launch = place.command().body.AsLaunch();
+  if (!launch || which >= launch->bindings.size())
+    return false;
+  launch->bindings[which] = at(launch->bindings[which], launch->bindings[which].offset() + 4);
+  return true;
+}
+
+/// What makes a buffer's content is left out, though somebody reads it later.
+bool dropProducer(Subject &subject, const Place &place) {
+  for (auto [slice, writes] : slicesOf(subject.manifest, place.command())) {
+    fb::BufferT *buffer = writes ? bufferOf(subject, *slice, place.number) : nullptr;
+    bool isMade = buffer && buffer->program != UINT32_MAX && buffer->first == place.number &&
+                  buffer->last > place.number;
+    if (!isMade || startedBy(place.command()))
+      continue;
+    blank(place);
+    return true;
+  }
+  return false;
+}
+
+/// A buffer that begins here is put on another one that lives, with all that is in it.
+bool moveBuffer(Subject &subject, const Place &place) {
+  for (auto &buffer : subject.layout().buffers) {
+    if (buffer->program != subject.stepNumber() || buffer->first != place.number ||
+        buffer->bytes == 0)
+      continue;
+    for (auto &other : subject.layout().buffers) {
+      bool meets = other->program == buffer->program && other->first < buffer->first &&
+                   buffer->first <= other->last;
+      if (!meets || other == buffer)
+        continue;
+      uint64_t from = buffer->offset, to = other->offset;
+      for (const Place &user : subject.places)
+        if (buffer->first <= user.number && user.number <= buffer->last)
+          for (auto [slice, writes] : slicesOf(subject.manifest, user.command()))
+            if (from <= slice->offset() && slice->offset() < from + buffer->bytes)
+              *slice = at(*slice, slice->offset() - from + to);
+      buffer->offset = to;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// This collective and the next one of the block change places, with all that is between left where
+/// it is.
+bool swapCollectives(Subject &, const Place &place) {
+  if (!place.command().body.AsCollective())
+    return false;
+  Block &block = *place.block;
+  for (size_t i = place.index + 1; i < block.size(); ++i)
+    if (block[i]->body.AsCollective()) {
+      std::swap(block[place.index], block[i]);
+      return true;
+    }
+  return false;
+}
+
+/// Two commands, one of which needs the other, change places.
+bool swapDependent(Subject &subject, const Place &place) {
+  Block &block = *place.block;
+  fb::CommandT &first = place.command();
+  if (!first.body.AsLaunch() || place.index + 1 >= block.size() ||
+      !block[place.index + 1]->body.AsLaunch())
+    return false;
+  for (auto [made, writes] : slicesOf(subject.manifest, first)) {
+    fb::BufferT *buffer = writes ? bufferOf(subject, *made, place.number) : nullptr;
+    if (!buffer || buffer->program == UINT32_MAX || buffer->first != place.number)
+      continue;
+    for (auto [read, alsoWrites] : slicesOf(subject.manifest, *block[place.index + 1]))
+      if (!alsoWrites && meet(*made, *read)) {
+        std::swap(block[place.index], block[place.index + 1]);
+        return true;
+      }
+  }
+  return false;
+}
+
+//===- All of them --------------------------------------------------------===//
+
+std::shared_ptr<const Artifact> rebuild(const fb::ManifestT &manifest) {
+  std::vector<std::byte> file = pack(manifest, {});
+  return Artifact::fromMemory(file.data(), file.size(), "planted", Rules::form);
+}
+
+/// What the null device says first of it; empty: nothing.
+std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr) {
+  NullOptions options;
+  options.steps = 2;
+  std::shared_ptr<const Artifact> planted = rebuild(subject.manifest);
+  if (sound) // one rank of several has it
+    options.peers[sound->getMesh().ranks() - 1] = planted;
+  NullResult result = walkPrograms(sound ? *sound : *planted, options);
+  return result.findings.empty() ? "" : result.findings[0].text;
+}
+
+/// Returns how many were not found.
+size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant,
+                 bool onPeer = false) {
+  size_t planted = 0, found = 0, places = Subject(artifact).places.size();
+  std::string example;
+  for (size_t i = 0; i < places; ++i) {
+    Subject subject(artifact);
+    if (!plant(subject, subject.places[i]))
+      continue;
+    std::string finding = firstFinding(subject, onPeer ? &artifact : nullptr);
+    ++planted;
+    found += !finding.empty();
+    if (finding.empty())
+      std::printf("%s: at command %zu: not found\n", name, i);
+    else if (example.empty())
+      example = finding;
+  }
+  std::printf("%s: %zu planted, %zu found%s%s\n", name, planted, found,
+              example.empty() ? "" : ", such as ", example.c_str());
+  return planted - found;
+}
+
+size_t shrink(const Artifact &artifact, const char *name, uint64_t fb::LayoutT::*arena) {
+  Subject subject(artifact);
+  uint64_t &bytes = subject.layout().*arena;
+  if (bytes < 4096)
+    return 0;
+  bytes -= arena == &fb::LayoutT::arena_bytes ? 64 : 4096;
+  if (arena == &fb::LayoutT::arena_bytes && subject.layout().workspace)
+    bytes = std::min(bytes, subject.layout().workspace->offset() - 64);
+  std::string finding = firstFinding(subject);
+  std::printf("%s: 1 planted, %d found%s%s\n", name, !finding.empty(),
+              finding.empty() ? "" : ", such as ", finding.c_str());
+  return finding.empty();
+}
+
+size_t plantEvery(const Artifact &artifact) {
+  size_t missed = 0;
+  missed += plantEach(artifact, "drop a wait", dropWait);
+  missed += plantEach(artifact, "drop a start", dropStart);
+  missed += plantEach(artifact, "drop a token", dropToken);
+  missed += plantEach(artifact, "wait too late", delayWait);
+  missed += plantEach(artifact, "swap two launches", swapDependent);
+  missed += plantEach(artifact, "drop a producer", dropProducer);
+  missed += plantEach(artifact, "move a buffer", moveBuffer);
+  for (size_t which = 0; which < 3; ++which) {
+    auto move = [&](Subject &subject, const Place &place) {
+      return moveRange(subject, place, which);
+    };
+    auto tilt = [&](Subject &subject, const Place &place) {
+      return misalign(subject, place, which);
+    };
+    missed += plantEach(artifact, format("move range %zu", which).c_str(), move);
+    missed += plantEach(artifact, format("misalign binding %zu", which).c_str(), tilt);
+  }
+  if (artifact.manifest().gpu())
+    missed += plantEach(artifact, "move a tensor map", moveMap);
+  if (artifact.getMesh().ranks() > 1)
+    missed += plantEach(artifact, "change a peer's order", swapCollectives, true);
+  missed += shrink(artifact, "shrink the device's arena", &fb::LayoutT::arena_bytes);
+  missed += shrink(artifact, "shrink the host's arena", &fb::LayoutT::host_bytes);
+  missed += shrink(artifact, "shrink the file", &fb::LayoutT::file_bytes);
+  return missed;
+}
+
+/// One fault, as a file.
+bool plantOne(Subject &subject, const std::string &fault, size_t number) {
+  if (number >= subject.places.size())
+    return false;
+  const Place &place = subject.places[number];
+  if (fault == "wait-late")
+    return delayWait(subject, place);
+  if (fault == "drop-token")
+    return dropToken(subject, place);
+  if (fault == "drop-producer")
+    return dropProducer(subject, place);
+  if (fault == "move-range")
+    return moveRange(subject, place, 0);
+  if (fault == "move-map")
+    return moveMap(subject, place);
+  if (fault == "swap-collectives")
+    return swapCollectives(subject, place);
+  return false;
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    if (argc == 3 && std::string(argv[2]) == "every")
+      return plantEvery(*Artifact::open(argv[1], Rules::form)) ? 1 : 0;
+    if (argc == 5 || argc == 6) {
+      Subject subject(*Artifact::open(argv[1], Rules::form));
+      size_t first = std::strtoull(argv[4], nullptr, 10),
+             last = argc == 6 ? first + 1 : subject.places.size();
+      for (size_t at = first; at < last;
+           ++at) // the first place from there on that has such a thing
+        if (plantOne(subject, argv[3], at)) {
+          std::vector<std::byte> file = pack(subject.manifest, {});
+          writeFile(argv[2], file.data(), file.size());
+          std::printf("planted at command %zu\n", at);
+          return 0;
+        }
+      std::fputs("nothing to plant in\n", stderr);
+      return 1;
+    }
+  } catch (const Error &error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  std::fputs(
+      "fsdprt-plant IN.fsdp every: plants every fault that it knows, and counts what the null "
+      "device finds\n"
+      "fsdprt-plant IN.fsdp OUT.fsdp "
+      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]:\n"
+      "plants one at the first command from NUMBER on, or only there, that has such a thing\n",
+      argc == 2 ? stdout : stderr);
+  return argc == 2 ? 0 : 2;
+}

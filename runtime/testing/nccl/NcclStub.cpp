@@ -1,0 +1,476 @@
+//===- NcclStub.cpp - A library that stands in for NCCL ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Communicators: how they come to be and end, and what is checked of calls on them. Streams, memory
+// and the moving of data are in NcclStubDevice.cpp. One lock is around everything of a process, and
+// inside of it briefly the one of what is shared; no call waits for anything else, and nothing
+// happens but in calls.
+//
+//===----------------------------------------------------------------------===//
+
+#include "testing/nccl/NcclStub.h"
+#include "testing/nccl/NcclStubState.h"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace fsdprt;
+using namespace fsdprt::stub;
+
+//===- Switches, counts, violations -----------------------------------------===//
+
+State &stub::state() {
+  static State *it = [] {
+    auto *made = new State; // for ever: ranks may look at it until the process ends
+    if (const char *given = std::getenv("FSDPRT_NCCL_STUB"))
+      made->setFromText(given);
+    return made;
+  }();
+  return *it;
+}
+
+void State::setFromText(const char *text) {
+  char name[64];
+  long value;
+  for (int length = 0; std::sscanf(text, "%63[^=]=%ld%n", name, &value, &length) == 2;
+       text += *text == ',') {
+    switches[name] = value;
+    text += length;
+  }
+}
+
+int64_t State::value(const char *name, int64_t usual) const {
+  auto found = switches.find(name);
+  return found == switches.end() ? usual : found->second;
+}
+
+NcclResult State::wrong(const std::string &what) {
+  if (violations++ == 0)
+    firstViolation = what;
+  lastError = what;
+  return ncclInvalidUsage;
+}
+
+void fsdprt_nccl_stub_set(const char *name, int64_t value) {
+  Guard guard("");
+  state().switches[name] = value;
+}
+
+void fsdprt_nccl_stub_reset() {
+  Guard guard("");
+  State &all = state();
+  all.switches.clear();
+  all.calls.clear();
+  all.violations = all.made = 0;
+  all.firstViolation = all.lastError = "";
+}
+
+uint64_t fsdprt_nccl_stub_calls(const char *function) {
+  Guard guard("");
+  return state().calls[function];
+}
+
+static uint64_t read(uint64_t State::*count) {
+  Guard guard("");
+  return state().*count;
+}
+uint64_t fsdprt_nccl_stub_made() { return read(&State::made); }
+uint64_t fsdprt_nccl_stub_living() { return read(&State::living); }
+uint64_t fsdprt_nccl_stub_registered() { return read(&State::registered); }
+
+uint64_t fsdprt_nccl_stub_pinned() {
+  Guard guard("");
+  return state().pinned.size();
+}
+
+uint64_t fsdprt_nccl_stub_violations(const char **first) {
+  Guard guard("");
+  if (first)
+    *first = state().firstViolation.c_str();
+  return state().violations;
+}
+
+//===- Communicators --------------------------------------------------------===//
+
+namespace {
+NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
+
+thread_local int groupDepth = 0;
+thread_local bool groupHasUnderWay = false;
+thread_local uint64_t groupNumber = 0; // calls of one group may be on one communicator
+
+/// A call on a communicator: that nobody else is inside of, that lives, and that has no call under
+/// way unless `anyTime`.
+class CommCall {
+public:
+  CommCall(const char *function, NcclComm handle, bool anyTime)
+      : comm(reinterpret_cast<Comm *>(handle)), isAlone(!comm || !comm->inside.exchange(true)),
+        guard(function) {
+    State &all = state();
+    if (!comm)
+      result = all.wrong(format("%s: there is no communicator", function));
+    else if (!isAlone)
+      result = all.wrong(format("%s: another thread is inside of this communicator", function));
+    else if (comm->isGone)
+      result = all.wrong(format("%s: this communicator has been destroyed or aborted", function));
+    else if (!anyTime && isUnderWay())
+      result = all.wrong(format("%s: this communicator has a call under way", function));
+  }
+  ~CommCall() {
+    if (comm && isAlone)
+      comm->inside = false;
+  }
+  Comm *comm;
+  NcclResult result = ncclOk;
+
+private:
+  bool isUnderWay() const {
+    WorldLock lock(*comm->world);
+    return !lock || (comm->self().underWay && (groupDepth == 0 || comm->group != groupNumber));
+  }
+  bool isAlone;
+  Guard guard;
+};
+
+/// The caller has the world's lock.
+NcclResult began(Comm *comm) {
+  comm->self().underWay = true;
+  comm->group = groupDepth > 0 ? groupNumber : 0;
+  groupHasUnderWay |= groupDepth > 0;
+  return ncclInProgress;
+}
+
+/// All members have come.
+void complete(Clique &clique) {
+  for (Member &member : clique.members)
+    member.underWay = false;
+}
+
+NcclResult standsStill() {
+  state().lastError = "a process that stands still is inside of a call";
+  return ncclSystemError;
+}
+
+Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
+               CudaContext context) {
+  static auto &every = *new std::vector<Comm *>; // never freed, so that a late call on one is seen
+  Comm *comm = every.emplace_back(new Comm);
+  comm->world = std::move(world);
+  comm->clique = clique;
+  comm->place = place;
+  comm->worldRank = worldRank;
+  comm->context = context;
+  comm->self().worldRank = worldRank;
+  comm->self().isThere = true;
+  ++state().made;
+  ++state().living;
+  return comm;
+}
+
+/// All have said where they want to be.
+bool split(World &world, Clique &parent) {
+  std::vector<Member *> members;
+  for (uint32_t i = 0; i < parent.size; ++i)
+    members.push_back(&parent.members[i]);
+  std::sort(members.begin(), members.end(), [](const Member *a, const Member *b) {
+    return std::pair(a->color, a->key) < std::pair(b->color, b->key);
+  });
+  for (size_t begin = 0, end; begin < members.size(); begin = end) {
+    for (end = begin; end < members.size() && members[end]->color == members[begin]->color;)
+      ++end;
+    uint32_t child = world.addClique(static_cast<uint32_t>(end - begin));
+    if (child == mostCliques)
+      return false;
+    for (size_t i = begin; i < end; ++i) {
+      members[i]->child = child;
+      members[i]->childPlace = static_cast<uint32_t>(i - begin);
+    }
+  }
+  parent.splits = 0;
+  ++parent.splitRounds;
+  return true;
+}
+
+bool isGood(const NcclConfig *config) {
+  const int unset = NcclConfig::unset;
+  return config && config->size >= 24 && config->magic == 0xcafebeef && config->version >= 21400 &&
+         config->blocking == 0 &&
+         (config->size < sizeof(NcclConfig) ||
+          (config->cgaClusterSize == unset && config->minCTAs == unset &&
+           config->maxCTAs == unset && !config->netName && config->splitShare == unset &&
+           config->padding == unset));
+}
+} // namespace
+
+extern "C" {
+
+NcclResult ncclGetVersion(int *version) {
+  Guard guard("ncclGetVersion");
+  *version = static_cast<int>(state().value("version", 23007));
+  return ncclOk;
+}
+
+const char *ncclGetErrorString(NcclResult result) {
+  static const char *const words[] = {"no error",
+                                      "unhandled cuda error",
+                                      "unhandled system error",
+                                      "internal error",
+                                      "invalid argument",
+                                      "invalid usage",
+                                      "remote process exited or there was a network error",
+                                      "in progress"};
+  return result >= ncclOk && result <= ncclInProgress ? words[result] : "unknown result";
+}
+
+const char *ncclGetLastError(NcclComm) {
+  Guard guard("ncclGetLastError");
+  thread_local std::string copy;
+  copy = state().lastError;
+  return copy.c_str();
+}
+
+NcclResult ncclGetUniqueId(NcclId *id) {
+  Guard guard("ncclGetUniqueId");
+  std::shared_ptr<World> world = World::make();
+  if (!world)
+    return ncclSystemError;
+  *id = world->getId();
+  state().promised = world;
+  return ncclOk;
+}
+
+NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank,
+                                  NcclConfig *config) {
+  Guard guard("ncclCommInitRankConfig");
+  State &all = state();
+  if (!isGood(config))
+    return all.wrong(
+        "ncclCommInitRankConfig: expected a config that says what it is, and does not block");
+  if (!currentContext())
+    return all.wrong("ncclCommInitRankConfig: no device is current");
+  if (all.value("init_error", 0) && all.value("init_error_rank", 0) == rank) {
+    all.lastError = "bootstrap: no socket interface found";
+    return static_cast<NcclResult>(all.value("init_error", 0));
+  }
+  std::shared_ptr<World> world = World::find(id);
+  if (world == all.promised)
+    all.promised = nullptr;
+  if (!world) {
+    all.lastError = "bootstrap: whoever made the id is gone";
+    return ncclSystemError;
+  }
+  WorldLock lock(*world);
+  if (!lock)
+    return standsStill();
+  uint32_t size = static_cast<uint32_t>(ranks), place = static_cast<uint32_t>(rank);
+  if ((*world)->cliques == 0 && world->addClique(size) == mostCliques)
+    return all.wrong("ncclCommInitRankConfig: too many ranks");
+  Clique &clique = (*world)->clique[0];
+  if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
+    return all.wrong(
+        "ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
+  Comm *made = makeComm(world, 0, place, place, currentContext());
+  *comm = handleOf(made);
+  NcclResult result = began(made);
+  if (++clique.joined == clique.size && !all.value("init_hang", 0))
+    complete(clique);
+  return result;
+}
+
+NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
+                         NcclConfig *config) {
+  CommCall call("ncclCommSplit", handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  if (config && !isGood(config))
+    return state().wrong(
+        "ncclCommSplit: expected a config that says what it is, and does not block");
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  Clique &parent = call.comm->shared();
+  call.comm->self().color = color;
+  call.comm->self().key = key;
+  call.comm->splitTo = newComm;
+  call.comm->splitRound = parent.splitRounds;
+  NcclResult result = began(call.comm);
+  if (++parent.splits == parent.size && !split(*call.comm->world, parent))
+    return state().wrong("ncclCommSplit: too many communicators");
+  return result;
+}
+
+/// Of a split that is over: only now, while the parent's call is under way there is none.
+static void takeChild(Comm *comm) {
+  if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
+    return;
+  const Member &self = comm->self();
+  *comm->splitTo =
+      handleOf(makeComm(comm->world, self.child, self.childPlace, comm->worldRank, comm->context));
+  comm->splitTo = nullptr;
+  comm->self().underWay = false;
+}
+
+NcclResult ncclCommGetAsyncError(NcclComm handle, NcclResult *error) {
+  CommCall call("ncclCommGetAsyncError", handle, true);
+  if (call.result != ncclOk)
+    return call.result;
+  advance();
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  takeChild(call.comm);
+  Member &self = call.comm->self();
+  *error = self.error != ncclOk ? self.error : self.underWay ? ncclInProgress : ncclOk;
+  if (self.error != ncclOk && *call.comm->shared().problem)
+    state().lastError = call.comm->shared().problem;
+  if (call.comm->looks > 0 && --call.comm->looks == 0)
+    self.underWay = false;
+  return ncclOk;
+}
+
+NcclResult ncclCommFinalize(NcclComm handle) {
+  CommCall call("ncclCommFinalize", handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  WorldLock lock(*call.comm->world);
+  if (!lock)
+    return standsStill();
+  Clique &clique = call.comm->shared();
+  NcclResult result = began(call.comm);
+  if (++clique.finalized == clique.size)
+    complete(clique);
+  return result;
+}
+
+static void end(Comm *comm) {
+  comm->isGone = true;
+  --state().living;
+  state().registered -= comm->registrations;
+  forget(comm);
+  comm->world = nullptr;
+}
+
+NcclResult ncclCommDestroy(NcclComm handle) {
+  CommCall call("ncclCommDestroy", handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  if (hasWork(call.comm))
+    return state().wrong("ncclCommDestroy: a collective has not ended");
+  end(call.comm);
+  return ncclOk;
+}
+
+NcclResult ncclCommAbort(NcclComm handle) {
+  CommCall call("ncclCommAbort", handle, true);
+  if (call.result != ncclOk)
+    return call.result;
+  if (WorldLock lock(*call.comm->world); lock)
+    call.comm->shared().isBroken = true; // the others' collectives do not end any more
+  end(call.comm);
+  return ncclOk;
+}
+
+NcclResult ncclCommRegister(NcclComm handle, void *base, size_t bytes, void **registration) {
+  CommCall call("ncclCommRegister", handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  if (!isOnDevice(base, bytes))
+    return state().wrong("ncclCommRegister: expected memory of the device");
+  ++call.comm->registrations;
+  ++state().registered;
+  *registration = base;
+  return ncclOk;
+}
+
+NcclResult ncclCommDeregister(NcclComm handle, void *) {
+  CommCall call("ncclCommDeregister", handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  --call.comm->registrations;
+  --state().registered;
+  return ncclOk;
+}
+
+NcclResult ncclGroupStart() {
+  Guard guard("ncclGroupStart");
+  if (++groupDepth == 1)
+    ++groupNumber;
+  return ncclOk;
+}
+
+NcclResult ncclGroupEnd() {
+  Guard guard("ncclGroupEnd");
+  if (groupDepth == 0)
+    return state().wrong("ncclGroupEnd: no group has been started");
+  if (--groupDepth > 0 || !groupHasUnderWay)
+    return ncclOk;
+  groupHasUnderWay = false;
+  return ncclInProgress;
+}
+
+//===- Collectives ----------------------------------------------------------===//
+
+static NcclResult collective(Call what, const void *source, void *target, NcclComm handle,
+                             CudaStream stream) {
+  CommCall call(what.function, handle, false);
+  if (call.result != ncclOk)
+    return call.result;
+  Comm *comm = call.comm;
+  State &all = state();
+  if (!comm->context || contextOf(stream) != comm->context)
+    return all.wrong(format("%s: expected a stream of the communicator's device", what.function));
+  size_t members = comm->shared().size, bytes = what.count * sizeOf(what.type);
+  if (!canReach(source, bytes * (what.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
+      !canReach(target, bytes * (what.kind == fb::CollectiveKind::all_gather ? members : 1)))
+    return all.wrong(format("%s: the device cannot reach the source or the target", what.function));
+  uint64_t number;
+  {
+    WorldLock lock(*comm->world);
+    if (!lock)
+      return standsStill();
+    number = ++(*comm->world)->begunBy[comm->worldRank];
+    if (all.value("error", 0) && all.value("error_rank", 0) == comm->worldRank &&
+        all.value("error_at", 1) == static_cast<int64_t>(number)) {
+      comm->self().error = static_cast<NcclResult>(all.value("error", 0));
+      all.lastError = "net: connection closed by peer";
+      return ncclInProgress; // and never comes
+    }
+  }
+  if (!submit(comm, stream, what, source, target))
+    return all.wrong(format("%s: the device does not take it", what.function));
+  if (number % 3 == 0) // some calls return at once
+    return ncclOk;
+  comm->looks = 2;
+  WorldLock lock(*comm->world);
+  return lock ? began(comm) : standsStill();
+}
+
+NcclResult ncclAllGather(const void *source, void *target, size_t count, NcclType type,
+                         NcclComm comm, CudaStream stream) {
+  return collective({fb::CollectiveKind::all_gather, type, ncclSum, count, 0, "ncclAllGather"},
+                    source, target, comm, stream);
+}
+
+NcclResult ncclReduceScatter(const void *source, void *target, size_t count, NcclType type,
+                             NcclOperation operation, NcclComm comm, CudaStream stream) {
+  return collective(
+      {fb::CollectiveKind::reduce_scatter, type, operation, count, 0, "ncclReduceScatter"}, source,
+      target, comm, stream);
+}
+
+NcclResult ncclAllReduce(const void *source, void *target, size_t count, NcclType type,
+                         NcclOperation operation, NcclComm comm, CudaStream stream) {
+  return collective({fb::CollectiveKind::all_reduce, type, operation, count, 0, "ncclAllReduce"},
+                    source, target, comm, stream);
+}
+
+NcclResult ncclBroadcast(const void *source, void *target, size_t count, NcclType type, int root,
+                         NcclComm comm, CudaStream stream) {
+  return collective({fb::CollectiveKind::broadcast, type, ncclSum, count, root, "ncclBroadcast"},
+                    source, target, comm, stream);
+}
+
+} // extern "C"

@@ -1,0 +1,42 @@
+//===- LearningRate.h - The learning rate of a step -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     warm-up            decay                 after it
+//     lr * s / warmup    half a cosine to min  min
+//
+// Steps count from 1. Without decay steps the rate stays after the warm-up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TRAIN_LEARNINGRATE_H
+#define FSDPRT_TRAIN_LEARNINGRATE_H
+
+#include <cmath>
+#include <cstdint>
+
+namespace fsdprt {
+
+struct LearningRate {
+  double lr = 0, minimum = 0;
+  uint64_t warmupSteps = 0;
+  uint64_t decaySteps = 0; // the step at which the minimum is reached; 0: none
+
+  double at(uint64_t step) const {
+    if (step < warmupSteps)
+      return lr * static_cast<double>(step) / static_cast<double>(warmupSteps);
+    if (decaySteps == 0)
+      return lr;
+    if (step >= decaySteps)
+      return minimum;
+    double done =
+        static_cast<double>(step - warmupSteps) / static_cast<double>(decaySteps - warmupSteps);
+    return minimum + (lr - minimum) * 0.5 * (1 + std::cos(3.141592653589793 * done));
+  }
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_TRAIN_LEARNINGRATE_H

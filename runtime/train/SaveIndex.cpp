@@ -1,0 +1,327 @@
+//===- SaveIndex.cpp - What a save says of itself ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Format and version are looked at first, so that a later version is called that and
+// not damaged; then the hash, and only then the content.
+//
+//===----------------------------------------------------------------------===//
+
+#include "train/SaveIndex.h"
+#include "core/DType.h"
+#include "core/JsonText.h"
+#include "fsdprt/sha256.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+using namespace fsdprt;
+using json = nlohmann::ordered_json;
+using ull = unsigned long long;
+
+static constexpr const char *const formatName = "fsdp-save";
+static constexpr size_t digits = 64;
+static constexpr const char hashKey[] = "  \"sha256\": \"";
+static constexpr const char behindHash[] = "\"\n}\n";
+
+std::string fsdprt::rankFileName(uint64_t rank) {
+  return format("rank-%05llu.safetensors", (ull)rank);
+}
+
+std::string SaveIndex::meshText() const {
+  std::string text;
+  for (const Axis &axis : mesh)
+    text += (text.empty() ? "" : ",") + printable(axis.name) + "=" + std::to_string(axis.size);
+  return text.empty() ? "one rank" : text;
+}
+
+//===- The layout of an artifact ------------------------------------------===//
+
+static std::string dtypeName(fsdprt_dtype dtype) {
+  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
+                                      "I32", "I16", "I8",  "BOOL"};
+  return names[dtype];
+}
+
+static const char *roleName(fsdprt_state_role role) {
+  static const char *const names[] = {"parameter", "first_moment", "second_moment", "momentum",
+                                      "master"};
+  return names[role];
+}
+
+/// Runs each(info) over what `get` gives by index.
+template <typename Info, typename Get, typename Each>
+static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
+  Info info = {};
+  for (uint64_t i = 0; info.struct_size = sizeof info, get(artifact, i, &info) == FSDPRT_OK; ++i)
+    each(info, i);
+}
+
+SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
+  SaveIndex index;
+  fsdprt_artifact_info about = {};
+  about.struct_size = sizeof about;
+  fsdprt_artifact_get_info(artifact, &about);
+  index.artifactHash = hexText(about.sha256);
+  index.modelSource = about.source;
+  index.compiler = about.compiler;
+  forEach<fsdprt_axis_info>(artifact, fsdprt_artifact_get_axis, [&](const auto &axis, uint64_t) {
+    index.mesh.push_back({axis.name, axis.size});
+  });
+  forEach<fsdprt_unit_info>(artifact, fsdprt_artifact_get_unit, [&](const auto &unit, uint64_t) {
+    index.units.push_back({unit.name, dtypeName(unit.dtype), unit.shards, unit.shard_size, {}});
+  });
+  forEach<fsdprt_param_info>(artifact, fsdprt_artifact_get_param, [&](const auto &param, uint64_t) {
+    index.units[param.unit_index].params.push_back({param.name,
+                                                    dtypeName(param.dtype),
+                                                    param.unit_offset,
+                                                    {param.shape, param.shape + param.rank}});
+  });
+  std::set<std::string> names;
+  forEach<fsdprt_state_info>(
+      artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
+        std::string name = index.units[state.unit].name + "/" + roleName(state.role);
+        if (!names.insert(name).second) // units of the same name
+          name += "#" + std::to_string(i);
+        index.states.push_back(
+            {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
+        std::vector<uint64_t> &files = index.states.back().files;
+        files.resize(state.pieces);
+        for (uint64_t rank = about.ranks, piece = 0;
+             rank-- > 0;) // the first rank that holds a piece stays
+          if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
+            files[piece] = rank;
+      });
+  for (uint64_t rank = 0; rank < about.ranks; ++rank)
+    index.files.push_back({rankFileName(rank), "", 0});
+  return index;
+}
+
+//===- Writing ------------------------------------------------------------===//
+
+static json meshJson(const SaveIndex &index) {
+  json axes = json::array();
+  for (const SaveIndex::Axis &axis : index.mesh)
+    axes.push_back({{"name", axis.name}, {"size", axis.size}});
+  return axes;
+}
+
+static json unitsJson(const SaveIndex &index) {
+  json units = json::array();
+  for (const SaveIndex::Unit &unit : index.units) {
+    json params = json::array();
+    for (const SaveIndex::Param &param : unit.params)
+      params.push_back({{"name", param.name},
+                        {"offset", param.offset},
+                        {"shape", param.shape},
+                        {"dtype", param.dtype}});
+    units.push_back({{"name", unit.name},
+                     {"dtype", unit.dtype},
+                     {"shards", unit.shards},
+                     {"shard_size", unit.shardSize},
+                     {"params", params}});
+  }
+  return units;
+}
+
+static json statesJson(const SaveIndex &index) {
+  json states = json::array();
+  for (const SaveIndex::State &state : index.states)
+    states.push_back({{"tensor", state.tensor},
+                      {"unit", state.unit},
+                      {"role", state.role},
+                      {"dtype", state.dtype},
+                      {"elements", state.elements},
+                      {"files", state.files}});
+  return states;
+}
+
+static json runJson(const RunState &run) {
+  json data = {{"source", run.source},
+               {"overfit", run.overfit},
+               {"extra_ids", run.extraIds},
+               {"val_fraction", run.validationFraction}};
+  if (!run.dataHash.empty()) {
+    data["type"] = run.dataType;
+    data["tokens"] = run.tokens;
+    data["train_tokens"] = run.trainTokens;
+    data["sha256"] = run.dataHash;
+  }
+  for (const RunState::Input &input : run.inputs)
+    data["inputs"].push_back({{"name", input.name},
+                              {"samples", input.rows},
+                              {"train_samples", input.trainRows},
+                              {"sha256", input.hash}});
+  if (!run.synthetic.empty())
+    data["synthetic"] = run.synthetic;
+  json rate = {{"lr", run.rate.lr},
+               {"minimum", run.rate.minimum},
+               {"warmup_steps", run.rate.warmupSteps},
+               {"decay_steps", run.rate.decaySteps}};
+  return {{"seed", run.seed}, {"data", data}, {"rate", rate}, {"nonfinite_steps", run.strikes}};
+}
+
+std::string fsdprt::writeIndex(SaveIndex &index) {
+  json files = json::array();
+  for (const SaveIndex::File &file : index.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+  json root = {{"format", formatName},
+               {"version", SaveIndex::version},
+               {"step", index.run.step},
+               {"artifact",
+                {{"sha256", index.artifactHash},
+                 {"source", index.modelSource},
+                 {"compiler", index.compiler}}},
+               {"mesh", meshJson(index)},
+               {"run", runJson(index.run)},
+               {"step_block", index.block},
+               {"units", unitsJson(index)},
+               {"states", statesJson(index)},
+               {"files", files}};
+  // One line per member, so that people can read and compare it.
+  std::string text = "{\n";
+  for (const auto &[key, value] : root.items())
+    text += "  " + json(key).dump() + ": " +
+            value.dump(-1, ' ', false, json::error_handler_t::replace) + ",\n";
+  text += hashKey;
+  size_t at = text.size();
+  text += std::string(digits, '0') + behindHash;
+  index.sha256 = sha256Text(text.data(), text.size());
+  text.replace(at, digits, index.sha256);
+  return text;
+}
+
+bool SaveIndex::hasLayoutOf(const SaveIndex &other) const {
+  return meshJson(*this) == meshJson(other) && unitsJson(*this) == unitsJson(other) &&
+         statesJson(*this) == statesJson(other) && files.size() == other.files.size();
+}
+
+//===- Reading ------------------------------------------------------------===//
+
+static uint64_t number(const json &from, const char *key) {
+  const json &value = from.at(key);
+  if (!value.is_number_unsigned())
+    badInput("expected a whole number for '%s', found %s", key, printable(value.dump()).c_str());
+  return value.get<uint64_t>();
+}
+
+static double real(const json &from, const char *key) {
+  double value = from.at(key).get<double>();
+  if (!std::isfinite(value))
+    badInput("expected a finite number for '%s'", key);
+  return value;
+}
+
+static RunState readRun(const json &root) {
+  const json &from = root.at("run"), &data = from.at("data"), &rate = from.at("rate");
+  RunState run;
+  run.step = number(root, "step");
+  run.seed = number(from, "seed");
+  run.strikes = number(from, "nonfinite_steps");
+  run.rate.lr = real(rate, "lr");
+  run.rate.minimum = real(rate, "minimum");
+  run.rate.warmupSteps = number(rate, "warmup_steps");
+  run.rate.decaySteps = number(rate, "decay_steps");
+  run.source = data.at("source").get<std::string>();
+  run.overfit = data.at("overfit").get<bool>();
+  run.extraIds = real(data, "extra_ids");
+  run.validationFraction = real(data, "val_fraction");
+  if (data.contains("inputs"))
+    for (const json &input : data.at("inputs"))
+      run.inputs.push_back({input.at("name").get<std::string>(),
+                            input.at("sha256").get<std::string>(), number(input, "samples"),
+                            number(input, "train_samples")});
+  if (data.contains("synthetic"))
+    run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
+  if (!data.contains("sha256"))
+    return run;
+  run.dataType = data.at("type").get<std::string>();
+  run.tokens = number(data, "tokens");
+  run.trainTokens = number(data, "train_tokens");
+  run.dataHash = data.at("sha256").get<std::string>();
+  return run;
+}
+
+static std::vector<uint64_t> numbers(const json &from, const char *key) {
+  std::vector<uint64_t> result;
+  for (const json &value : from.at(key)) {
+    if (!value.is_number_unsigned())
+      badInput("expected whole numbers in '%s', found %s", key, printable(value.dump()).c_str());
+    result.push_back(value.get<uint64_t>());
+  }
+  return result;
+}
+
+static void readLayout(const json &root, SaveIndex &index) {
+  for (const json &axis : root.at("mesh"))
+    index.mesh.push_back({axis.at("name").get<std::string>(), number(axis, "size")});
+  for (const json &unit : root.at("units")) {
+    index.units.push_back({unit.at("name").get<std::string>(),
+                           unit.at("dtype").get<std::string>(),
+                           number(unit, "shards"),
+                           number(unit, "shard_size"),
+                           {}});
+    for (const json &param : unit.at("params"))
+      index.units.back().params.push_back({param.at("name").get<std::string>(),
+                                           param.at("dtype").get<std::string>(),
+                                           number(param, "offset"), numbers(param, "shape")});
+  }
+  for (const json &state : root.at("states"))
+    index.states.push_back({state.at("tensor").get<std::string>(),
+                            state.at("role").get<std::string>(),
+                            state.at("dtype").get<std::string>(), number(state, "unit"),
+                            number(state, "elements"), numbers(state, "files")});
+  for (const json &file : root.at("files"))
+    index.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
+                           number(file, "bytes")});
+}
+
+/// The hash that the text ends in; throws Error when that is not the text's.
+static std::string checkHash(const std::string &text) {
+  std::string behind = behindHash;
+  size_t least = sizeof hashKey - 1 + digits + behind.size();
+  size_t at = text.size() < least ? 0 : text.size() - behind.size() - digits;
+  if (!at || text.compare(at + digits, behind.size(), behind) != 0 ||
+      text.compare(at - (sizeof hashKey - 1), sizeof hashKey - 1, hashKey) != 0)
+    badInput("expected its SHA-256 at its end; it is cut short or damaged");
+  std::string found = text.substr(at, digits), zeroed = text;
+  zeroed.replace(at, digits, digits, '0');
+  if (sha256Text(zeroed.data(), zeroed.size()) != found)
+    badInput("its SHA-256 is not the one at its end; it is damaged");
+  return found;
+}
+
+static SaveIndex parseIndex(const std::string &text) {
+  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object())
+    badInput("expected the JSON object of a save; it is cut short or damaged");
+  if (root.value("format", json()) != formatName)
+    badInput("expected the index of a save, with format '%s'", formatName);
+  if (root.value("version", json()) != SaveIndex::version)
+    badInput("expected version %llu of the format, found %s", (ull)SaveIndex::version,
+             printable(root.value("version", json()).dump()).c_str());
+  SaveIndex index;
+  index.sha256 = checkHash(text);
+  index.artifactHash = root.at("artifact").at("sha256").get<std::string>();
+  index.modelSource = root.at("artifact").at("source").get<std::string>();
+  index.compiler = root.at("artifact").at("compiler").get<std::string>();
+  index.run = readRun(root);
+  const json &block = root.at("step_block");
+  for (size_t i = 0; i < index.block.size(); ++i)
+    index.block[i] = block.at(i).is_number() ? block.at(i).get<float>() : NAN;
+  readLayout(root, index);
+  return index;
+}
+
+SaveIndex fsdprt::readIndex(const std::string &path, const std::string &text) {
+  checkJsonDepth(path, text.data(), text.size());
+  try {
+    return parseIndex(text);
+  } catch (const Error &error) {
+    badInput("%s: %s", path.c_str(), error.what());
+  } catch (const nlohmann::json::exception &error) {
+    badInput("%s: not the index of a save: %s", path.c_str(), printable(error.what()).c_str());
+  }
+}

@@ -1,0 +1,106 @@
+//===- SaveIndex.h - What a save says of itself -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// index.json of a save (docs/Saving.md): which run at which step, on which mesh; the
+// global layout, units with their parameters and states in their pieces; the files with
+// their sizes and hashes; and last a hash of the index itself,
+//
+//     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
+//
+// taken with zeros for its own digits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TRAIN_SAVEINDEX_H
+#define FSDPRT_TRAIN_SAVEINDEX_H
+
+#include "core/HashText.h"
+#include "fsdprt/fsdprt.h"
+#include "train/LearningRate.h"
+#include <array>
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+/// What beside states and step blocks makes a run go on as if it had not ended.
+struct RunState {
+  uint64_t step = 0; ///< done; the next one is step + 1
+  uint64_t seed = 0;
+  uint64_t strikes = 0; ///< steps in a row that were not finite
+  LearningRate rate;
+
+  // Where samples come from. Their position is the step: which ones it sees depends on seed and
+  // step alone.
+  std::string source = "random"; ///< or text, or tokens, or inputs
+  std::string dataType;          ///< uint8, ...; empty without a file
+  std::string dataHash;
+  uint64_t tokens = 0, trainTokens = 0;
+  bool overfit = false;
+  double extraIds = 0, validationFraction = 0;
+
+  /// A file of samples for one input.
+  struct Input {
+    std::string name, hash;
+    uint64_t rows = 0, trainRows = 0;
+  };
+  std::vector<Input> inputs;
+  std::vector<std::string> synthetic; ///< inputs that were random beside data
+};
+
+struct SaveIndex {
+  static constexpr uint64_t version = 1;
+
+  struct Axis {
+    std::string name;
+    uint64_t size = 0;
+  };
+  struct Param {
+    std::string name, dtype;
+    uint64_t offset = 0; ///< in elements, in the unit's flat buffer
+    std::vector<uint64_t> shape;
+  };
+  struct Unit {
+    std::string name, dtype;
+    uint64_t shards = 0, shardSize = 0;
+    std::vector<Param> params;
+  };
+  /// Piece p of the flat buffer is the tensor `tensor` of file files[p].
+  struct State {
+    std::string tensor, role, dtype;
+    uint64_t unit = 0, elements = 0; ///< of a piece
+    std::vector<uint64_t> files;
+  };
+  struct File {
+    std::string name, sha256;
+    uint64_t bytes = 0;
+  };
+
+  std::string artifactHash, modelSource, compiler;
+  RunState run;
+  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< of rank 0, for people; NaN where not finite
+  std::vector<Axis> mesh;
+  std::vector<Unit> units;
+  std::vector<State> states;
+  std::vector<File> files; ///< of rank i
+  std::string sha256;      ///< of the index
+
+  std::string meshText() const;
+  bool hasLayoutOf(const SaveIndex &other) const;
+};
+
+/// Mesh, units and states of an artifact, and where their pieces will be.
+SaveIndex describeLayout(const fsdprt_artifact *artifact);
+std::string rankFileName(uint64_t rank);
+
+/// The text of index.json; fills in index.sha256.
+std::string writeIndex(SaveIndex &index);
+/// Throws Error unless the text is whole and of a version that is known. `path` is for messages.
+SaveIndex readIndex(const std::string &path, const std::string &text);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_TRAIN_SAVEINDEX_H
